@@ -94,7 +94,7 @@
 //! | [`locking::recipes::Recipes`] | | | yes |
 //! | [`locking::WorkQueue`] | yes | yes | yes, keys of completed jobs |
 //! | [`locking::Expiry`] | that of its index | that of its index | yes, expired records |
-//! | [`trees::Tree`] | yes | yes, without options, and returns a number | |
+//! | [`trees::Tree`] | yes | yes | |
 //!
 //! # Crates
 //!

@@ -150,12 +150,10 @@ fn tree_holds(tree: &impl Tree<Value = u32>) {
             })
             .unwrap();
     }
-    holds_with(
+    holds(
         &store,
         |reader| tree.check(reader),
-        |store| {
-            tree.repair(store).unwrap();
-        },
+        |store, options, progress| tree.repair_with(store, options, progress),
     );
 }
 

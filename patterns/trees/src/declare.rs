@@ -109,10 +109,10 @@ where
         &self,
         store: &S,
         _nodes: &Table<NodeId, Self::Value, C>,
-        _options: &RepairOptions,
-        _progress: impl FnMut(&Progress) -> ControlFlow<()>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        Ok(Progress { written: self.0.repair(store)?, ..Progress::complete() })
+        self.0.repair_with(store, options, progress)
     }
 }
 

@@ -4,13 +4,13 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
-use keyloom_kit::{InOrder, Inconsistency, Progress};
+use keyloom_kit::{InOrder, Inconsistency, Progress, RepairOptions};
 
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
 use super::place::Sibling;
 use crate::tree::{
-    NodeOf, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
+    NodeOf, Repair, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 
@@ -310,8 +310,15 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         Ok(keys + self.records.check(self, &self.nodes, reader, found)?)
     }
 
-    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let written = self.fix(store)?;
-        Ok(written + self.records.repair(self, &self.nodes, store)?)
+    fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Repair::run(store, options, progress, |run| {
+            self.fix(run)?;
+            self.records.repair(self, &self.nodes, run)
+        })
     }
 }

@@ -5,17 +5,15 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_kit::{BatchSize, Inconsistency, Progress, Rule};
+use keyloom_kit::{Inconsistency, Progress, Rule};
 
 use super::AdjacencyList;
 use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
-use crate::tree::{in_batches, placeholder};
+use crate::tree::{Repair, placeholder};
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
-/// The number of faults that are repaired in one transaction.
-const BATCH: usize = 500;
 /// The number of characters of a name that are kept when its id is appended, so that the key fits.
 const SHORT_CHARS: usize = 60;
 
@@ -29,45 +27,49 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// not lead to a root; names that two siblings have; entries and names, which follow from the
     /// records; counts, which follow from the entries. Each fault is checked again in the
     /// transaction that repairs it, so other writers may run concurrently.
-    pub(super) fn fix<S: Store>(&self, store: &S) -> Result<u64> {
-        let mut size = BatchSize::new(BATCH);
-        let mut written = self.mark_tombstones(store)?;
-        written +=
-            self.resume(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
-        written += self.restore_from_entries(store, &mut size)?;
-        written += self.restore_alone(store, &mut size)?;
+    pub(super) fn fix<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+        run.stage(|run| {
+            run.add(self.mark_tombstones(run.store)?)?;
+            run.include(|store, report| self.resume(store, Progress::default(), report))
+        })?;
+        run.stage(|run| self.restore_from_entries(run))?;
+        run.stage(|run| self.restore_alone(run))?;
+        run.stage(|run| self.make_roots(run))?;
+        run.stage(|run| self.make_names_distinct(run))?;
+        // Entries before names, which are looked up among them; then counts.
+        run.stage(|run| self.fix_faults(run, false))?;
+        run.stage(|run| self.fix_faults(run, true))
+    }
+
+    /// Makes the nodes that no way leads to from a root the last roots.
+    fn make_roots<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
         let lost: Vec<(NodeId, Rule)> = {
-            let snapshot = Snapshots::lasting(store);
+            let snapshot = Snapshots::lasting(run.store);
             self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
         };
-        for (id, _) in lost {
-            written += store.transact(|txn| self.make_a_root(txn, id))?;
-        }
-        written += self.make_names_distinct(store, &mut size)?;
-        for of_counts in [false, true] {
-            let mut keys: Vec<KeyBuf> = Vec::new();
-            let note = |found: Inconsistency| {
-                if self.counts.contains(&found.key) == of_counts {
-                    keys.push(found.key);
-                }
-                ControlFlow::Continue(())
-            };
-            self.report_faults(&Snapshots::lasting(store), note)?;
-            // Entries before names: a name is looked up among them.
-            keys.sort();
-            written += in_batches(store, &mut size, &keys, |txn, key| {
-                self.fix_one(txn, key).map(u64::from)
-            })?;
-        }
-        Ok(written)
+        lost.iter().try_for_each(|(id, _)| run.once(|txn| self.make_a_root(txn, *id)).map(drop))
+    }
+
+    /// Repairs the faults of counts, or all others.
+    fn fix_faults<S: Store>(&self, run: &mut Repair<'_, S>, of_counts: bool) -> Result<()> {
+        let mut keys: Vec<KeyBuf> = Vec::new();
+        let note = |found: Inconsistency| {
+            if self.counts.contains(&found.key) == of_counts {
+                keys.push(found.key);
+            }
+            ControlFlow::Continue(())
+        };
+        self.report_faults(&Snapshots::lasting(run.store), note)?;
+        keys.sort();
+        run.each(&keys, |txn, key| self.fix_one(txn, key).map(u64::from))
     }
 
     /// Writes lost or damaged records from the child entries, which hold the same data. The key of
     /// an entry whose value cannot be read still has the place of the node: a placeholder is
     /// written there.
-    fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
-        let lost = self.entries_to_restore(&Snapshots::lasting(store))?;
-        in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key).map(u64::from))
+    fn restore_from_entries<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+        let lost = self.entries_to_restore(&Snapshots::lasting(run.store))?;
+        run.each(&lost, |txn, key| self.restore_from_entry(txn, key).map(u64::from))
     }
 
     /// The child entries of nodes whose record is missing or cannot be read, and keys that are not
@@ -131,15 +133,15 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     }
 
     /// Writes placeholders for records that cannot be read and have no readable child entry.
-    fn restore_alone<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+    fn restore_alone<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
         let mut lost = Vec::new();
-        for entry in Snapshots::lasting(store).range(self.nodes.range(), Order::Ascending)? {
+        for entry in Snapshots::lasting(run.store).range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
             if self.needs_placeholder(&key, &record).is_some() {
                 lost.push(KeyBuf::from_slice(&key));
             }
         }
-        in_batches(store, size, &lost, |txn, key| self.write_placeholder(txn, key).map(u64::from))
+        run.each(&lost, |txn, key| self.write_placeholder(txn, key).map(u64::from))
     }
 
     /// The node of a record whose name cannot be read, and its place if that can.
@@ -170,11 +172,11 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
 
     /// Appends the id to the name of each child whose sibling has the same name, if names are
     /// unique.
-    fn make_names_distinct<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+    fn make_names_distinct<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
         if !self.unique_names {
-            return Ok(0);
+            return Ok(());
         }
-        let snapshot = Snapshots::lasting(store);
+        let snapshot = Snapshots::lasting(run.store);
         let mut nodes: Vec<Named> = Vec::new();
         for entry in snapshot.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
@@ -191,7 +193,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             twice.extend(same.iter().map(|(.., id)| *id).filter(|id| Some(*id) != keeper));
         }
         drop(snapshot);
-        in_batches(store, size, &twice, |txn, id| {
+        run.each(&twice, |txn, id| {
             let Some((link, node)) = self.find(txn, *id)? else { return Ok(0) };
             let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
             let stored = node.renamed(&format!("{short} ({id})"))?;

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::SortedWrites;
-use keyloom_kit::{BatchSize, Inconsistency, Progress, Rule, get_many, page_behind};
+use keyloom_kit::{Inconsistency, Progress, Rule, get_many, page_behind};
 
 use super::super::rank;
 use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
@@ -19,6 +19,7 @@ use super::change::Rewrite;
 use super::layout::Layout;
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
+use crate::tree::Repair;
 
 /// The number of keys that are read together.
 const CHUNK: usize = 1_000;
@@ -215,29 +216,33 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 
     // ---- repair
 
-    pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
-        let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
-        keys += self.resume(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
-        let claims = self.claims(&Snapshots::lasting(store))?;
-        keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
-            self.restore_records(txn, entries, &claims, writes)
+    pub(super) fn repair_all<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+        run.stage(|run| {
+            run.once(|txn| self.forget_damaged_steps(txn))?;
+            run.include(|store, report| self.resume(store, Progress::default(), report))
         })?;
-        loop {
-            let rooted = self.root_orphans(store)?;
-            keys += rooted;
-            // A moved orphan may have other orphans below it, whose keys have changed.
-            if rooted == 0 {
-                break;
-            }
-        }
-        keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
-            self.fix_records(txn, entries, writes)
+        run.stage(|run| {
+            let claims = self.claims(&Snapshots::lasting(run.store))?;
+            in_pages(run, &self.layout.paths, |txn, entries, writes| {
+                self.restore_records(txn, entries, &claims, writes)
+            })
         })?;
-        keys += self.renumber_doubles(store)?;
-        keys += in_pages(store, &self.layout.nodes, |txn, entries, writes| {
-            self.fix_nodes(txn, entries, writes)
+        // A moved orphan may have other orphans below it, whose keys have changed.
+        run.stage(|run| {
+            while self.root_orphans(run)? > 0 {}
+            Ok(())
         })?;
-        Ok(keys)
+        run.stage(|run| {
+            in_pages(run, &self.layout.paths, |txn, entries, writes| {
+                self.fix_records(txn, entries, writes)
+            })
+        })?;
+        run.stage(|run| self.renumber_doubles(run))?;
+        run.stage(|run| {
+            in_pages(run, &self.layout.nodes, |txn, entries, writes| {
+                self.fix_nodes(txn, entries, writes)
+            })
+        })
     }
 
     /// Without the record of work in steps, all nodes become visible. Nodes that were already
@@ -359,10 +364,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Gives another id to each record whose id maps to another record.
-    fn renumber_doubles<S: Store>(&self, store: &S) -> Result<u64> {
+    fn renumber_doubles<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
         let mut doubles = Vec::new();
         {
-            let snapshot = Snapshots::lasting(store);
+            let snapshot = Snapshots::lasting(run.store);
             let mut records = snapshot.range(self.layout.paths.range(), Order::Ascending)?;
             loop {
                 let some = records.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
@@ -384,8 +389,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             }
         }
         // Descendants before their ancestors: a renumbered node changes the paths below it.
-        let renumber = |key: &KeyBuf| store.transact(|txn| self.renumber(txn, key));
-        doubles.iter().rev().map(renumber).sum()
+        doubles.iter().rev().try_for_each(|key| run.once(|txn| self.renumber(txn, key)).map(drop))
     }
 
     fn renumber(&self, txn: &mut impl Writer, key: &KeyBuf) -> Result<u64> {
@@ -427,15 +431,15 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Makes every node without a parent a root, with its descendants; one transaction each.
-    fn root_orphans<S: Store>(&self, store: &S) -> Result<u64> {
+    fn root_orphans<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<u64> {
         let mut orphans = Vec::new();
-        self.check_all(&Snapshots::lasting(store), |fault| {
+        self.check_all(&Snapshots::lasting(run.store), |fault| {
             if fault.rule == Rule::NoParent {
                 orphans.push(fault.key);
             }
             ControlFlow::Continue(())
         })?;
-        orphans.iter().map(|key| store.transact(|txn| self.root_orphan(txn, key))).sum()
+        orphans.iter().map(|key| run.once(|txn| self.root_orphan(txn, key))).sum()
     }
 
     fn root_orphan(&self, txn: &mut impl Writer, key: &[u8]) -> Result<u64> {
@@ -530,32 +534,23 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 }
 
 /// Processes all entries of a subspace page by page, each in a transaction; `fix` collects the
-/// writes. Returns the number of keys written.
+/// writes.
 fn in_pages<S: Store>(
-    store: &S,
+    run: &mut Repair<'_, S>,
     space: &Subspace,
     fix: impl Fn(&S::Transaction<'_>, &[Stored], &mut SortedWrites) -> Result<()>,
-) -> Result<u64> {
-    let mut size = BatchSize::new(CHUNK);
-    let (mut keys, mut last) = (0, None::<KeyBuf>);
-    loop {
-        let (written, next) = size.transact(store, |txn, nodes| {
-            let page = page_behind(last.as_deref(), txn, space, nodes)?;
-            let entries = page.entries.iter();
-            let entries: Vec<Stored> =
-                entries.map(|(key, value)| (KeyBuf::from_slice(key), value.to_vec())).collect();
-            let last = page.last.clone();
-            drop(page);
-            let mut writes = SortedWrites::default();
-            fix(txn, &entries, &mut writes)?;
-            let written = writes.len() as u64;
-            writes.apply(txn)?;
-            Ok((written, last))
-        })?;
-        keys += written;
-        if next.is_none() {
-            return Ok(keys);
-        }
-        last = next;
-    }
+) -> Result<()> {
+    run.pages(|txn, last, nodes| {
+        let page = page_behind(last, txn, space, nodes)?;
+        let entries = page.entries.iter();
+        let entries: Vec<Stored> =
+            entries.map(|(key, value)| (KeyBuf::from_slice(key), value.to_vec())).collect();
+        let last = page.last.clone();
+        drop(page);
+        let mut writes = SortedWrites::default();
+        fix(txn, &entries, &mut writes)?;
+        let written = writes.len() as u64;
+        writes.apply(txn)?;
+        Ok((written, last))
+    })
 }

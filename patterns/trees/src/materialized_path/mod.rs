@@ -159,12 +159,13 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{InOrder, Inconsistency, Progress, get_many};
+use keyloom_kit::{InOrder, Inconsistency, Progress, RepairOptions, get_many};
 
 use super::tree::{
     NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, not_below, stoppable,
 };
 use super::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
+use crate::tree::Repair;
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below, is_within};
 use steps::Steps;
@@ -541,8 +542,15 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         Ok(keys + self.records.check(self, &self.layout.nodes, reader, found)?)
     }
 
-    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let keys = self.repair_all(store)?;
-        Ok(keys + self.records.repair(self, &self.layout.nodes, store)?)
+    fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Repair::run(store, options, progress, |run| {
+            self.repair_all(run)?;
+            self.records.repair(self, &self.layout.nodes, run)
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{InOrder, Inconsistency, Progress, get_many};
+use keyloom_kit::{InOrder, Inconsistency, Progress, RepairOptions, get_many};
 use smallvec::SmallVec;
 
 use super::NestedSets;
@@ -18,7 +18,8 @@ use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
 use super::{check, in_steps, repair};
 use crate::tree::{
-    NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, not_below, stoppable, unknown,
+    NodeOf, NodeRecords, Repair, VisitOf, depth_bounds, encode_node, exists, not_below, stoppable,
+    unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 
@@ -413,11 +414,17 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         Ok(keys + self.records.check(self, self.keys.positions(), reader, found)?)
     }
 
-    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let ended = in_steps::end(self.nodes_in_steps(), store)?;
-        let repaired = repair::repair(&self.keys, store)?;
-        let records = self.records.repair(self, self.keys.positions(), store)?;
-        Ok(ended + repaired + records)
+    fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Repair::run(store, options, progress, |run| {
+            run.stage(|run| in_steps::end(self.nodes_in_steps(), run))?;
+            repair::repair(&self.keys, run)?;
+            self.records.repair(self, self.keys.positions(), run)
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use super::place::Placed;
 use super::room::labels_of;
 use super::steps::{Going, Stage, Steps, under_way};
 use super::view::{View, between};
-use crate::tree::{NodeRecords, unless_newer};
+use crate::tree::{NodeRecords, Repair, unless_newer};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of rows that one transaction copies or removes, if the store accepts that many.
@@ -122,22 +122,22 @@ pub(super) fn resume<S: Store, V, C: Codec<V>>(
 
 /// Ends the work in progress, for a repair; returns how many keys were written. An unreadable
 /// record is deleted. If a move encounters damage before it has switched, it is cancelled.
-pub(super) fn end<S: Store, V, C: Codec<V>>(on: On<'_, V, C>, store: &S) -> Result<u64> {
+pub(super) fn end<S: Store, V, C: Codec<V>>(
+    on: On<'_, V, C>,
+    run: &mut Repair<'_, S>,
+) -> Result<()> {
     let (keys, _) = on;
-    let forgotten = store.transact(|txn| forget_damaged(keys, txn))?;
-    let mut done = Progress::default();
-    let outcome = resume(on, store, Progress::default(), |progress| {
-        done = progress.clone();
-        ControlFlow::Continue(())
-    });
-    match outcome {
+    run.once(|txn| forget_damaged(keys, txn))?;
+    let go_on = |run: &mut Repair<'_, S>| {
+        run.include(|store, report| resume(on, store, Progress::default(), report))
+    };
+    match go_on(run) {
         Err(error) if is_damage(&error) => {
-            done.written += store.transact(|txn| cancel(keys, txn))?;
-            done = resume(on, store, done, |_| ControlFlow::Continue(()))?;
+            run.once(|txn| cancel(keys, txn))?;
+            go_on(run)
         }
-        outcome => done = outcome?,
+        outcome => outcome,
     }
-    Ok(forgotten + done.changed())
 }
 
 /// Without the record no row is hidden: nodes that were already copied exist twice, and one of the

@@ -1,33 +1,27 @@
 //! Repairs the rows and their positions, in transactions of bounded size.
 
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
-use keyloom_kit::BatchSize;
+use keyloom_kit::refuse_foreign;
 
-use super::check::{BATCH, Open, dangling, read_rows, wrong_positions};
+use super::check::{Open, dangling, read_rows, wrong_positions};
 use super::labels::{Label, Span};
 use super::layout::{Keys, Kind, Positions, header};
 use super::restore;
+use crate::tree::Repair;
 
 /// Makes all rows readable, and writes the positions from them. Work in steps must have ended.
-pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
-    let mut size = BatchSize::new(BATCH);
-    let mut repaired = restore::rows(keys, store, &mut size)?;
-    let mut rows = Some(From { last: None, open: Open::default() });
-    while let Some(from) = rows {
-        let (written, next) =
-            size.transact(store, |txn, batch| repair_rows(keys, txn, from.clone(), batch))?;
-        repaired += written;
-        rows = next;
-    }
-    repaired += restore::places(keys, store, &mut size)?;
-    let mut last = Some(None);
-    while let Some(from) = last {
-        let (removed, next) =
-            size.transact(store, |txn, batch| remove_dangling(keys, txn, from.as_ref(), batch))?;
-        repaired += removed;
-        last = next.map(Some);
-    }
-    Ok(repaired)
+pub(super) fn repair<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()> {
+    run.stage(|run| restore::rows(keys, run))?;
+    // It needs the nodes that enclose a row, so one that was stopped begins with the first row.
+    run.stage(|run| {
+        let mut rows = Some(From { last: None, open: Open::default() });
+        while let Some(from) = rows {
+            rows = run.transact(|txn, batch| repair_rows(keys, txn, from.clone(), batch))?;
+        }
+        Ok(())
+    })?;
+    run.stage(|run| restore::places(keys, run))?;
+    run.stage(|run| run.pages(|txn, last, batch| remove_dangling(keys, txn, last, batch)))
 }
 
 /// The position at which a repair continues in the rows.
@@ -79,9 +73,10 @@ fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool>
 fn remove_dangling(
     keys: &Keys,
     txn: &mut impl Writer,
-    last: Option<&KeyBuf>,
+    last: Option<&[u8]>,
     batch: usize,
 ) -> Result<(u64, Option<KeyBuf>)> {
+    refuse_foreign(keys.positions(), last)?;
     let (faults, next) = {
         let all = keys.nodes();
         let range = match last {

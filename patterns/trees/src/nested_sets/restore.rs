@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_kit::BatchSize;
 
 use super::change::Going;
 use super::check::{Open, dangling};
@@ -15,7 +14,7 @@ use super::labels::{Label, Span};
 use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
-use crate::tree::{fresh_id, in_batches, placeholder};
+use crate::tree::{Repair, fresh_id, placeholder};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of keys that are read together.
@@ -26,9 +25,9 @@ type Stored = (KeyBuf, Vec<u8>);
 
 /// Gives rows with the id of another node their own id back, or a new one. Replaces rows with an
 /// unreadable name by placeholders. Places do not change.
-pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
+pub(super) fn rows<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()> {
     let (claims, wrong) = {
-        let snapshot = Snapshots::lasting(store);
+        let snapshot = Snapshots::lasting(run.store);
         let mut wrong = Vec::new();
         in_chunks(&snapshot, all_rows(keys), |rows| {
             let is_double = doubles(keys, &snapshot, &rows)?;
@@ -43,13 +42,13 @@ pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Re
         let claims = if wrong.is_empty() { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, wrong)
     };
-    in_batches(store, size, &wrong, |txn, key| restore_row(keys, txn, key, &claims))
+    run.each(&wrong, |txn, key| restore_row(keys, txn, key, &claims))
 }
 
 /// Makes rows without a place the last roots. The positions of the others are right.
-pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
+pub(super) fn places<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()> {
     let (claims, mut misplaced, last) = {
-        let snapshot = Snapshots::lasting(store);
+        let snapshot = Snapshots::lasting(run.store);
         let mut misplaced = Vec::new();
         let mut last = Vec::new();
         let mut open = Open::default();
@@ -69,14 +68,10 @@ pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> 
     // Inserting a root requires that the last row has a place. So the last rows without a place are
     // moved together, and the others from the end.
     misplaced.reverse();
-    let together = match last.is_empty() {
-        true => 0,
-        false => store.transact(|txn| uproot(keys, txn, &last, &claims))?,
-    };
-    let uproot = |txn: &mut S::Transaction<'_>, row: &Stored| {
-        uproot(keys, txn, std::slice::from_ref(row), &claims)
-    };
-    Ok(together + in_batches(store, size, &misplaced, uproot)?)
+    if !last.is_empty() {
+        run.once(|txn| uproot(keys, txn, &last, &claims))?;
+    }
+    run.each(&misplaced, |txn, row| uproot(keys, txn, std::slice::from_ref(row), &claims))
 }
 
 fn all_rows(keys: &Keys) -> KeyRange<'static> {

@@ -78,10 +78,8 @@
 //! | [`Paths::page`] | as matching, up to one more match |
 //! | matching one path | per label one step of the automaton: the number of its open items times their words |
 //! | put of a record with a [`PathHierarchy`] | 1 key written per path that appears or disappears |
-//! | [`PathHierarchy::below`] | 1 range; reads what it returns |
+//! | [`PathHierarchy::below`] | as the [`IndexQuery`](keyloom_tables::IndexQuery): 1 range; reads what it returns |
 //! | [`PathHierarchy::matching`] | as [`Paths::matching`] |
-//! | [`PathHierarchy::page`] | as [`below`](PathHierarchy::below), up to one more entry |
-//! | [`PathHierarchy::records`] | as [`page`](PathHierarchy::page), and a get for each record, in one batch |
 //! | [`PathHierarchy::facets`] | 1 range; reads all entries below |
 //!
 //! [`Scan::explain`](keyloom_tables::Scan::explain) reports what a scan has read.

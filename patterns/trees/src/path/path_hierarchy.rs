@@ -14,7 +14,7 @@ use super::pattern::PathPattern;
 use super::scan::Paths;
 use super::tokenizer::PathTokenizer;
 
-/// An index of the records of a [`Table`] by paths in their texts: the records below a path are one
+/// An index of the records of a table by paths in their texts: the records below a path are one
 /// range, at any depth.
 ///
 /// A search engine stores one token per ancestor path of a record. Here an entry is stored once,

@@ -25,9 +25,9 @@ use std::ops::{ControlFlow, Deref, RangeBounds};
 use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress};
+use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress, RepairOptions};
 
-pub(crate) use batches::in_batches;
+pub(crate) use batches::Repair;
 pub use children::Children;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
@@ -783,9 +783,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64>;
 
-    /// Rewrites all data that can be derived, and returns the number of keys written or removed.
-    /// The module of each model documents which keys it trusts and which it derives. Keys that do
-    /// not belong to the tree are left alone.
+    /// Rewrites all data that can be derived. The module of each model documents which keys it
+    /// trusts and which it derives. Keys that do not belong to the tree are left alone.
     ///
     /// After a repair the tree can be read and changed, and another check finds at most [lost
     /// values](keyloom_tables::Rule::Undecodable). All models treat a node that cannot be read the
@@ -810,14 +809,31 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// use keyloom::Writer;
     /// store.transact(|txn| txn.delete(&tree.space().pack(&("node", 2))))?;
-    /// assert_eq!(tree.repair(&store)?, 1);
+    /// assert_eq!(tree.repair(&store)?.changed(), 1);
     /// assert_eq!(tree.export(&store.snapshot()?, None)?, trees);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
     /// Any error of the store.
-    fn repair<S: Store>(&self, store: &S) -> Result<u64>;
+    fn repair<S: Store>(&self, store: &S) -> Result<Progress> {
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Tree::repair) with options. Calls `progress` after each commit and at the end, and
+    /// stops if it breaks. [`Progress::written`] counts the keys that were written or removed.
+    ///
+    /// A repair has stages. Most of them list faults and report only commits that changed
+    /// something; a repair that resumes in such a stage lists what is left.
+    ///
+    /// # Errors
+    /// As [`repair`](Tree::repair).
+    fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress>;
 }
 
 /// The ids on the path from the root to a node.

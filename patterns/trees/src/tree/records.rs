@@ -45,10 +45,10 @@ use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::{Attach, is_undecodable, unless_undecodable};
-use keyloom_kit::{BatchSize, Inconsistency, Rule};
+use keyloom_kit::{Inconsistency, Rule, refuse_foreign};
 use keyloom_tables::table::Table;
 
-use super::in_batches;
+use super::Repair;
 use super::node::stored_name;
 use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
 
@@ -300,29 +300,28 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         Ok(keys)
     }
 
-    /// Writes the table from the tree in bounded transactions; returns the number of records
-    /// written or removed.
+    /// Writes the table from the tree in bounded transactions.
     pub(crate) fn repair<T: Tree<Value = V, Codec = C>, S: Store>(
         &self,
         tree: &T,
         nodes: &Subspace,
-        store: &S,
-    ) -> Result<u64> {
-        let Some(table) = &self.0 else { return Ok(0) };
-        let mut written = 0;
-        for space in [nodes, table.space()] {
-            let mut from: Option<KeyBuf> = None;
-            loop {
-                let (ids, last) = ids_of(&Snapshots::lasting(store), space, from.as_deref())?;
-                let mut size = BatchSize::new(BATCH);
-                written += in_batches(store, &mut size, &ids, |txn, id| {
-                    self.repair_one(tree, nodes, table, txn, *id).map(u64::from)
-                })?;
-                let Some(last) = last else { break };
-                from = Some(last);
-            }
-        }
-        Ok(written)
+        run: &mut Repair<'_, S>,
+    ) -> Result<()> {
+        let Some(table) = &self.0 else { return Ok(()) };
+        [nodes, table.space()].into_iter().try_for_each(|space| {
+            run.stage(|run| {
+                loop {
+                    let from = run.last();
+                    let (ids, last) =
+                        ids_of(&Snapshots::lasting(run.store), space, from.as_deref())?;
+                    run.each(&ids, |txn, id| {
+                        self.repair_one(tree, nodes, table, txn, *id).map(u64::from)
+                    })?;
+                    let Some(last) = last else { return Ok(()) };
+                    run.reach(last)?;
+                }
+            })
+        })
     }
 
     fn repair_one<T: Tree<Value = V, Codec = C>>(
@@ -387,6 +386,7 @@ fn ids_of(
     space: &Subspace,
     from: Option<&[u8]>,
 ) -> Result<(Vec<NodeId>, Option<KeyBuf>)> {
+    refuse_foreign(space, from)?;
     let range: KeyRange<'_> = match from {
         Some(from) => space.range().resume(Order::Ascending, from),
         None => space.range(),

@@ -5,15 +5,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_kit::{BatchSize, Inconsistency, Rule};
+use keyloom_kit::{Inconsistency, Rule};
 
 use super::TreeDocument;
 use super::encoding::decode;
 use super::head::Head;
-use crate::tree::unless_newer;
-
-/// The number of unneeded pieces that are removed in one transaction.
-const STEP_KEYS: usize = 1_000;
+use crate::tree::{Repair, unless_newer};
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
     pub(super) fn find_wrong(
@@ -128,28 +125,27 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
 
     /// Rewrites a damaged document from its readable rows, and removes the pieces that the head
     /// does not list.
-    pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
+    pub(super) fn repair_all<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
         let mut is_whole = true;
-        self.find_wrong(&Snapshots::lasting(store), |fault| {
+        self.find_wrong(&Snapshots::lasting(run.store), |fault| {
             is_whole = is_whole && is_beside(fault.rule);
             ControlFlow::Continue(())
         })?;
-        let salvaged = if is_whole { 0 } else { self.salvage(store)? };
-        Ok(salvaged + self.remove_dangling(store)?)
+        if !is_whole {
+            run.add(self.salvage(run.store)?)?;
+        }
+        self.remove_dangling(run)
     }
 
     /// Removes the pieces that the head does not list. It increments the version, so that a
     /// concurrent write in steps cannot list them later.
-    pub(super) fn remove_dangling<S: Store>(&self, store: &S) -> Result<u64> {
-        let mut removed = 0;
-        let mut size = BatchSize::new(STEP_KEYS);
-        loop {
-            let keys = size.transact(store, |txn, most| self.remove_some_dangling(txn, most))?;
-            if keys == 0 {
-                return Ok(removed);
-            }
-            removed += keys;
-        }
+    fn remove_dangling<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+        let some = |txn: &mut S::Transaction<'_>, most| {
+            let keys = self.remove_some_dangling(txn, most)?;
+            Ok((keys, keys))
+        };
+        while run.transact(some)? > 0 {}
+        Ok(())
     }
 
     fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {

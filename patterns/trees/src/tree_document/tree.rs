@@ -4,12 +4,12 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{InOrder, Inconsistency};
+use keyloom_kit::{InOrder, Inconsistency, Progress, RepairOptions};
 
 use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
-use crate::tree::{NodeOf, VisitOf, not_below};
+use crate::tree::{NodeOf, Repair, VisitOf, not_below};
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
@@ -215,7 +215,12 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
     /// left by an unfinished [write in steps](TreeDocument::write_in_steps); this increments the
     /// version. A document that cannot be read is rewritten from its readable rows: see the
     /// [module](super).
-    fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        self.repair_all(store)
+    fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Repair::run(store, options, progress, |run| self.repair_all(run))
     }
 }

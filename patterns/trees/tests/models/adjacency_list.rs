@@ -331,7 +331,7 @@ fn whatever_is_lost_or_damaged_is_found_and_repaired() {
                 .unwrap();
             let shown = keyloom::key::display(key);
             assert_ne!(findings(&tree, &store.snapshot().unwrap()), [""; 0], "{shown}");
-            assert!(tree.repair(&store).unwrap() > 0, "{shown}: {damaged:?}");
+            assert!(tree.repair(&store).unwrap().changed() > 0, "{shown}: {damaged:?}");
             let left = findings(&tree, &store.snapshot().unwrap());
             // Each node is stored twice: the record can be restored from the child entry, and the
             // reverse.
@@ -351,7 +351,7 @@ fn whatever_is_lost_or_damaged_is_found_and_repaired() {
         store.transact(|txn| txn.put(&space().pack(&stray), &own)).unwrap();
         let found = findings(&tree, &store.snapshot().unwrap());
         assert!(found.len() == 1 && found[0].contains(stray.2), "{found:?}");
-        assert_eq!(tree.repair(&store).unwrap(), 1);
+        assert_eq!(tree.repair(&store).unwrap().changed(), 1);
         assert_eq!(dump_all(&store), whole);
     }
     // A repair deletes unreferenced entries, but not those that are not the tree's.
@@ -364,12 +364,12 @@ fn whatever_is_lost_or_damaged_is_found_and_repaired() {
     ];
     store.transact(|txn| foreign.iter().try_for_each(|key| txn.put(key, b"\0"))).unwrap();
     assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), foreign.len());
-    assert_eq!(tree.repair(&store).unwrap(), foreign.len() as u64 - 1);
+    assert_eq!(tree.repair(&store).unwrap().changed(), foreign.len() as u64 - 1);
     let mut left = whole.clone();
     left.insert(space().pack(&("else",)).to_vec(), b"\0".to_vec());
     assert_eq!(dump_all(&store), left);
     assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), 1);
-    assert_eq!(tree.repair(&store).unwrap(), 0);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 0);
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn repair_restores_lost_records_from_the_child_entries() {
     let store = filled(Memory::new(), &tree, &trees);
     let whole = dump_all(&store);
     store.transact(|txn| txn.delete_range(space().child("node").range())).unwrap();
-    assert_eq!(tree.repair(&store).unwrap(), 12);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 12);
     assert_eq!(dump_all(&store), whole);
     // If the entry is damaged as well, the node keeps its place, and its value is reported as lost.
     let record = space().pack(&("node", 4));
@@ -449,7 +449,7 @@ fn a_stray_child_entry_that_closes_a_circle_ends_the_walk() {
     // It is one fault, named by its key, and the repair deletes it.
     let found = findings(&tree, &store.snapshot().unwrap());
     assert!(found.len() == 1 && found[0].contains("dangles"), "{found:?}");
-    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 1);
     assert_eq!(dump_all(&store), whole);
 }
 
@@ -458,7 +458,7 @@ fn repair_batches_its_reads_and_obeys_the_limits_of_writes() {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2_500)]);
     let whole = dump_all(&store);
-    let (repaired, cost) = store.measure(|store| tree.repair(store).unwrap());
+    let (repaired, cost) = store.measure(|store| tree.repair(store).unwrap().changed());
     assert!(repaired == 0 && cost.round_trips <= 50, "{cost}");
     let mut limits = keyloom::Limits::etcd();
     limits.max_transaction_operations = Some(100);
@@ -471,7 +471,7 @@ fn repair_batches_its_reads_and_obeys_the_limits_of_writes() {
     for some in lost.chunks(50) {
         small.transact(|txn| some.iter().try_for_each(|key| txn.delete(key))).unwrap();
     }
-    assert_eq!(tree.repair(&small).unwrap(), 2_501);
+    assert_eq!(tree.repair(&small).unwrap().changed(), 2_501);
     assert_eq!(dump_all(&small), whole);
 }
 
@@ -499,7 +499,7 @@ fn a_value_that_does_not_decode_is_found() {
     let found = findings(&tree, &store.snapshot().unwrap());
     let told = "has a value that does not decode; delete or replace it";
     assert_eq!(found, [format!(r#"the key ("tree", "node", 2) {told}"#)]);
-    assert_eq!(tree.repair(&store).unwrap(), 0);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 0);
     store.transact(|txn| tree.set_value(txn, 2, &7)).unwrap();
     assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
 }
@@ -746,7 +746,7 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_continues() {
     let whole = dump_all(&store);
     store.transact(|txn| txn.put(&space().pack(&("delete", 100)), b"")).unwrap();
     assert_eq!(findings(&tree, &store.snapshot().unwrap()).len(), 1);
-    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 1);
     assert_eq!(dump_all(&store), whole);
     tree.delete_in_steps(&store, 10, stop).unwrap();
     store.transact(|txn| txn.delete(&space().pack(&("delete", 10)))).unwrap();

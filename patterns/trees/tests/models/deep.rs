@@ -39,7 +39,7 @@ fn all_operations<T: Tree<Value = u32>>(store: &impl Store, make: impl Fn(&Subsp
     assert_eq!(tree.lowest_common_ancestor(&snapshot, deepest, 7).unwrap(), Some(7));
     assert_eq!(findings(&tree, &snapshot), [""; 0]);
     drop(snapshot);
-    assert_eq!(tree.repair(store).unwrap(), 0);
+    assert_eq!(tree.repair(store).unwrap().changed(), 0);
     let below = refused(store, |txn| tree.move_to(txn, 1, InsertAt::last(deepest)));
     assert!(matches!(below.downcast_ref(), Some(TreeError::BelowItself { .. })));
     store

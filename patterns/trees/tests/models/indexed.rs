@@ -221,7 +221,7 @@ fn forgetting_is_caught<T: TreeModel<Value = u32, Codec = Postcard>>(
         store.transact(|txn| perform(&forgetful, txn, &operation)).unwrap();
         assert_ne!(indexed.expected(store), indexed.found(store), "{operation:?}");
         assert_ne!(indexed.faults(store), [""; 0], "{operation:?}");
-        assert!(indexed.tree.repair(store).unwrap() > 0);
+        assert!(indexed.tree.repair(store).unwrap().changed() > 0);
         indexed.assert_in_step(store);
     }
 }
@@ -470,7 +470,7 @@ fn damage_is_repaired<T: TreeModel<Value = u32, Codec = Postcard>>(
     ] {
         assert!(faults.contains(&(key.clone(), rule)), "{rule:?}: {faults:?}");
     }
-    assert_eq!(tree.repair(store).unwrap(), 4);
+    assert_eq!(tree.repair(store).unwrap().changed(), 4);
     by_name.repair(store).unwrap();
     assert!(data() == sound, "the repair restores all keys");
     // A node whose record does not decode can be deleted.
@@ -498,7 +498,7 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     store.transact(|txn| bare.import(txn, None, &wide(3))).unwrap();
     // The first repair writes the records of the nodes that exist already.
     let tree = bare.clone().with(&by_name);
-    assert_eq!(tree.repair(store).unwrap(), 10);
+    assert_eq!(tree.repair(store).unwrap().changed(), 10);
     assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
     store.transact(|txn| tree.rename(txn, 2, "renamed")).unwrap();
     store.transact(|txn| tree.delete_subtree(txn, 5)).unwrap();

@@ -387,9 +387,9 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
         assert!(store.transact(insert).is_err());
         assert!(write(&store, &tree, &many(3)).is_err());
         assert_eq!(keys(&tree, &store), pieces + u64::from(lost.is_some()));
-        assert!(tree.repair(&store).unwrap() > 0);
+        assert!(tree.repair(&store).unwrap().changed() > 0);
         assert_eq!((dump(&tree, &store), findings(&tree, &store)), (whole.clone(), vec![]));
-        assert_eq!(tree.repair(&store).unwrap(), 0);
+        assert_eq!(tree.repair(&store).unwrap().changed(), 0);
         // A document that was read before the loss cannot overwrite it.
         let version = tree.read(&store.snapshot().unwrap()).unwrap().version();
         assert!(version > 1_000_000_000_000, "{version}");
@@ -505,7 +505,7 @@ fn repair_during_a_write_in_steps_makes_the_write_decide_again() {
         findings(&tree, &store).len() > 2
     });
     assert!(n.is_some());
-    assert!(tree.repair(&store).unwrap() > 2);
+    assert!(tree.repair(&store).unwrap().changed() > 2);
     let error = tree.write_in_steps(&store, &document).unwrap_err();
     assert!(error.downcast_ref::<RecordConflict<()>>().is_some(), "{error}");
 }

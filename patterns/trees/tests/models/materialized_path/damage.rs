@@ -51,10 +51,10 @@ fn where_nodes_are_is_found_wrong_and_derived_again() {
                 .unwrap();
             let found = faults(&model, &store);
             assert!(found.contains(&rule), "{rule:?}: {found:?}");
-            assert!(model.repair(&store).unwrap() > 0);
+            assert!(model.repair(&store).unwrap().changed() > 0);
             assert_eq!(dump_all(&store), whole, "{rule:?}");
         }
-        assert_eq!(model.repair(&store).unwrap(), 0);
+        assert_eq!(model.repair(&store).unwrap().changed(), 0);
         compare_whole(&model, &store.snapshot().unwrap(), &oracle);
     }
 }
@@ -122,7 +122,7 @@ fn a_record_of_steps_that_cannot_be_read_is_named_and_goes() {
     store.transact(|txn| txn.put(&key, b"\x01?")).unwrap();
     let error = model.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert!(error.contains(r#""move""#) && error.contains("run repair"), "{error}");
-    assert_eq!(model.repair(&store).unwrap(), 1);
+    assert_eq!(model.repair(&store).unwrap().changed(), 1);
     compare_whole(model, &store.snapshot().unwrap(), &oracle);
 }
 
@@ -140,7 +140,7 @@ fn a_value_that_does_not_decode_is_reported() {
         let damaged = [&record[..record.len() - 1], &[0x80]].concat();
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
         assert_eq!(faults(&model, &store), [Rule::Undecodable]);
-        assert_eq!(model.repair(&store).unwrap(), 0);
+        assert_eq!(model.repair(&store).unwrap().changed(), 0);
         store.transact(|txn| model.set_value(txn, 11, &11)).unwrap();
         assert_eq!(faults(&model, &store), []);
     }

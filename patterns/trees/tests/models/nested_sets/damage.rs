@@ -29,10 +29,10 @@ fn positions_are_written_again_from_the_rows() {
             r#"the key ("nested sets", "node", 90000) dangles: nothing produces it"#,
         ]
     );
-    assert_eq!(tree.repair(&store).unwrap(), 3);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 3);
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
     assert_eq!(preorder(&tree, &store.snapshot().unwrap()), before);
-    assert_eq!(tree.repair(&store).unwrap(), 0);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 0);
 }
 
 fn position_of_a_root() -> Vec<u8> {
@@ -66,11 +66,11 @@ fn rows_that_cross_and_keys_of_others_are_reported() {
     assert_eq!(faults(&tree, &store), [other.clone(), crosses, short]);
     // The node that crosses its ancestor becomes the last root. A row without an id, a name or a
     // value is deleted; keys of other data are kept.
-    assert!(tree.repair(&store).unwrap() > 0);
+    assert!(tree.repair(&store).unwrap().changed() > 0);
     assert_eq!(faults(&tree, &store), [other]);
     let roots = tree.export(&store.snapshot().unwrap(), None).unwrap();
     assert_eq!(roots.iter().map(|root| root.id).collect::<Vec<_>>(), [1, 3, 2]);
-    assert_eq!(tree.repair(&store).unwrap(), 0);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 0);
 }
 
 /// The key and the value of the row of a node.
@@ -109,7 +109,7 @@ fn names_and_values_that_do_not_decode_are_reported() {
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
         assert_eq!(faults(&tree, &store), [&**fault]);
         // The node keeps its place, and its value is reported as lost until it is set.
-        assert_eq!(tree.repair(&store).unwrap(), u64::from(fault == &nothing));
+        assert_eq!(tree.repair(&store).unwrap().changed(), u64::from(fault == &nothing));
         assert_eq!(faults(&tree, &store), [&*no_value]);
         let snapshot = store.snapshot().unwrap();
         assert_eq!(tree.get(&snapshot, 2).unwrap().unwrap().name().unwrap(), name);
@@ -157,7 +157,7 @@ fn a_repair_continues_after_a_key_that_is_no_row() {
         })
         .unwrap();
     assert_eq!(faults(&tree, &store).len(), 2);
-    assert_eq!(tree.repair(&store).unwrap(), 1);
+    assert_eq!(tree.repair(&store).unwrap().changed(), 1);
     assert_eq!(faults(&tree, &store).len(), 1);
     assert!(store.snapshot().unwrap().get(&position).unwrap().is_some());
 }
