@@ -130,7 +130,7 @@ where
         while !left.is_empty() {
             let ranges: Vec<_> = left.iter().map(|(_, range)| range.clone()).collect();
             let pages = view.reader.range_many(&ranges, limit)?;
-            explain.ranges += ranges.len() as u64;
+            explain.planned += ranges.len() as u64;
             let mut rest = Vec::new();
             for ((n, range), page) in left.into_iter().zip(pages) {
                 let Some(side) = sides.get(n) else { continue };

@@ -32,8 +32,8 @@ impl Continuation {
         Self([&[FORMAT, order_code(order)], &hash(range)[..], last].concat())
     }
 
-    /// The continuation at `position` of a query whose position is no key, such as a ranked search.
-    /// `query` is a hash of all that the query consists of.
+    /// The continuation at `position` of a query with another position than a key, such as a ranked
+    /// search. `query` is a hash of all that the query consists of.
     pub fn at(query: u64, position: &[u8]) -> Self {
         Self([&[FORMAT, POSITION], &query.to_be_bytes()[..], position].concat())
     }
@@ -101,7 +101,7 @@ impl Continuation {
     ) -> Result<&[u8]> {
         let refused = |why| {
             let value = match self.0.as_slice() {
-                // A position that is no key says nothing to a reader.
+                // Another position than a key says nothing to a reader.
                 [_, POSITION, ..] => String::new(),
                 bytes => display_named(bytes.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
             };
@@ -194,7 +194,7 @@ pub fn answers<T, Q: Deref<Target = [u8]>>(
     Ok(Page { items, next })
 }
 
-/// The code of a position that is no key.
+/// The code of another position than a key.
 const POSITION: u8 = 2;
 
 fn order_code(order: Order) -> u8 {

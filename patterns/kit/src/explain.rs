@@ -9,16 +9,17 @@ use keyloom::Result;
 ///
 /// ```
 /// use keyloom_tables::Explain;
-/// let explain = Explain { ranges: 9, seeks: 12, keys_scanned: 390, keys_returned: 300 };
-/// assert_eq!(explain.to_string(), "9 ranges, 12 seeks, 390 keys scanned, 300 returned");
+/// let explain = Explain { planned: 9, ranges: 12, keys_scanned: 390, keys_returned: 300 };
+/// let text = "9 ranges planned, 12 begun, 390 keys scanned, 300 returned";
+/// assert_eq!(explain.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Explain {
     /// The planned ranges, including those that were replaced by several smaller ones.
-    pub ranges: u64,
-    /// Ranges begun, including those begun after skipped entries. Each is a seek in a local store
+    pub planned: u64,
+    /// Ranges begun, as in [`Cost::ranges`](keyloom::Cost::ranges), including those begun after skipped entries. Each is a seek in a local store
     /// and a round trip in a remote store.
-    pub seeks: u64,
+    pub ranges: u64,
     /// Keys read, including those that were returned.
     pub keys_scanned: u64,
     /// Keys or groups returned.
@@ -27,9 +28,9 @@ pub struct Explain {
 
 impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ranges, seeks, keys_scanned, keys_returned } = self;
+        let Self { planned, ranges, keys_scanned, keys_returned } = self;
         let s = |count: &u64| if *count == 1 { "" } else { "s" };
-        write!(f, "{ranges} range{}, {seeks} seek{}, ", s(ranges), s(seeks))?;
+        write!(f, "{planned} range{} planned, {ranges} begun, ", s(planned))?;
         write!(f, "{keys_scanned} key{} scanned, {keys_returned} returned", s(keys_scanned))
     }
 }

@@ -50,7 +50,7 @@ impl<'r, R: Reader> Walk<'r, R> {
 
     /// A scan without a position, over the given number of ranges; see [`Walk::seek`].
     pub fn new(reader: &'r R, order: Order, ranges: usize) -> Self {
-        let explain = Explain { ranges: ranges as u64, ..Explain::default() };
+        let explain = Explain { planned: ranges as u64, ..Explain::default() };
         Self { reader, order, entries: None, taken: 0, long_in_a_row: 0, explain }
     }
 
@@ -129,7 +129,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         self.entries = None;
         self.taken = 0;
         if range.normalized().is_some() {
-            self.explain.seeks += 1;
+            self.explain.ranges += 1;
             self.entries = Some(self.reader.range(range, self.order)?);
         }
         Ok(())
@@ -137,7 +137,7 @@ impl<'r, R: Reader> Walk<'r, R> {
 
     /// The entry of `range` that a scan in the opposite order would read first.
     pub fn other_end(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
-        self.explain.seeks += 1;
+        self.explain.ranges += 1;
         let end = match self.order {
             Order::Ascending => self.reader.last(range)?,
             Order::Descending => self.reader.first(range)?,

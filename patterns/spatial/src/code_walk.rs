@@ -136,7 +136,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     /// Continues with the entries of another space, through another cover.
     pub(super) fn enter(&mut self, space: Subspace, cover: Cover) {
         self.walk.end();
-        self.walk.explain.ranges += cover.ranges.len() as u64;
+        self.walk.explain.planned += cover.ranges.len() as u64;
         (self.space, self.cover) = (space, cover);
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }

@@ -397,8 +397,8 @@ impl<'r, R: Reader> Walks<'r, R> {
                 Source::Compared(walk) => walk.explain(),
                 Source::Held(_) | Source::Range(_) => continue,
             };
+            sum.planned += read.planned;
             sum.ranges += read.ranges;
-            sum.seeks += read.seeks;
             sum.keys_scanned += read.keys_scanned;
         }
         sum

@@ -133,8 +133,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
 
     fn add(&mut self, read: Explain) {
         let sum = &mut self.explain;
+        sum.planned += read.planned;
         sum.ranges += read.ranges;
-        sum.seeks += read.seeks;
         sum.keys_scanned += read.keys_scanned;
     }
 
@@ -230,7 +230,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
 
     fn columns(&self) -> Columns<'_, R> {
         let ranges = self.columns.len() as u64;
-        let explain = Explain { ranges, ..Explain::default() };
+        let explain = Explain { planned: ranges, ..Explain::default() };
         Columns { reader: self.reader, fields: &self.columns, explain }
     }
 }

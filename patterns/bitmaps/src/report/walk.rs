@@ -116,7 +116,7 @@ impl<R: Reader> Columns<'_, R> {
                 scan(self.reader, field, range, &wanted.blocks, &mut self.explain)
             }
             None => {
-                self.explain.seeks += wanted.blocks.len() as u64;
+                self.explain.ranges += wanted.blocks.len() as u64;
                 let keys = wanted.blocks.iter().map(|block| field.pack(block));
                 let found = get_many(self.reader, &keys.collect::<Vec<KeyBuf>>())?;
                 self.explain.keys_scanned += found.iter().flatten().count() as u64;
@@ -144,7 +144,7 @@ fn scan<'r, R: Reader>(
     blocks: &[u64],
     explain: &mut Explain,
 ) -> Result<Vec<Option<R::Bytes<'r>>>> {
-    explain.seeks += 1;
+    explain.ranges += 1;
     let mut found = Vec::with_capacity(blocks.len());
     for entry in reader.range(range, Order::Ascending)? {
         let (key, bytes) = entry?;

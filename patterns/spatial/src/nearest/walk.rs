@@ -84,7 +84,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             has_begun: false,
             typical: Typical::UNKNOWN,
             batch: 1,
-            explain: Explain { ranges: 1, ..Explain::default() },
+            explain: Explain { planned: 1, ..Explain::default() },
         }
     }
 
@@ -196,7 +196,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         limit: usize,
     ) -> Result<Vec<Vec<Entry<R::Bytes<'r>>>>> {
         let reader = self.reader;
-        self.explain.seeks += ranges.len() as u64;
+        self.explain.ranges += ranges.len() as u64;
         let read: Vec<Vec<_>> = if reader.prefetched() > 0 {
             let next = (self.batch * BATCH_GROWTH).max(SECOND_BATCH);
             self.batch = next.min(LARGEST_BATCH);

@@ -154,7 +154,7 @@ fn a_query_reads_its_parts_and_nothing_else() {
             // Gaps may be skipped by seeks.
             let scanned = points.explain().keys_scanned;
             assert!((inside.max(found)..=all).contains(&scanned), "{scanned} of {all}");
-            assert_eq!(points.explain().ranges, ranges_of(&parts) as u64);
+            assert_eq!(points.explain().planned, ranges_of(&parts) as u64);
             gaps += in_gaps;
         }
     }

@@ -183,8 +183,8 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
                 Some(width) => self.buckets.space().child(&width).child(&(&group,)),
                 None => self.events.space().child(&(&group,)),
             };
+            explain.planned += 1;
             explain.ranges += 1;
-            explain.seeks += 1;
             for entry in reader.range(within(times).key_range(&space), Order::Ascending)? {
                 let (key, value) = entry?;
                 explain.keys_scanned += 1;

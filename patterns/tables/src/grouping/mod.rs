@@ -127,7 +127,7 @@ impl<P> Grouping<P> {
     /// let mut latest = by_machine.last_of_each(&snapshot, descending(..))?;
     /// let keys: Vec<(u8, u32)> = latest.by_ref().map(|entry| Ok(log.unpack(entry?.0)?)).collect::<keyloom::Result<_>>()?;
     /// assert_eq!(keys, [(1, 999), (0, 998)]);
-    /// assert_eq!(latest.explain().seeks, 3); // the last one finds that there is no more
+    /// assert_eq!(latest.explain().ranges, 3); // the last one finds that there is no more
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///

@@ -224,7 +224,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// The errors of [`entries`](IndexQuery::entries).
     pub fn explain(&self, reader: &impl Reader) -> Result<Explain> {
         self.source.require_readable(reader)?;
-        let mut explain = Explain { ranges: 1, seeks: 1, ..Explain::default() };
+        let mut explain = Explain { planned: 1, ranges: 1, ..Explain::default() };
         for entry in reader.range(self.rest()?, self.order)?.take(self.limit) {
             entry?;
             explain.keys_scanned += 1;

@@ -92,12 +92,12 @@ pub fn explain_reports_what_is_read(store: &(impl Store + Clone)) {
         assert_eq!(count, expr.count(&snapshot).unwrap());
         assert_eq!(explain.keys_returned, count);
         assert_eq!(
-            (explain.seeks, explain.keys_scanned),
+            (explain.ranges, explain.keys_scanned),
             (cost.ranges, cost.keys_read),
             "{expr:?}"
         );
-        assert!(explain.ranges <= 4);
+        assert!(explain.planned <= 4);
     }
     let ((_, explain), _) = store.measure(|_| (a & b).explain(&snapshot).unwrap());
-    assert_eq!(explain.to_string(), "2 ranges, 2 seeks, 600 keys scanned, 900 returned");
+    assert_eq!(explain.to_string(), "2 ranges planned, 2 begun, 600 keys scanned, 900 returned");
 }

@@ -65,7 +65,7 @@ pub fn deep_expressions_are_read_on_a_small_stack(store: &impl Store) {
         assert!(ids.len() > 3 && ids.len() < 60, "{ids:?}");
         let snapshot = store.snapshot().unwrap();
         let (count, explain) = expr.explain(&snapshot).unwrap();
-        assert_eq!((count, explain.seeks), (ids.len() as u64, 1));
+        assert_eq!((count, explain.ranges), (ids.len() as u64, 1));
         let found = expr.clone().ids(&snapshot, descending(..)).unwrap();
         let found = found.collect::<Result<Vec<u64>>>().unwrap();
         assert!(found.iter().eq(ids.iter().rev()));

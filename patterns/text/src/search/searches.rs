@@ -76,10 +76,11 @@ impl<K, V> Search<'_, K, V> {
 
     /// Continues after the page that returned `after`; from the beginning with `None`.
     ///
-    /// A continuation holds the statistics of the first page, so the scores of documents that do not
-    /// change are the same on all pages. Of these, no page skips or repeats one, whatever is written
-    /// between the pages. A document that was changed, added or deleted between two pages may be on
-    /// none of them or on both. Searches with another query, filter, order or parameter refuse it.
+    /// A continuation holds the statistics of the first page, so the scores of documents that do
+    /// not change are the same on all pages. Of these, no page skips or repeats one, whatever is
+    /// written between the pages. A document that was changed, added or deleted between two pages
+    /// may be on none of them or on both. Searches with another query, filter, order or parameter
+    /// refuse it.
     #[must_use]
     pub fn after(mut self, after: impl Into<Option<Continuation>>) -> Self {
         self.request.after = after.into();

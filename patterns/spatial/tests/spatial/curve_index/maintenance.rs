@@ -82,12 +82,12 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         // The numbers that a query explains are those of the store.
         assert_eq!(
             counts(metered.cost()),
-            [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
+            [gets, seeks + explain.ranges, keys + explain.keys_scanned, written]
         );
-        assert!(explain.ranges <= ranges as u64, "{explain}");
+        assert!(explain.planned <= ranges as u64, "{explain}");
         // Two ranges for other dimensions, and the seeks over gaps.
         let useless = explain.keys_scanned - wanted as u64;
-        assert!(explain.seeks <= explain.ranges + 2 + useless / 8, "{explain}");
+        assert!(explain.ranges <= explain.planned + 2 + useless / 8, "{explain}");
         let per_hit = explain.keys_scanned as f64 / wanted as f64;
         // If entries come in pages, it is cheaper to step over them.
         let is_near = snapshot.prefetched() == 0;

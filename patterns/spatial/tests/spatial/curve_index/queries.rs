@@ -47,7 +47,7 @@ where
             found.sort_unstable();
             assert_eq!(found, expected, "{ranges:?} in {most} ranges");
             assert_eq!(points.explain().keys_returned, expected.len() as u64);
-            assert!(points.explain().ranges <= most as u64);
+            assert!(points.explain().planned <= most as u64);
             let as_many_as_pay = numbers.index.within(ranges).unwrap();
             assert_eq!(as_many_as_pay.count(&snapshot).unwrap(), expected.len() as u64);
             let is_odd = |id: &u32| index_of(*id) % 2 == 1;
@@ -73,7 +73,7 @@ fn a_query_takes_more_ranges_where_they_pay() {
     assert_eq!(few.map(Result::unwrap).count(), expected);
     let mut points = query.points(&snapshot).unwrap();
     assert_eq!(points.by_ref().map(Result::unwrap).count(), expected);
-    assert!(expected > 300 && points.explain().ranges > 4, "{expected}: {}", points.explain());
+    assert!(expected > 300 && points.explain().planned > 4, "{expected}: {}", points.explain());
 }
 
 pub fn boxes_of_two_numbers_hold_what_they_should(store: &impl Store) {

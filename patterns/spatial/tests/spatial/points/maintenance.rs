@@ -36,9 +36,9 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let after = counts(metered.cost());
         let [gets, seeks, keys, written] = counts(before);
         // The numbers that a query explains are those of the store.
-        assert_eq!(after, [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]);
+        assert_eq!(after, [gets, seeks + explain.ranges, keys + explain.keys_scanned, written]);
         assert_eq!(found, wanted);
-        assert!(explain.ranges <= ranges as u64);
+        assert!(explain.planned <= ranges as u64);
         let most = [(9, 2.0), (16, 1.5), (64, 1.25)].into_iter().find(|(n, _)| *n == ranges);
         assert!(
             explain.keys_scanned as f64 <= most.unwrap().1 * found as f64,
@@ -52,9 +52,9 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(nearest.by_ref().take(10).map(Result::unwrap).count(), 10);
     let explain = nearest.explain();
     let after = counts(metered.cost());
-    assert_eq!(after[1] - before[1], explain.seeks);
+    assert_eq!(after[1] - before[1], explain.ranges);
     assert_eq!(after[2] - before[2], explain.keys_scanned);
     // A remote store sends up to a page in each round trip.
     let most = if snapshot.prefetched() > 0 { snapshot.prefetched() } else { 120 };
-    assert!(explain.seeks <= 12 && explain.keys_scanned <= most as u64, "{explain}");
+    assert!(explain.ranges <= 12 && explain.keys_scanned <= most as u64, "{explain}");
 }

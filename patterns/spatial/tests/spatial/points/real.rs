@@ -54,7 +54,7 @@ fn few_keys_are_read_in_vain_around_the_cities_of_the_world() {
                 let explain = points.explain();
                 scanned += explain.keys_scanned;
                 returned += explain.keys_returned;
-                seeks += explain.seeks;
+                seeks += explain.ranges;
             }
             let per_hit = scanned as f64 / returned as f64;
             println!(

@@ -91,7 +91,7 @@ pub fn a_small_circle_waits_once(store: &impl Store) {
         assert_eq!(points.by_ref().map(Result::unwrap).count(), 1);
         let waited = store.round_trips().zip(before).map(|(after, before)| after - before);
         let most = if snapshot.prefetched() > 0 { 1 } else { 4 };
-        assert!(points.explain().seeks <= most, "{at:?}: {}", points.explain());
+        assert!(points.explain().ranges <= most, "{at:?}: {}", points.explain());
         assert!(waited.is_none_or(|waited| waited == 1), "{at:?}: {waited:?}");
     }
 }

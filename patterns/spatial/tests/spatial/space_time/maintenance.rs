@@ -89,10 +89,10 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             // The numbers that a query explains are those of the store.
             assert_eq!(
                 counts(metered.cost()),
-                [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
+                [gets, seeks + explain.ranges, keys + explain.keys_scanned, written]
             );
-            assert!(explain.ranges <= bins * ranges as u64, "{explain}");
-            let leaps = explain.seeks - explain.ranges.min(explain.seeks);
+            assert!(explain.planned <= bins * ranges as u64, "{explain}");
+            let leaps = explain.ranges - explain.planned.min(explain.ranges);
             let useless = explain.keys_scanned - wanted as u64;
             // Two ranges for other widths, one to find each bin and one to find the end, and the
             // seeks over gaps.

@@ -118,12 +118,12 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
     let bins = times.len() as u64;
     // Two ranges for other widths, one to find each bin, and its ranges; the last bin is the last
     // possible one.
-    assert!(explain.seeks <= 2 + bins * (1 + 3), "{explain}");
+    assert!(explain.ranges <= 2 + bins * (1 + 3), "{explain}");
     assert!(explain.keys_scanned <= 2 * bins, "{explain}");
     let (from, to) = (2, 12_345_677);
     let mut none = all.index.within(GeoCell::WORLD, from..=to).points(&snapshot).unwrap();
     assert!(none.next().is_none());
-    assert_eq!((none.explain().seeks, none.explain().keys_scanned), (3, 0));
+    assert_eq!((none.explain().ranges, none.explain().keys_scanned), (3, 0));
 }
 
 pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
@@ -175,7 +175,7 @@ fn a_query_takes_more_ranges_where_they_pay() {
         assert_eq!(found(&events, &snapshot, query.clone()), expected(&events, &near, &times));
         let mut points = query.points(&snapshot).unwrap();
         assert!(points.by_ref().map(Result::unwrap).count() > 100);
-        assert!(points.explain().ranges > 4, "{times:?}: {}", points.explain());
+        assert!(points.explain().planned > 4, "{times:?}: {}", points.explain());
     }
 }
 

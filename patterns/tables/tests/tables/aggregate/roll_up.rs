@@ -29,7 +29,7 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
             for site in ["", "a", "a\0", "\0", "b.org"] {
                 let (total, explain) = clicks.roll_up.total(&snapshot, site, from..to).unwrap();
                 assert_eq!(total, naive(oracle.values(), site, from, to), "{site:?} {from}..{to}");
-                assert!(explain.ranges <= 2 * WIDTHS.len() as u64 + 1);
+                assert!(explain.planned <= 2 * WIDTHS.len() as u64 + 1);
             }
             let (none, _) = clicks.roll_up.total(&snapshot, "a", to..from).unwrap();
             assert_eq!(none, if from == to { naive(oracle.values(), "a", from, to) } else { 0 });
@@ -48,7 +48,7 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
     let (total, explain) = found.unwrap();
     assert_eq!(total, 25_920 - 3 - 1 + 1);
     // 3 events, 59 minutes, 23 hours; 1 day; 23 hours, 59 minutes, 5 events (and one outside).
-    assert_eq!((cost.ranges, explain.ranges), (7, 7));
+    assert_eq!((cost.ranges, explain.planned), (7, 7));
     assert_eq!((cost.keys_read, explain.keys_scanned), (3 + 59 + 23 + 1 + 23 + 59 + 6, 174));
     let (whole, cost) = metered.measure(|_| clicks.roll_up.total(&snapshot, "a", 0..86_400));
     assert_eq!((whole.unwrap().0, cost.ranges, cost.keys_read), (8_640, 1, 1));

@@ -90,7 +90,7 @@ fn scans_are_right(
     let told = |before: keyloom::Cost, explain: Explain, returned: usize| {
         let cost = metered.cost();
         let cost = [cost.ranges - before.ranges, cost.keys_read - before.keys_read];
-        assert_eq!(cost, [explain.seeks, explain.keys_scanned]);
+        assert_eq!(cost, [explain.ranges, explain.keys_scanned]);
         assert_eq!(explain.keys_returned, returned as u64);
     };
     let firsts = ordered(groups.values().map(|group| group[0].clone()).collect());
@@ -250,7 +250,7 @@ fn fetched_page_is_used_up_before_the_next_range_begins() {
         let paged = Paged(&snapshot);
         let mut scan = by.values::<_, u32, _>(&paged, ..).unwrap();
         assert_eq!(scan.by_ref().count(), groups as usize);
-        assert_eq!(scan.explain().seeks, seeks, "{}", scan.explain());
+        assert_eq!(scan.explain().ranges, seeks, "{}", scan.explain());
     }
 }
 
