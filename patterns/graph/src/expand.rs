@@ -125,12 +125,13 @@ where
     for sides in sides.chunks(RANGES) {
         let mut left: Vec<(usize, KeyRange<'static>)> =
             sides.iter().map(|side| side.range.clone()).enumerate().collect();
+        explain.planned += sides.len() as u64;
         let mut limit = first.clamp(1, EDGES);
         // Pages of one side come in order; sides with more edges come again in the next round.
         while !left.is_empty() {
             let ranges: Vec<_> = left.iter().map(|(_, range)| range.clone()).collect();
             let pages = view.reader.range_many(&ranges, limit)?;
-            explain.planned += ranges.len() as u64;
+            explain.ranges += ranges.len() as u64;
             let mut rest = Vec::new();
             for ((n, range), page) in left.into_iter().zip(pages) {
                 let Some(side) = sides.get(n) else { continue };
