@@ -1,12 +1,14 @@
 //! Documents: a table with a text index, and the paths and children that depend on its records.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::slice::{from_mut, from_ref};
+use std::slice::from_ref;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::RecordKey;
+use keyloom_kit::{RecordKey, get_many};
 use keyloom_tables::derived::Elsewhere;
 use keyloom_tables::{Attached, Schema, Table};
 use keyloom_text::TextIndex;
@@ -54,9 +56,9 @@ pub(crate) trait Part<K, V>: Send + Sync {
         let _ = document;
     }
 
-    /// Makes the stored elements those of the document.
-    fn write(&self, txn: &mut DynWriter<'_>, key: &K, document: &V) -> Result<()> {
-        let _ = (txn, key, document);
+    /// Makes the stored elements those of the documents, each with another key.
+    fn write(&self, txn: &mut DynWriter<'_>, documents: &[(&K, &V)]) -> Result<()> {
+        let _ = (txn, documents);
         Ok(())
     }
 
@@ -66,7 +68,7 @@ pub(crate) trait Part<K, V>: Send + Sync {
     }
 
     /// Adds the stored elements to the documents with these keys.
-    fn read(&self, reader: &dyn ReadEntries, keys: &[K], documents: &mut [V]) -> Result<()> {
+    fn read(&self, reader: &dyn ReadEntries, keys: &[&K], documents: &mut [V]) -> Result<()> {
         let _ = (reader, keys, documents);
         Ok(())
     }
@@ -200,18 +202,43 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// program does not declare; an error with the key if a record does not decode; any error of
     /// the store.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
-        let packed = self.table().space().pack(key);
+        Ok(self.get_many(reader, [key])?.pop().flatten())
+    }
+
+    /// The documents with these keys in their order, each as [`get`](Self::get) returns it, and
+    /// `None` for a key without one. The records are read together, and so are the elements of a
+    /// path.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_many(
+        &self,
+        reader: &impl Reader,
+        keys: impl IntoIterator<Item: Borrow<K>>,
+    ) -> Result<Vec<Option<V>>> {
+        let keys: Vec<_> = keys.into_iter().collect();
+        let keys: Vec<&K> = keys.iter().map(Borrow::borrow).collect();
+        let packed: Vec<KeyBuf> = keys.iter().map(|key| self.table().space().pack(*key)).collect();
         let mut expected = Vec::new();
         self.add_expected(&mut expected);
         let entries = expected.iter().map(|(key, _)| key);
-        let keys: Vec<&KeyBuf> = [&packed].into_iter().chain(entries).collect();
-        let found = reader.get_many(&keys)?;
-        let Some((Some(record), entries)) = found.split_first() else { return Ok(None) };
+        let all: Vec<&KeyBuf> = packed.iter().chain(entries).collect();
+        let found = get_many(reader, &all)?;
+        let (records, entries) = found.split_at_checked(keys.len()).unwrap_or_default();
+        if records.iter().all(Option::is_none) {
+            return Ok(keys.iter().map(|_| None).collect());
+        }
         let mut each = expected.iter().zip(entries);
         each.try_for_each(|((_, expect), entry)| expect(entry.as_deref()))?;
-        let mut document = C::decode(record).map_err(|error| error.at(&packed))?;
-        self.read_parts(reader, from_ref(key), from_mut(&mut document))?;
-        Ok(Some(document))
+        let (mut there, mut documents) = (Vec::new(), Vec::new());
+        for ((key, packed), record) in keys.iter().zip(&packed).zip(records) {
+            let Some(record) = record else { continue };
+            there.push(*key);
+            documents.push(C::decode(record).map_err(|error| error.at(packed))?);
+        }
+        self.read_parts(reader, &there, &mut documents)?;
+        let mut documents = documents.into_iter();
+        Ok(records.iter().map(|record| record.as_ref().and_then(|_| documents.next())).collect())
     }
 
     /// Adds that this program declares all paths, also within elements.
@@ -226,7 +253,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     pub(crate) fn read_parts(
         &self,
         reader: &dyn ReadEntries,
-        keys: &[K],
+        keys: &[&K],
         documents: &mut [V],
     ) -> Result<()> {
         self.parts().iter().try_for_each(|part| part.read(reader, keys, documents))
@@ -254,7 +281,71 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
                 true => self.table().expect_writable(txn)?,
                 false => self.table().put(txn, key, &root)?,
             }
-            self.write_parts(&mut DynWriter::new(txn), key, document)
+            self.write_parts(&mut DynWriter::new(txn), &[(key, document)])
+        })
+    }
+
+    /// Sets many documents, as [`put`](Self::put) does each. Reads and writes them together: the
+    /// way to load documents, some thousands in a transaction.
+    ///
+    /// Takes pairs or references to pairs. If a key occurs twice, its last document is written.
+    ///
+    /// Costs what [`put`](Self::put) costs for each; but the gets are 1 round trip, the ranges of a
+    /// path are 1 for 256 documents, and a list of the index is written once for all documents.
+    /// Keeps the documents and their stored elements in memory.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_documents::Documents;
+    /// use keyloom_tables::Schema;
+    /// use keyloom_text::Analyzer;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "blog")?;
+    /// let posts = Documents::<u32, String>::declare(&schema, "posts", 1, |index| {
+    ///     index.field("text", Analyzer::english(), |_, text: &String, add| add(text))
+    /// })?;
+    /// let two = [(7, "Nest eggs".to_owned()), (8, "Eggs".to_owned())];
+    /// store.transact(|txn| posts.put_many(txn, &two))?;
+    /// assert_eq!(posts.get_many(&store.snapshot()?, [8, 9])?, [Some("Eggs".to_owned()), None]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        documents: impl IntoIterator<Item: Borrow<(K, V)>>,
+    ) -> Result<()>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        txn.guarded(|txn| {
+            let documents: Vec<_> = documents.into_iter().collect();
+            let space = self.table().space();
+            let by_key: BTreeMap<KeyBuf, &(K, V)> = documents
+                .iter()
+                .map(|document| (space.pack(&document.borrow().0), document.borrow()))
+                .collect();
+            let keys: Vec<&KeyBuf> = by_key.keys().collect();
+            let stored = get_many(txn, &keys)?;
+            let mut changed = Vec::new();
+            for ((packed, (key, document)), stored) in by_key.iter().zip(&stored) {
+                let root = self.stripped(document);
+                let bytes = Self::encoded(&root).map_err(|error| error.at(packed))?;
+                if stored.as_ref().is_none_or(|stored| **stored != bytes[..]) {
+                    changed.push((key.clone(), root));
+                }
+            }
+            drop(stored);
+            match changed.is_empty() {
+                true => self.table().expect_writable(txn)?,
+                false => self.table().put_many(txn, &changed)?,
+            }
+            let all: Vec<(&K, &V)> =
+                by_key.values().map(|(key, document)| (key, document)).collect();
+            self.write_parts(&mut DynWriter::new(txn), &all)
         })
     }
 
@@ -352,8 +443,12 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         Ok(())
     }
 
-    pub(crate) fn write_parts(&self, txn: &mut DynWriter<'_>, key: &K, document: &V) -> Result<()> {
-        self.parts().iter().try_for_each(|part| part.write(txn, key, document))
+    pub(crate) fn write_parts(
+        &self,
+        txn: &mut DynWriter<'_>,
+        documents: &[(&K, &V)],
+    ) -> Result<()> {
+        self.parts().iter().try_for_each(|part| part.write(txn, documents))
     }
 
     /// The record of a document: the document without the elements of its paths.

@@ -1,16 +1,20 @@
 //! One changed element of a list of 40: as a nested element, by a write of the whole document with
-//! nested elements, and by a write of a document that holds its list.
+//! nested elements, and by a write of a document that holds its list. Before that, a load of posts
+//! beside SQLite.
 
 use keyloom::{Lmdb, Metered, Store};
 use keyloom_compare::compare;
 use keyloom_documents::{Documents, Nested};
 use keyloom_tables::Schema;
 use keyloom_text::Analyzer;
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::open;
+use super::{open, open_sqlite};
 
 const ELEMENTS: u32 = 40;
+/// How many posts are loaded in one transaction.
+const LOADED: usize = 500;
 /// How many changes one transaction makes, each of another document.
 const CHANGES: u32 = 100;
 
@@ -90,6 +94,7 @@ pub fn measure(many: u32) {
             Ok(())
         })
         .unwrap();
+    load(&all[..all.len().min(LOADED)]);
     println!("{posts} posts with {ELEMENTS} comments, {CHANGES} changed posts per transaction");
     // Each closure draws changes of its own, of the same kind.
     let seeds = [4, 5, 6].map(fastrand::Rng::with_seed);
@@ -139,6 +144,85 @@ pub fn measure(many: u32) {
             ("put, elements in record", &mut whole),
         ],
     );
+}
+
+/// Loads posts into an empty store, in one transaction.
+fn load(posts: &[Post]) {
+    let rounds = 5;
+    let fresh = || {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Metered::new(open(&directory));
+        (declare(&store), store, directory)
+    };
+    let [mut one_by_one, mut together, mut whole]: [Vec<_>; 3] =
+        std::array::from_fn(|_| (0..rounds + 1).map(|_| fresh()).collect());
+    let all = || (0..).zip(posts.iter().cloned());
+    let sqlite = || {
+        let directory = tempfile::tempdir().unwrap();
+        (open_sqlite(&directory, SQLITE), directory)
+    };
+    let mut of_sqlite: Vec<_> = (0..rounds + 1).map(|_| sqlite()).collect();
+    compare(
+        &format!("load of {} posts with {ELEMENTS} comments", posts.len()),
+        posts.len(),
+        rounds,
+        &mut [
+            ("put_many, nested elements", &mut || {
+                let (blogs, store, _directory) = together.pop().unwrap();
+                store.transact(|txn| blogs.nested.put_many(txn, all())).unwrap();
+            }),
+            ("put, nested elements", &mut || {
+                let (blogs, store, _directory) = one_by_one.pop().unwrap();
+                let put = |txn: &mut keyloom::DynWriter<'_>| {
+                    all().try_for_each(|(key, post)| blogs.nested.put(txn, &key, &post))
+                };
+                store.transact(|txn| put(&mut keyloom::DynWriter::new(txn))).unwrap();
+            }),
+            ("put_many, elements in record", &mut || {
+                let (blogs, store, _directory) = whole.pop().unwrap();
+                store.transact(|txn| blogs.whole.put_many(txn, all())).unwrap();
+            }),
+            ("SQLite with FTS5", &mut || {
+                let (mut sqlite, _directory) = of_sqlite.pop().unwrap();
+                load_sqlite(&mut sqlite, posts);
+            }),
+        ],
+    );
+}
+
+/// Posts and comments, each with their texts in a table of FTS5.
+const SQLITE: &str = "
+    CREATE TABLE posts (id INTEGER PRIMARY KEY, title TEXT);
+    CREATE TABLE comments (id INTEGER PRIMARY KEY, post INTEGER, text TEXT, stars INTEGER);
+    CREATE INDEX by_post ON comments (post);
+    CREATE INDEX by_stars ON comments (stars);
+    CREATE VIRTUAL TABLE titles USING fts5 (title, content = 'posts', content_rowid = 'id', tokenize = 'porter');
+    CREATE VIRTUAL TABLE texts USING fts5 (text, content = 'comments', content_rowid = 'id',
+        tokenize = 'porter');
+";
+
+fn load_sqlite(sqlite: &mut Connection, posts: &[Post]) {
+    let txn = sqlite.transaction().unwrap();
+    {
+        let mut statements = [
+            "INSERT INTO posts VALUES (?1, ?2)",
+            "INSERT INTO titles (rowid, title) VALUES (?1, ?2)",
+            "INSERT INTO comments VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO texts (rowid, text) VALUES (?1, ?2)",
+        ]
+        .map(|statement| txn.prepare(statement).unwrap());
+        let [posts_, titles, comments, texts] = &mut statements;
+        for (id, post) in (0_i64..).zip(posts) {
+            posts_.execute((id, &post.title)).unwrap();
+            titles.execute((id, &post.title)).unwrap();
+            for (n, comment) in (0_i64..).zip(&post.comments) {
+                let of = id * i64::from(ELEMENTS) + n;
+                comments.execute((of, id, &comment.text, comment.stars)).unwrap();
+                texts.execute((of, &comment.text)).unwrap();
+            }
+        }
+    }
+    txn.commit().unwrap();
 }
 
 /// Another comment at a random place of each of the first posts.

@@ -24,7 +24,7 @@
 //! let snapshot = store.snapshot()?;
 //! assert_eq!(files.read(&snapshot, "/library/carroll/alice.txt")?, b"A white rabbit ran by.");
 //! let search = files.search(Query::term("contents", "rabbits")).within("/library");
-//! assert_eq!(search.page(&snapshot)?.files[0].path, "/library/carroll/alice.txt");
+//! assert_eq!(search.page(&snapshot)?.items[0].path, "/library/carroll/alice.txt");
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!

@@ -19,45 +19,46 @@ where
         (self.get_mut)(document).clear();
     }
 
-    fn write(&self, txn: &mut DynWriter<'_>, key: &P, document: &D) -> Result<()> {
-        let elements = (self.get)(document);
-        let records: Vec<E> =
-            elements.iter().map(|element| self.elements.stripped(element)).collect();
-        let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
-        let bytes = bytes.collect::<Result<Vec<_>>>();
-        let bytes =
-            bytes.map_err(|error| error.at(&self.elements.table().space().pack(&(key,))))?;
-        let stored = self.stored(txn, key)?;
-        let ordinals = align(&stored, &bytes).ok_or_else(too_many)?;
-        let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
-        let removed = stored.iter().filter(|(ordinal, _)| !is_kept(ordinal));
-        let removed: Vec<(P, u32)> = removed.map(|(ordinal, _)| (key.clone(), *ordinal)).collect();
+    fn write(&self, txn: &mut DynWriter<'_>, documents: &[(&P, &D)]) -> Result<()> {
+        let stored = self.stored_of_each(txn, documents)?;
+        let (mut removed, mut changed, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        for ((key, document), stored) in documents.iter().zip(&stored) {
+            let elements = (self.get)(document);
+            let records: Vec<E> =
+                elements.iter().map(|element| self.elements.stripped(element)).collect();
+            let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
+            let bytes = bytes.collect::<Result<Vec<_>>>();
+            let bytes =
+                bytes.map_err(|error| error.at(&self.elements.table().space().pack(&(key,))))?;
+            let ordinals = align(stored, &bytes).ok_or_else(too_many)?;
+            let key_of = |ordinal: u32| (P::clone(key), ordinal);
+            let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
+            let gone = stored.iter().map(|(ordinal, _)| *ordinal);
+            removed.extend(gone.filter(|ordinal| !is_kept(ordinal)).map(key_of));
+            let is_stored = |ordinal: u32, bytes: &Vec<u8>| {
+                let place = stored.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
+                place.ok().and_then(|n| stored.get(n)).is_some_and(|(_, before)| before == bytes)
+            };
+            for ((record, bytes), ordinal) in records.into_iter().zip(&bytes).zip(&ordinals) {
+                if !is_stored(*ordinal, bytes) {
+                    changed.push((key_of(*ordinal), record));
+                }
+            }
+            all.extend(ordinals.iter().map(|ordinal| key_of(*ordinal)).zip(elements));
+        }
         self.elements.delete_at(txn, &removed, 0)?;
-        let is_stored = |ordinal: u32, bytes: &Vec<u8>| {
-            let place = stored.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
-            place.ok().and_then(|n| stored.get(n)).is_some_and(|(_, before)| before == bytes)
-        };
-        let changed = records.into_iter().zip(&bytes).zip(&ordinals);
-        let changed = changed.filter(|((_, bytes), ordinal)| !is_stored(**ordinal, bytes));
-        let changed: Vec<((P, u32), E)> =
-            changed.map(|((record, _), ordinal)| ((key.clone(), *ordinal), record)).collect();
         if !changed.is_empty() {
             self.elements.table().put_many(txn, &changed)?;
         }
-        if self.elements.parts().is_empty() {
-            return Ok(());
-        }
-        let mut each = ordinals.iter().zip(elements);
-        each.try_for_each(|(ordinal, element)| {
-            self.elements.write_parts(txn, &(key.clone(), *ordinal), element)
-        })
+        let all: Vec<(&(P, u32), &E)> = all.iter().map(|(key, element)| (key, *element)).collect();
+        self.elements.write_parts(txn, &all)
     }
 
     fn add_expected(&self, all: &mut Vec<Expected>) {
         self.elements.add_expected(all);
     }
 
-    fn read(&self, reader: &dyn ReadEntries, keys: &[P], documents: &mut [D]) -> Result<()> {
+    fn read(&self, reader: &dyn ReadEntries, keys: &[&P], documents: &mut [D]) -> Result<()> {
         let space = self.elements.table().space();
         let ranges: Vec<_> = keys.iter().map(|key| self.range_of(key)).collect();
         let (mut owners, mut keys, mut elements) = (Vec::new(), Vec::new(), Vec::new());
@@ -68,6 +69,7 @@ where
             elements.push(element);
             Ok(())
         })?;
+        let keys: Vec<&(P, u32)> = keys.iter().collect();
         self.elements.read_parts(reader, &keys, &mut elements)?;
         for (owner, element) in owners.into_iter().zip(elements) {
             if let Some(document) = documents.get_mut(owner) {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use std::slice::{from_mut, from_ref};
+use std::slice::from_mut;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, Reader, Result, Store};
@@ -99,8 +99,8 @@ where
                 records.filter(|(_, document)| !(self.get)(document).is_empty()).collect();
             for (key, mut document) in holding {
                 let txn = &mut DynWriter::new(txn);
-                self.read(txn, from_ref(&key), from_mut(&mut document))?;
-                self.write(txn, &key, &document)?;
+                self.read(txn, &[&key], from_mut(&mut document))?;
+                self.write(txn, &[(&key, &document)])?;
                 self.strip(&mut document);
                 parents.put(txn, &key, &document)?;
                 next.written += 1;

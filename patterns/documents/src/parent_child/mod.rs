@@ -83,7 +83,8 @@
 //! | operation | cost |
 //! |---|---|
 //! | [`put`](Children::put) | 1 get for the parent, and those of [`Documents::put`]; in a relation of a table with itself, 1 get per ancestor |
-//! | [`move_to`](Children::move_to) | the same, and 1 key deleted if the key changes; then the children of the record move as well, if they have its key |
+//! | [`put_many`](Children::put_many) | 1 get per parent, in 1 round trip, and those of [`Documents::put_many`] |
+//! | [`move_to`](Children::move_to) | as put, and 1 key deleted if the key changes; then the children of the record move as well, if they have its key |
 //! | deletion of a parent with n children | 1 range over the containers of the parent, n gets; then the rule: nothing, or n deletions or moves |
 //! | a query | the search, and [the step](crate::relation#cost) |
 //!
@@ -102,13 +103,15 @@ mod link;
 mod moves;
 mod of_itself;
 
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Store, Writer};
-use keyloom_kit::{Progress, RecordKey, RepairOptions, Stages};
+use keyloom_kit::{Progress, RecordKey, RepairOptions, Stages, get_many};
 use keyloom_tables::Schema;
 use keyloom_tables::table::record;
 use keyloom_text::TextIndex;
@@ -228,6 +231,46 @@ where
             let txn = &mut DynWriter::new(txn);
             let moved = self.moved_to(txn, key, parent)?;
             self.move_at(txn, key, moved, 0)
+        })
+    }
+
+    /// Sets many children with the elements of their paths, as [`put`](Self::put) does each. The
+    /// gets of parents are 1 round trip, and the children are written together: see
+    /// [`Documents::put_many`]. Children of their own kind are put one after the other, since one
+    /// may be the parent of the next.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item: Borrow<(K, V)>>,
+    ) -> Result<()>
+    where
+        K: Clone,
+    {
+        txn.guarded(|txn| {
+            if self.is_of_itself() {
+                return records.into_iter().try_for_each(|record| {
+                    let (key, value) = record.borrow();
+                    self.put(txn, key, value)
+                });
+            }
+            let records: Vec<_> = records.into_iter().collect();
+            let parents: BTreeSet<KeyBuf> = records
+                .iter()
+                .map(Borrow::borrow)
+                .filter_map(|(key, value)| (self.link.parent_of)(key, value))
+                .map(|parent| self.packed(&parent))
+                .collect();
+            let parents: Vec<&KeyBuf> = parents.iter().collect();
+            let found = get_many(txn, &parents)?;
+            if let Some((parent, _)) = parents.iter().zip(&found).find(|(_, found)| found.is_none())
+            {
+                return Err(self.no_parent(parent));
+            }
+            drop(found);
+            self.records.put_many(txn, records)
         })
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom_tables::Continuation;
 use keyloom::{Error, Order, Reader, Store};
 use keyloom_bitmaps::InvertedIndexError;
 use keyloom_documents::collapse::{Collapse, Group, GroupCounts, InnerHits};
+use keyloom_tables::Continuation;
 use keyloom_testing::laws;
 use keyloom_text::Hit;
 use proptest::prelude::*;

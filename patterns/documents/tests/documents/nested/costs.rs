@@ -62,6 +62,36 @@ pub fn one_changed_element_is_one_record_written(store: &(impl Store + Clone)) {
     assert_eq!(records(&work).0, 1);
 }
 
+/// Many documents are read in as many round trips as one, and lists of the index written once.
+pub fn many_documents_are_put_together(store: &(impl Store + Clone)) {
+    let put = |posts: &[(u32, super::blog::Post)], at_once: usize| {
+        clear(store);
+        let store = Metered::new(store.clone());
+        let blog = Blog::declare(&store).unwrap();
+        let (_, cost) = store.measure(|store| {
+            let all = |txn: &mut keyloom::DynWriter<'_>| {
+                posts.chunks(at_once).try_for_each(|some| blog.posts.put_many(txn, some))
+            };
+            store.transact(|txn| all(&mut keyloom::DynWriter::new(txn))).unwrap();
+        });
+        let snapshot = store.snapshot().unwrap();
+        let (keys, wanted): (Vec<u32>, Vec<_>) =
+            posts.iter().map(|(key, post)| (*key, Some(post.clone()))).unzip();
+        let (found, read) = store.measure(|_| blog.posts.get_many(&snapshot, keys.iter()).unwrap());
+        assert_eq!(found, wanted);
+        (cost, read)
+    };
+    let posts: Vec<_> = (0..40).map(|key| (key, commented(3))).collect();
+    let (one, _) = put(&posts[..1], 1);
+    let (each, _) = put(&posts, 1);
+    let (together, read) = put(&posts, posts.len());
+    assert!(each.round_trips > 20 * one.round_trips, "{each}, one {one}");
+    assert!(together.round_trips <= one.round_trips + 4, "{together}, one {one}");
+    assert!(2 * together.keys_written < each.keys_written, "{together}, each {each}");
+    // The records, the comments, the replies.
+    assert!(read.round_trips <= 3 && read.gets <= 40 + 3 && read.ranges == 40 + 120, "{read}");
+}
+
 /// Without fields of its own, the index of the elements only changes with the list.
 pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);

@@ -49,6 +49,8 @@ pub const KEYS: usize = 6;
 #[derive(Clone, Debug)]
 pub enum Step {
     Put(String, Post),
+    /// Keys may repeat, and may be those of documents that exist.
+    PutMany(Vec<(String, Post)>),
     Delete(String),
     Push(String, Comment),
     Replace(String, usize, Comment),
@@ -60,6 +62,7 @@ pub fn history() -> impl Strategy<Value = Vec<Step>> {
     let key = || (0..KEYS).prop_map(ids::text);
     let step = prop_oneof![
         4 => (key(), any_post()).prop_map(|(key, post)| Step::Put(key, post)),
+        2 => prop::collection::vec((key(), any_post()), 0..5).prop_map(Step::PutMany),
         1 => key().prop_map(Step::Delete),
         2 => (key(), comment()).prop_map(|(key, comment)| Step::Push(key, comment)),
         2 => (key(), 0..4usize, comment()).prop_map(|(key, n, comment)| Step::Replace(key, n, comment)),

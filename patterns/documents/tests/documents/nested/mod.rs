@@ -14,6 +14,7 @@ keyloom_testing::on_every_store! {
     model::queries_find_what_nested_loops_find,
     model::documents_are_read_as_they_were_put,
     costs::one_changed_element_is_one_record_written,
+    costs::many_documents_are_put_together,
     costs::changes_of_elements_cost_what_the_documentation_says,
     faults::a_fault_at_any_operation_leaves_no_document_half_done,
     faults::a_conflict_at_any_operation_is_retried_to_the_same_end,

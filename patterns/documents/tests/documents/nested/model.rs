@@ -20,6 +20,7 @@ fn make(blog: &Blog, txn: &mut impl Writer, step: &Step, model: &Model) -> Resul
     };
     match step {
         Step::Put(key, post) => blog.posts.put(txn, key, post),
+        Step::PutMany(posts) => blog.posts.put_many(txn, posts),
         Step::Delete(key) => {
             assert_eq!(blog.posts.delete(txn, key)?, model.contains_key(key));
             Ok(())
@@ -45,6 +46,7 @@ fn make(blog: &Blog, txn: &mut impl Writer, step: &Step, model: &Model) -> Resul
 fn follow(step: &Step, model: &mut Model) {
     match step.clone() {
         Step::Put(key, post) => drop(model.insert(key, post)),
+        Step::PutMany(posts) => model.extend(posts),
         Step::Delete(key) => drop(model.remove(&key)),
         Step::Push(key, comment) => {
             model.entry(key).and_modify(|post| post.comments.push(comment));
@@ -90,6 +92,9 @@ pub fn documents_are_read_as_they_were_put(store: &impl Store) {
             let wanted = model.get(&key).map_or(0, |post| post.comments.len());
             assert_eq!(elements.len(), wanted, "no element without its document");
         }
+        let keys: Vec<String> = (0..KEYS).rev().chain(0..2).map(text).collect();
+        let wanted: Vec<Option<Post>> = keys.iter().map(|key| model.get(key).cloned()).collect();
+        assert_eq!(blog.posts.get_many(&snapshot, &keys).unwrap(), wanted);
         assert_eq!(blog.faults(store), [""; 0]);
     });
 }

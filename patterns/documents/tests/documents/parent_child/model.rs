@@ -14,6 +14,7 @@ use super::company::{Branch, Company, Employee, Key, branch, employee, key};
 #[derive(Clone, Debug)]
 enum Step {
     Hire(u8, u32, i64, u8),
+    HireMany(Vec<(u8, u32)>),
     Leave(u8, u32),
     Move(u8, u32, u8),
     Close(u8),
@@ -41,6 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let employee = || (0..9_u64).prop_map(|n| number(n) as u32);
     let step = prop_oneof![
         6 => (branch(), employee(), 1970..1990i64, 0..3u8).prop_map(|(b, n, born, h)| Step::Hire(b, n, born, h)),
+        2 => prop::collection::vec((branch(), employee()), 0..4).prop_map(Step::HireMany),
         1 => (branch(), employee()).prop_map(|(b, n)| Step::Leave(b, n)),
         3 => (branch(), employee(), branch()).prop_map(|(b, n, to)| Step::Move(b, n, to)),
         1 => branch().prop_map(Step::Close),
@@ -54,6 +56,18 @@ impl Model {
     fn make(&mut self, company: &Company, store: &impl Store, step: &Step) {
         let Company { branches, employees, .. } = company;
         match *step {
+            Step::HireMany(ref all) => {
+                let all: Vec<_> = all
+                    .iter()
+                    .map(|(b, n)| (key(&name(*b), *n), employee("cy", 1970, HOBBIES[0])))
+                    .collect();
+                let done = store.transact(|txn| employees.put_many(txn, &all));
+                let are_open = all.iter().all(|(at, _)| self.branches.contains_key(&at.0));
+                assert_eq!(done.is_ok(), are_open);
+                if are_open {
+                    self.staff.extend(all);
+                }
+            }
             Step::Hire(b, n, born, hobby) => {
                 let one = employee("ann", born, HOBBIES[usize::from(hobby)]);
                 let done = store.transact(|txn| employees.put(txn, &key(&name(b), n), &one));
