@@ -64,7 +64,7 @@
 //! # Reads
 //!
 //! A pattern is made by a function of its type, or in a [`Schema`], which names its version, builds
-//! it and refuses programs that do not know it. Reads have the same form everywhere: a scan is an
+//! it and refuses programs that do not know it. Reads have the same form: a scan is an
 //! iterator, ascending unless what it reads is [`descending`]; a page is a [`Page`] with a
 //! [`Continuation`] that may be stored; an explanation counts what a query reads ([`Explain`]).
 //!
@@ -72,7 +72,7 @@
 //! |---|---|---|---|---|---|
 //! | [`Table`] | [`new`](Table::new), [`Schema::table`] | [`get`](Table::get), [`get_many`](Table::get_many) | [`range`](Table::range) | [`page`](Table::page) | no: it reads what it returns |
 //! | [`Index`] | [`new`](Index::new), [`Schema::index`] | [`first`](IndexQuery::first) | [`range`](Index::range), [`entries`](IndexQuery::entries) | [`page`](IndexQuery::page), [`keys`](IndexQuery::keys), [`records`](IndexQuery::records) | [`explain`](IndexQuery::explain) |
-//! | [`Grouping`] | [`new`](Grouping::new) | | [`values`](Grouping::values), [`first_of_each`](Grouping::first_of_each), [`in_each`](Grouping::in_each) | no: scan on after the last group | [`Scan::explain`] |
+//! | [`Grouping`] | [`new`](Grouping::new) | | [`values`](Grouping::values), [`first_of_each`](Grouping::first_of_each), [`in_each`](Grouping::in_each) | no: scan again from the group after the last one | [`Scan::explain`] |
 //! | [`Totals`] | [`new`](Totals::new), [`Schema::totals`] | [`get`](Totals::get) | [`range`](Totals::range) | | |
 //! | [`RankedIndex`] | [`new`](RankedIndex::new) | [`rank`](RankedIndex::rank), [`nth`](RankedIndex::nth) | that of its [index](RankedIndex::index) | that of its index | that of its index |
 //! | [`Links`] | [`new`](Links::new), [`in_schema`](Links::in_schema) | | [`rights_of`](Links::rights_of), [`lefts_of`](Links::lefts_of) | that of its [table](Links::table) | |
@@ -84,13 +84,13 @@
 //! | [`InvertedIndex`] | [`new`](InvertedIndex::new) | [`forward`](InvertedIndex::forward) | [`values`](InvertedIndex::values) | those of an expression | those of an expression |
 //! | [`PointIndex`] | [`new`](PointIndex::new) | | [`points`](spatial::AreaQuery::points), [`by_distance`](spatial::AreaQuery::by_distance) | [`page`](spatial::AreaQuery::page), [`records`](spatial::AreaQuery::records) | [`Scan::explain`] |
 //! | [`TextIndex`] | [`new`](TextIndex::new) | | the best first | [`hits`](text::Search::hits), [`records`](text::Search::records) | [`explain`](text::Search::explain), [`explain_score`](text::Search::explain_score) |
-//! | [`Documents`] | [`declare`](Documents::declare) | [`get`](Documents::get), [`get_many`](Documents::get_many) | that of its [table](Documents::table) | that of its table, or of a search | that of a search |
+//! | [`Documents`] | [`declare`](Documents::declare) | [`get`](Documents::get), [`get_many`](Documents::get_many) | its [table](Documents::table), without elements | those of a search, or of its table | that of a search |
 //! | [`Collapse`] | [`new`](Collapse::new) | | the best first | [`page`](Collapse::page) | |
 //! | [`documents::files::Files`] | [`open`](documents::files::Files::open) | [`get`](documents::files::Files::get) | [`walk`](documents::files::Files::walk) | [`list`](documents::files::Files::list), [`search`](documents::files::Files::search) | |
 //! | [`trees::Tree`] | of each model | [`get`](trees::Tree::get) | [`children`](trees::Tree::children), [`descendants`](trees::Tree::descendants) | [`children_page`](trees::Tree::children_page), [`descendants_page`](trees::Tree::descendants_page) | |
-//! | [`PathHierarchy`] | [`new`](PathHierarchy::new) | | [`below`](PathHierarchy::below), [`matching`](PathHierarchy::matching) | [`below`](PathHierarchy::below) | [`Scan::explain`] |
+//! | [`PathHierarchy`] | [`new`](PathHierarchy::new) | | [`below`](PathHierarchy::below), [`matching`](PathHierarchy::matching) | [`below`](PathHierarchy::below) | that of an [`IndexQuery`] or a [`Scan`] |
 //! | [`Graph`] | [`directed`](Graph::directed), [`undirected`](Graph::undirected) | [`vertex`](graph::GraphView::vertex), [`edge`](graph::GraphView::edge) | [`neighbours`](graph::GraphView::neighbours) | [`page`](graph::GraphView::page) | [`Searched`](graph::Searched), of searches |
-//! | [`locking::WorkQueue`] | [`open`](locking::WorkQueue::open) | [`get`](locking::WorkQueue::get) | [`dequeue`](locking::WorkQueue::dequeue) | [`dead_letters`](locking::WorkQueue::dead_letters) | |
+//! | [`locking::WorkQueue`] | [`open`](locking::WorkQueue::open) | [`get`](locking::WorkQueue::get) | | [`dead_letters`](locking::WorkQueue::dead_letters) | |
 //!
 //! The links of this table are checked with the docs. Trees are exported as nested values
 //! ([`export`](trees::Tree::export)); a whole store, by the backup of its backend, or key by key.

@@ -27,10 +27,14 @@ macro_rules! tuple {
 
 tuple!();
 
-/// `..` is packed like `()`: as a prefix, it selects all.
+/// `..` is packed as nothing: as a prefix, it selects all, and `("FR", ..)` selects what `("FR",)`
+/// does.
 impl Pack for RangeFull {
     #[inline]
     fn pack(&self, _: &mut Packer) {}
+
+    #[inline]
+    fn pack_element(&self, _: &mut Packer) {}
 }
 
 tuple!(A);

@@ -184,7 +184,9 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
 
     /// The table of the records, with everything that it maintains.
     ///
-    /// Its own writes do not write or delete the elements and children of documents.
+    /// Its records are without the elements of paths: [`get_many`](Self::get_many) returns those of
+    /// keys with them. Its own writes do not write or delete the elements and children of
+    /// documents.
     pub fn table(&self) -> &Table<K, V, C> {
         self.text.table()
     }
@@ -291,7 +293,9 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// Takes pairs or references to pairs. If a key occurs twice, its last document is written.
     ///
     /// Costs what [`put`](Self::put) costs for each; but the gets are 1 round trip, the ranges of a
-    /// path are 1 for 256 documents, and a list of the index is written once for all documents.
+    /// path are 1 round trip for 256 documents, and a list of the index is written once for all
+    /// documents. A document of more than 256 elements takes 1 range and 1 round trip more for each
+    /// path, and removed elements are read one after the other if they have paths of their own.
     /// Keeps the documents and their stored elements in memory.
     ///
     /// ```

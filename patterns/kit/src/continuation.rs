@@ -14,8 +14,8 @@ const FORMAT: u8 = 1;
 /// received again later.
 ///
 /// A continuation holds a key and not a count, so no entry is skipped or repeated if other
-/// transactions write between two pages. That of a ranked search holds the score and the id of the
-/// last hit. It belongs to one query; other queries refuse it.
+/// transactions write between two pages. The continuation of a ranked search holds the score and
+/// the id of the last hit. It belongs to one query; other queries refuse it.
 ///
 /// | bytes | content |
 /// |---|---|
@@ -86,8 +86,8 @@ impl Continuation {
     /// The key after which to resume, if it belongs to a query over `range` in `order`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query or order, and for bytes that
-    /// are none; [`Error::NewerFormat`].
+    /// [`Error::InvalidArgument`] for a continuation of another query or order, and for bytes
+    /// that are not a continuation; [`Error::NewerFormat`].
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         self.rest(order_code(order), hash(range), |last| range.contains(last))
     }
@@ -143,7 +143,7 @@ pub struct Page<T> {
     /// The results, in the order of the query.
     pub items: Vec<T>,
     /// The position of the next page, `None` after the last one. A page may have fewer items than
-    /// its limit and not be the last.
+    /// its limit and not be the last; the page after a full one may be empty.
     pub next: Option<Continuation>,
 }
 

@@ -15,10 +15,8 @@ pub struct InOrder<T> {
     pub order: Order,
 }
 
-/// Reads what is given in descending order. Scans and pages are ascending without it.
-///
-/// It stands for a [selection](crate::Select), a [range of ids](OrderedRange), or the node, link or
-/// pattern that a scan is about.
+/// Wraps a [selection](crate::Select), a [range of ids](OrderedRange), a tree node or a path
+/// pattern, so that a scan or a page reads it in descending order. Without it, they are ascending.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store, Subspace};
@@ -37,7 +35,8 @@ pub fn descending<T>(of: T) -> InOrder<T> {
     in_order(of, Order::Descending)
 }
 
-/// Reads what is given in `order`, which is a variable; otherwise see [`descending`].
+/// Like [`descending`], with the order as an argument. Of two around each other, the outer one
+/// decides.
 pub fn in_order<T>(of: T, order: Order) -> InOrder<T> {
     InOrder { of, order }
 }

@@ -106,7 +106,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Returns the ids of the records with any of the selected values in this field. A selection is
     /// a value or the leading elements of a tuple, a prefix
     /// ([`starting_with`](keyloom_tables::starting_with)), bounds
-    /// ([`within`](keyloom_tables::within)), or `()` for all values. See [`SelectValues`].
+    /// ([`within`](keyloom_tables::within)), or `..` for all values. See [`SelectValues`].
     ///
     /// Unites the containers in memory: per chunk at most 2 bytes per id and value, and at most 4
     /// KiB; afterwards in the stored form. Costs one range over them, and up to two more reads if
@@ -277,7 +277,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// Returns the distinct selected values of a field, in order. A skip scan: costs one range, and
     /// for each value another range or the steps over its containers. Up to three more reads,
-    /// unless all values (`()`) are selected.
+    /// unless all values (`..`) are selected.
     ///
     /// # Errors
     /// As [`any_term`](InvertedIndex::any_term); the iterator also returns an error if a value is
@@ -313,7 +313,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// Returns the distinct selected values of a field, in order, each with its number of records.
-    /// Costs one range, and up to three more reads, unless all values (`()`) are selected. Reads
+    /// Costs one range, and up to three more reads, unless all values (`..`) are selected. Reads
     /// the headers of their containers.
     ///
     /// # Errors

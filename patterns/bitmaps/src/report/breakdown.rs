@@ -1,11 +1,11 @@
 //! Counts and sums by the values of fields.
 
-use keyloom::{Reader, Result, Unpack};
+use keyloom::{Order, Reader, Result, Unpack};
 use keyloom_kit::RecordKey;
 
 use super::Report;
 use super::plan::Way;
-use super::rows::{Breakdown, Gathered, Rows, ValueSum, in_order};
+use super::rows::{Breakdown, Gathered, Rows, ValueSum, sorted};
 use super::run::Run;
 use super::tally::Tally;
 use crate::SelectValues;
@@ -24,7 +24,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         field: &str,
     ) -> Result<Breakdown<P>> {
         let (counts, run) = self.counts(reader, &[field])?;
-        let rows = in_order::<(P,), u64>(counts)?;
+        let rows = sorted::<(P,), u64>(counts)?;
         Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
 
@@ -61,7 +61,10 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         let run = Run::of_values(self, reader, field, &select.selected())?;
         let (counts, run) = self.counts_of(run, 1)?;
         let rows = counts.into_iter().filter(|(value, _)| run.selects(value)).collect();
-        let rows = in_order::<(P,), u64>(rows)?;
+        let mut rows = sorted::<(P,), u64>(rows)?;
+        if select.order() == Order::Descending {
+            rows.reverse();
+        }
         Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
 
@@ -93,7 +96,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         fields: &[&str],
     ) -> Result<Breakdown<P>> {
         let (counts, run) = self.counts(reader, fields)?;
-        Ok(run.finish(in_order(counts)?))
+        Ok(run.finish(sorted(counts)?))
     }
 
     /// Returns, for each value of a field, the sum of a field of integers over the ids of the
@@ -144,7 +147,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         }
         let sums = sums.into_iter().chain(tally.rows());
         let sums: Rows<ValueSum> = sums.filter(|(_, sum)| sum.count > 0).collect();
-        let rows = in_order::<(P,), ValueSum>(sums)?;
+        let rows = sorted::<(P,), ValueSum>(sums)?;
         Ok(run.finish(rows.into_iter().map(|((value,), sum)| (value, sum)).collect()))
     }
 

@@ -89,7 +89,7 @@ pub(super) fn change<M: Default>(
 }
 
 /// Sorts the rows and unpacks their values.
-pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(mut rows: Rows<M>) -> Result<Vec<(P, M)>> {
+pub(super) fn sorted<P: for<'k> Unpack<'k>, M>(mut rows: Rows<M>) -> Result<Vec<(P, M)>> {
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let unpacked = rows.into_iter().map(|(value, row)| {
         let value = unpack::<P>(&value).map_err(|error| Error::from(error).at(&value))?;

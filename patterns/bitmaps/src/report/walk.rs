@@ -116,7 +116,6 @@ impl<R: Reader> Columns<'_, R> {
                 scan(self.reader, field, range, &wanted.blocks, &mut self.explain)
             }
             None => {
-                self.explain.ranges += wanted.blocks.len() as u64;
                 let keys = wanted.blocks.iter().map(|block| field.pack(block));
                 let found = get_many(self.reader, &keys.collect::<Vec<KeyBuf>>())?;
                 self.explain.keys_scanned += found.iter().flatten().count() as u64;

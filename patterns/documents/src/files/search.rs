@@ -109,7 +109,7 @@ impl FileSearch<'_> {
         Self { after: after.into(), ..self }
     }
 
-    /// The best files.
+    /// The best files, fewer than the limit if some of them are being removed.
     ///
     /// # Errors
     /// See [`Search`](keyloom_text::Search); [`FilesError`](super::FilesError) as of

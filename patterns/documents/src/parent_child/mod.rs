@@ -245,10 +245,7 @@ where
         &self,
         txn: &mut impl Writer,
         records: impl IntoIterator<Item: Borrow<(K, V)>>,
-    ) -> Result<()>
-    where
-        K: Clone,
-    {
+    ) -> Result<()> {
         txn.guarded(|txn| {
             if self.is_of_itself() {
                 return records.into_iter().try_for_each(|record| {

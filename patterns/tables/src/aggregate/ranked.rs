@@ -5,7 +5,9 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, KeyBuf, Reader, Result, Store, Subspace, Writer, check_key, successor};
+use keyloom::{
+    DynWriter, KeyBuf, Order, Reader, Result, Store, Subspace, Writer, check_key, successor,
+};
 use keyloom_kit::derived::{
     Derived, DerivedEntry, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
 };
@@ -95,8 +97,8 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         Ok(self.counts.before(reader, &to)?.saturating_sub(before))
     }
 
-    /// The number of selected entries before those with `parts`: the rank of `parts`,
-    /// counted from 0. No entry needs to have these parts.
+    /// The number of selected entries before those with `parts` in the order of the selection: the
+    /// rank of `parts`, counted from 0. No entry needs to have these parts.
     ///
     /// Costs the same as [`count`](RankedIndex::count).
     ///
@@ -108,15 +110,20 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         select: impl Select<P>,
         parts: impl PrefixOf<P>,
     ) -> Result<u64> {
+        let order = select.order();
         let (from, to) = self.ends(select);
-        let at = self.tail(&self.index.space().pack(&parts));
-        let at = at.clamp(from.clone(), to.max(from.clone()));
+        let to = to.max(from.clone());
+        let (first, behind) = self.ends(parts);
+        let (from, to) = match order {
+            Order::Ascending => (from.clone(), first.clamp(from, to)),
+            Order::Descending => (behind.clamp(from, to.clone()), to),
+        };
         let before = self.counts.before(reader, &from)?;
-        Ok(self.counts.before(reader, &at)?.saturating_sub(before))
+        Ok(self.counts.before(reader, &to)?.saturating_sub(before))
     }
 
-    /// The entry that `n` of the selected entries precede. `None` if at most `n` entries are
-    /// selected.
+    /// The entry that `n` of the selected entries precede in the order of the selection. `None` if
+    /// at most `n` entries are selected.
     ///
     /// Costs 15 ranges, and as many keys as [`count`](RankedIndex::count).
     ///
@@ -129,13 +136,18 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         select: impl Select<P>,
         n: u64,
     ) -> Result<Option<Found<R::Bytes<'r>, K, P>>> {
+        let order = select.order();
         let (from, to) = self.ends(select);
         let before = self.counts.before(reader, &from)?;
         let upto = self.counts.before(reader, &to)?;
         if n >= upto.saturating_sub(before) {
             return Ok(None);
         }
-        let entry = self.counts.nth(reader, before + n)?;
+        let place = match order {
+            Order::Ascending => before + n,
+            Order::Descending => upto - 1 - n,
+        };
+        let entry = self.counts.nth(reader, place)?;
         entry.map(|entry| self.index.found(entry)).transpose()
     }
 

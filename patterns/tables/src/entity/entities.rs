@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::key::{Pack, Unpacker};
-use keyloom::{Entry, Error, Reader, Result, Subspace};
+use keyloom::{Entry, Error, Order, Reader, Result, Subspace};
 use keyloom_kit::{RecordKey, Select};
 use serde::de::DeserializeOwned;
 
@@ -13,7 +13,8 @@ use super::path::path_of;
 use super::tree::{Node, from_value};
 
 impl<K: RecordKey> Aggregates<K> {
-    /// The entities with selected keys, in key order. Costs one range.
+    /// The entities with selected keys, in key order, or [`descending`](crate::descending). Costs
+    /// one range.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -44,8 +45,9 @@ impl<K: RecordKey> Aggregates<K> {
         reader: &'r R,
         select: S,
     ) -> Result<impl Iterator<Item = Result<(K, Entity)>> + use<'r, R, S, K>> {
-        let entries = reader.range(select.key_range(self.space()), select.order())?;
-        Ok(Entities { entries, next: None, space: self.space().clone(), key: PhantomData })
+        let order = select.order();
+        let entries = reader.range(select.key_range(self.space()), order)?;
+        Ok(Entities { entries, order, next: None, space: self.space().clone(), key: PhantomData })
     }
 }
 
@@ -79,6 +81,7 @@ impl Entity {
 
 struct Entities<I, B, K> {
     entries: I,
+    order: Order,
     /// The first entry of the next entity.
     next: Option<Entry<B>>,
     space: Subspace,
@@ -102,6 +105,10 @@ where
                 }
                 entry => parts.push(entry),
             }
+        }
+        if self.order == Order::Descending {
+            // A list or map comes before what is in it.
+            parts.reverse();
         }
         match Node::collect(&space, parts.into_iter())? {
             Some(node) => Ok((key, Entity(node))),

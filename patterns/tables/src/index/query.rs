@@ -107,7 +107,9 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Selects entries by a [`Select`], such as a variable, in its order if it is descending.
+    /// Selects entries by a [`Select`], such as a variable. If it is
+    /// [`descending`](crate::descending), so is the query; a later [`order`](Self::order) or
+    /// [`reverse`](Self::reverse) changes that.
     pub fn select(mut self, select: impl Select<P>) -> Self {
         if select.order() == Order::Descending {
             self.order = Order::Descending;

@@ -198,7 +198,8 @@ impl<K, V> Search<'_, K, V> {
 
 /// Results.
 impl<K: RecordKey, V> Search<'_, K, V> {
-    /// The keys of the best records, with their scores.
+    /// The keys of the best records, with their scores: the best first, and of equal scores the
+    /// smaller id.
     ///
     /// # Errors
     /// See [`Search`]; [`SearchError::NoRecord`].
