@@ -16,7 +16,8 @@ use keyloom_patterns::locking::WorkQueue;
 use keyloom_patterns::property_index::Stamps;
 use keyloom_patterns::trees::{AdjacencyList, InsertAt, MaterializedPath, NestedSets, Tree};
 use keyloom_patterns::{
-    Inconsistency, Links, Progress, PropertyIndex, RepairOptions, Rule, Schema, check_in_steps,
+    Inconsistency, Links, Progress, PropertyIndex, RepairOptions, RepairPosition, Rule, Schema,
+    check_in_steps,
 };
 use keyloom_testing::laws::{Dump, dump_all};
 use serde_json::json;
@@ -155,6 +156,13 @@ fn tree_holds(tree: &impl Tree<Value = u32>) {
         |reader| tree.check(reader),
         |store, options, progress| tree.repair_with(store, options, progress),
     );
+    // A finished repair begins again, and a position of another one is refused.
+    let done = tree.repair(&store).unwrap();
+    assert!(done.finished && done.position == RepairPosition::default());
+    let position = RepairPosition { stage: 99, ..RepairPosition::default() };
+    let foreign = RepairOptions { resume: Some(position), ..RepairOptions::default() };
+    let refused = tree.repair_with(&store, &foreign, |_| ControlFlow::Continue(()));
+    assert!(matches!(refused, Err(keyloom::Error::InvalidArgument { .. })), "{refused:?}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub struct Progress {
     /// Whether the work is complete.
     pub finished: bool,
     /// The current position, for [`RepairOptions::resume`]. Builds, drains, drops, propagations and
-    /// work on trees keep their position in the store and resume by themselves.
+    /// moves and deletions in trees keep their position in the store and resume by themselves.
     pub position: RepairPosition,
     /// Records visited.
     pub records: u64,

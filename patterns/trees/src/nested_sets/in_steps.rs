@@ -120,8 +120,8 @@ pub(super) fn resume<S: Store, V, C: Codec<V>>(
     }
 }
 
-/// Ends the work in progress, for a repair; returns how many keys were written. An unreadable
-/// record is deleted. If a move encounters damage before it has switched, it is cancelled.
+/// Ends the work in progress, for a repair. An unreadable record is deleted. If a move encounters
+/// damage before it has switched, it is cancelled.
 pub(super) fn end<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     run: &mut Repair<'_, S>,

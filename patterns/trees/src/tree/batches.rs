@@ -33,10 +33,19 @@ impl<S: Store> Repair<'_, S> {
     ) -> Result<Progress> {
         let size = BatchSize::new(options.batch);
         let (done, progress) = (Progress::beginning(options), &mut progress);
+        let first = done.position.stage;
         let mut run = Repair { store, size, done, progress, stage: 0 };
         match repair(&mut run) {
+            Ok(()) if first > 0 && first >= run.stage => {
+                return Err(Error::InvalidArgument {
+                    what: "the position to resume at",
+                    value: format!("stage {first} of {}", run.stage),
+                    why: "it belongs to another repair; begin this one again",
+                });
+            }
             Ok(()) => {
                 run.done.finished = true;
+                run.done.position = RepairPosition::default();
                 let _ = (run.progress)(&run.done);
             }
             Err(error) if error.downcast_ref::<Stopped>().is_some() => {}
@@ -69,8 +78,8 @@ impl<S: Store> Repair<'_, S> {
             let last = self.last();
             let (changed, next) =
                 self.size.transact(self.store, |txn, batch| body(txn, last.as_deref(), batch))?;
+            let Some(next) = next else { return self.add(changed) };
             self.done.written += changed;
-            let Some(next) = next else { return Ok(()) };
             self.reach(next)?;
         }
     }
@@ -132,20 +141,20 @@ impl<S: Store> Repair<'_, S> {
         &mut self,
         work: impl FnOnce(&S, &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Progress>,
     ) -> Result<()> {
-        let (before, mut is_stopped) = (self.done.clone(), false);
+        let (before, mut is_stopped) = (self.done.written, false);
         let mut report = |now: &Progress| {
-            let written = before.written + now.changed();
-            let next = (self.progress)(&Progress { written, ..before.clone() });
+            // Without work there is nothing to report.
+            if now.finished && now.changed() == 0 {
+                return ControlFlow::Continue(());
+            }
+            self.done.written = before + now.changed();
+            let next = (self.progress)(&self.done);
             is_stopped = next.is_break();
             next
         };
         let done = work(self.store, &mut report)?;
-        self.done.written += done.changed();
-        // Without work there is nothing to stop: a repair that is stopped each time would not end.
-        match is_stopped && !(done.finished && done.changed() == 0) {
-            true => Err(Error::other(Stopped)),
-            false => Ok(()),
-        }
+        self.done.written = before + done.changed();
+        if is_stopped { Err(Error::other(Stopped)) } else { Ok(()) }
     }
 
     /// Counts changed keys, and reports the commit if there are any.

@@ -820,14 +820,15 @@ pub trait Tree: Clone + Send + Sync + 'static {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Tree::repair) with options. Calls `progress` after each commit and at the end, and
-    /// stops if it breaks. [`Progress::written`] counts the keys that were written or removed.
+    /// [`repair`](Tree::repair) with options. Calls `progress` after each commit that changed
+    /// something or ends a page, and at the end, and stops if it breaks. [`Progress::written`]
+    /// counts the keys that were written or removed.
     ///
-    /// A repair has stages. Most of them list faults and report only commits that changed
-    /// something; a repair that resumes in such a stage lists what is left.
+    /// A repair has stages. Most of them list faults, and begin with what is left when they resume.
     ///
     /// # Errors
-    /// As [`repair`](Tree::repair).
+    /// [`Error::InvalidArgument`] for a position of other data; otherwise as
+    /// [`repair`](Tree::repair).
     fn repair_with<S: Store>(
         &self,
         store: &S,

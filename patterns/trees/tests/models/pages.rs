@@ -75,7 +75,7 @@ pub fn ask_for_pages<T: Tree<Value = u32>>(
             let first = children.and_then(|mut children| children.next().transpose());
             let first = first.map(|node| node.map(|node| node.id()));
             let wanted_first = wanted.clone().map(|ids| ids.first().copied());
-            same(("first_child", parent, order), first, wanted_first);
+            same(("the first of the children", parent, order), first, wanted_first);
             let found = all_pages!(
                 limit,
                 after => model.children_page(reader, in_order(parent, order), limit, after),
