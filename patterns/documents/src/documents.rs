@@ -104,7 +104,7 @@ pub(crate) trait ReadEntries {
     fn visit(&self, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<()>;
 
     /// Visits the entries of each of several ranges in order. 256 ranges of at most 256 entries
-    /// cost one round trip.
+    /// cost one round trip; one alone is one range, however long.
     fn visit_each(&self, ranges: &[KeyRange<'_>], visit: &mut VisitEach<'_>) -> Result<()>;
 }
 
@@ -118,6 +118,9 @@ impl<R: Reader> ReadEntries for R {
     }
 
     fn visit_each(&self, ranges: &[KeyRange<'_>], visit: &mut VisitEach<'_>) -> Result<()> {
+        if let [range] = ranges {
+            return self.visit(range.clone(), &mut |key, value| visit(0, key, value));
+        }
         for (chunk, some) in ranges.chunks(TOGETHER).enumerate() {
             let pages = self.range_many(some, TOGETHER)?;
             for (n, (range, page)) in some.iter().zip(pages).enumerate() {
@@ -295,7 +298,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// Costs what [`put`](Self::put) costs for each; but the gets are 1 round trip, the ranges of a
     /// path are 1 round trip for 256 documents, and a list of the index is written once for all
     /// documents. A document of more than 256 elements takes 1 range and 1 round trip more for each
-    /// path, and removed elements are read one after the other if they have paths of their own.
+    /// path.
     /// Keeps the documents and their stored elements in memory.
     ///
     /// ```

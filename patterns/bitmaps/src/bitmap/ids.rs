@@ -4,7 +4,7 @@ use std::iter::FusedIterator;
 use std::ops::{Bound, RangeInclusive};
 
 use keyloom::{KeyRange, Order, Result, Subspace};
-use keyloom_kit::{Continuation, OrderedRange, Page};
+use keyloom_kit::{Continuation, InOrder, OrderedRange, Page, in_order};
 
 use crate::{CHUNK_IDS, Words};
 
@@ -162,7 +162,7 @@ pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     range: &impl OrderedRange<u64>,
     limit: usize,
     after: Option<&Continuation>,
-    open: impl FnOnce(RangeInclusive<u64>) -> Result<I>,
+    open: impl FnOnce(InOrder<RangeInclusive<u64>>) -> Result<I>,
 ) -> Result<Page<u64>> {
     let order = range.order();
     let Some(range) = id_range(range.bounds()) else {
@@ -177,7 +177,7 @@ pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     let Some(rest) = behind(range, last, order) else {
         return Ok(Page { items: Vec::new(), next: None });
     };
-    let mut walk = open(rest)?;
+    let mut walk = open(in_order(rest, order))?;
     // An empty page could not have a continuation.
     let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
     let more = walk.next().transpose()?;

@@ -10,7 +10,7 @@ use std::iter::FusedIterator;
 use std::ops::RangeInclusive;
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
-use keyloom_kit::{Continuation, Inconsistency, OrderedRange, Page, descending, in_order, within};
+use keyloom_kit::{Continuation, Inconsistency, OrderedRange, Page, descending, within};
 
 pub(crate) use changes::{Change, ChunkChanges};
 pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, page, place_of};
@@ -219,8 +219,7 @@ impl Bitmap {
         after: Option<&Continuation>,
     ) -> Result<Page<u64>> {
         let query = Subspace::new(&("bitmap", self.space.prefix()));
-        let order = range.order();
-        page(&query, &range, limit, after, |rest| self.ids(reader, in_order(rest, order)))
+        page(&query, &range, limit, after, |rest| self.ids(reader, rest))
     }
 
     /// Returns all faulty entries: keys that are not of a chunk, values that do not decode, ids out

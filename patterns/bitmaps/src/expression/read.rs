@@ -1,10 +1,9 @@
 //! Reads of an expression.
 
 use std::iter::FusedIterator;
-use std::ops::Bound;
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
-use keyloom_kit::{Continuation, Explain, Fnv, OrderedRange, Page, descending, in_order};
+use keyloom_kit::{Continuation, Explain, Fnv, OrderedRange, Page, descending};
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::evaluation::Stretch;
@@ -68,7 +67,7 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn rank(&self, reader: &impl Reader, id: u64) -> Result<u64> {
-        match id_range((Bound::Unbounded, Bound::Excluded(&id))) {
+        match id_range((..id).bounds()) {
             Some(below) => {
                 let cut = self & Self::range(below.clone());
                 let mut evaluation = Evaluation::new(&cut, reader, &below, Order::Ascending)?;
@@ -196,8 +195,7 @@ impl BitmapExpr {
         after: Option<&Continuation>,
     ) -> Result<Page<u64>> {
         let query = Subspace::new(&("bitmap expression", self.fingerprint()));
-        let order = range.order();
-        page(&query, &range, limit, after, |rest| self.ids(reader, in_order(rest, order)))
+        page(&query, &range, limit, after, |rest| self.ids(reader, rest))
     }
 
     /// A hash of the expression and of the contents of its bitmaps in memory.

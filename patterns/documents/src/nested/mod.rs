@@ -142,6 +142,9 @@ use crate::relation::{ParentOf, Relation, with_parent};
 /// The greatest number of paths within each other.
 pub const MAX_PATHS: usize = 8;
 
+/// The elements of a document as they are stored: ordinals and bytes.
+type Stored = Vec<(u32, Vec<u8>)>;
+
 /// The elements at a path of documents; see the [module](self).
 ///
 /// It is a [`Relation`] between the documents and the elements. Cheap to clone.
@@ -299,33 +302,15 @@ where
         unpacked.map_err(|error| Error::from(error).at(key))
     }
 
-    /// The stored elements of each document.
-    fn stored_of_each(
-        &self,
-        reader: &dyn ReadEntries,
-        documents: &[(&P, &D)],
-    ) -> Result<Vec<Vec<(u32, Vec<u8>)>>> {
-        // A list of any length is one range; of several, a page of each is read together.
-        if let [(key, _)] = documents {
-            return Ok(vec![self.stored(reader, key)?]);
-        }
-        let ranges: Vec<_> = documents.iter().map(|(key, _)| self.range_of(key)).collect();
+    /// The stored elements of each document: ordinals and bytes.
+    fn stored(&self, reader: &dyn ReadEntries, documents: &[&P]) -> Result<Vec<Stored>> {
+        let ranges: Vec<_> = documents.iter().map(|key| self.range_of(key)).collect();
         let mut stored = vec![Vec::new(); documents.len()];
         reader.visit_each(&ranges, &mut |document, key, value| {
             let (_, ordinal) = self.unpacked(key)?;
             if let Some(elements) = stored.get_mut(document) {
                 elements.push((ordinal, value.to_vec()));
             }
-            Ok(())
-        })?;
-        Ok(stored)
-    }
-
-    /// The stored elements of a document: ordinals and bytes.
-    fn stored(&self, reader: &dyn ReadEntries, document: &P) -> Result<Vec<(u32, Vec<u8>)>> {
-        let mut stored = Vec::new();
-        reader.visit(self.range_of(document), &mut |key, value| {
-            stored.push((self.unpacked(key)?.1, value.to_vec()));
             Ok(())
         })?;
         Ok(stored)

@@ -6,8 +6,57 @@ use keyloom_kit::RecordKey;
 use keyloom_tables::table::record;
 
 use super::align::align;
-use super::{Nested, too_many};
+use super::{Nested, Stored, too_many};
 use crate::documents::{Documents, Expected, Part, ReadEntries};
+
+/// The records of elements that change with their documents.
+struct Changes<P, E> {
+    removed: Vec<(P, u32)>,
+    written: Vec<((P, u32), E)>,
+}
+
+impl<P, E> Default for Changes<P, E> {
+    fn default() -> Self {
+        Self { removed: Vec::new(), written: Vec::new() }
+    }
+}
+
+impl<P, D, E, C> Nested<P, D, E, C>
+where
+    P: RecordKey + Clone,
+    E: Clone,
+    C: Codec<D> + Codec<E> + 'static,
+{
+    /// Adds what changes if a document gets these elements, and returns their ordinals.
+    fn compare(
+        &self,
+        key: &P,
+        elements: &[E],
+        stored: &Stored,
+        changes: &mut Changes<P, E>,
+    ) -> Result<Vec<u32>> {
+        let records: Vec<E> =
+            elements.iter().map(|element| self.elements.stripped(element)).collect();
+        let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
+        let bytes = bytes.collect::<Result<Vec<_>>>();
+        let bytes =
+            bytes.map_err(|error| error.at(&self.elements.table().space().pack(&(key,))))?;
+        let ordinals = align(stored, &bytes).ok_or_else(too_many)?;
+        let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
+        let gone = stored.iter().map(|(ordinal, _)| *ordinal);
+        changes
+            .removed
+            .extend(gone.filter(|ordinal| !is_kept(ordinal)).map(|ordinal| (key.clone(), ordinal)));
+        for ((record, bytes), ordinal) in records.into_iter().zip(&bytes).zip(&ordinals) {
+            let place = stored.binary_search_by_key(ordinal, |(ordinal, _)| *ordinal);
+            let before = place.ok().and_then(|n| stored.get(n));
+            if before.is_none_or(|(_, before)| before != bytes) {
+                changes.written.push(((key.clone(), *ordinal), record));
+            }
+        }
+        Ok(ordinals)
+    }
+}
 
 impl<P, D, E, C> Part<P, D> for Nested<P, D, E, C>
 where
@@ -20,35 +69,20 @@ where
     }
 
     fn write(&self, txn: &mut DynWriter<'_>, documents: &[(&P, &D)]) -> Result<()> {
-        let stored = self.stored_of_each(txn, documents)?;
-        let (mut removed, mut changed, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for ((key, document), stored) in documents.iter().zip(&stored) {
+        let keys: Vec<&P> = documents.iter().map(|(key, _)| *key).collect();
+        let (mut changes, mut all) = (Changes::default(), Vec::new());
+        let has_parts = !self.elements.parts().is_empty();
+        for ((key, document), stored) in documents.iter().zip(&self.stored(txn, &keys)?) {
             let elements = (self.get)(document);
-            let records: Vec<E> =
-                elements.iter().map(|element| self.elements.stripped(element)).collect();
-            let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
-            let bytes = bytes.collect::<Result<Vec<_>>>();
-            let bytes =
-                bytes.map_err(|error| error.at(&self.elements.table().space().pack(&(key,))))?;
-            let ordinals = align(stored, &bytes).ok_or_else(too_many)?;
-            let key_of = |ordinal: u32| (P::clone(key), ordinal);
-            let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
-            let gone = stored.iter().map(|(ordinal, _)| *ordinal);
-            removed.extend(gone.filter(|ordinal| !is_kept(ordinal)).map(key_of));
-            let is_stored = |ordinal: u32, bytes: &Vec<u8>| {
-                let place = stored.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
-                place.ok().and_then(|n| stored.get(n)).is_some_and(|(_, before)| before == bytes)
-            };
-            for ((record, bytes), ordinal) in records.into_iter().zip(&bytes).zip(&ordinals) {
-                if !is_stored(*ordinal, bytes) {
-                    changed.push((key_of(*ordinal), record));
-                }
+            let ordinals = self.compare(key, elements, stored, &mut changes)?;
+            if has_parts {
+                let keys = ordinals.into_iter().map(|ordinal| (P::clone(key), ordinal));
+                all.extend(keys.zip(elements));
             }
-            all.extend(ordinals.iter().map(|ordinal| key_of(*ordinal)).zip(elements));
         }
-        self.elements.delete_at(txn, &removed, 0)?;
-        if !changed.is_empty() {
-            self.elements.table().put_many(txn, &changed)?;
+        self.elements.delete_at(txn, &changes.removed, 0)?;
+        if !changes.written.is_empty() {
+            self.elements.table().put_many(txn, &changes.written)?;
         }
         let all: Vec<(&(P, u32), &E)> = all.iter().map(|(key, element)| (key, *element)).collect();
         self.elements.write_parts(txn, &all)
@@ -80,13 +114,11 @@ where
     }
 
     fn removed(&self, txn: &mut DynWriter<'_>, keys: &[P], depth: usize) -> Result<()> {
-        for key in keys {
-            let stored = self.stored(txn, key)?;
-            let elements: Vec<(P, u32)> =
-                stored.into_iter().map(|(ordinal, _)| (key.clone(), ordinal)).collect();
-            self.elements.delete_at(txn, &elements, depth)?;
-        }
-        Ok(())
+        let stored = self.stored(txn, &keys.iter().collect::<Vec<_>>())?;
+        let ordinals = keys.iter().zip(stored).flat_map(|(key, elements)| {
+            elements.into_iter().map(|(ordinal, _)| (key.clone(), ordinal))
+        });
+        self.elements.delete_at(txn, &ordinals.collect::<Vec<_>>(), depth).map(drop)
     }
 
     fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
