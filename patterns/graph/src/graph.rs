@@ -281,7 +281,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         let degrees =
             stages.run(|options, progress| self.degrees.repair_with(store, options, progress));
         incoming.and(degrees)?;
-        Ok(stages.end())
+        stages.end()
     }
 
     /// The key under which an edge is stored.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::Result;
+use keyloom::{Error, Result};
 
 use crate::{Progress, RepairOptions, RepairPosition};
 
@@ -26,7 +26,7 @@ use crate::{Progress, RepairOptions, RepairPosition};
 ///             Ok(done)
 ///         })?;
 ///     }
-///     Ok(stages.end())
+///     stages.end()
 /// };
 /// let stopped = work(&RepairOptions::default())?;
 /// assert_eq!((stopped.removed, stopped.finished), (3, false));
@@ -106,12 +106,24 @@ impl<F: FnMut(&Progress) -> ControlFlow<()>> Stages<F> {
         Ok(())
     }
 
-    /// What all parts did; finished if each of them is.
-    pub fn end(mut self) -> Progress {
+    /// What all parts did; finished if each of them is. The position of a finished work
+    /// is the beginning.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the work was to resume in a part that it does not have.
+    pub fn end(mut self) -> Result<Progress> {
+        if self.from.stage > 0 && self.from.stage >= self.next {
+            return Err(Error::InvalidArgument {
+                what: "the position to resume at",
+                value: format!("part {} of {}", self.from.stage, self.next),
+                why: "it belongs to another repair; begin this one again",
+            });
+        }
         if !self.is_stopped {
-            self.done = Progress { finished: true, ..self.done };
+            let position = RepairPosition::default();
+            self.done = Progress { finished: true, position, ..self.done };
             let _ = (self.progress)(&self.done);
         }
-        self.done
+        Ok(self.done)
     }
 }

@@ -209,7 +209,7 @@ impl Files {
             Ok(done)
         })?;
         stages.run(|options, progress| self.contents.repair_with(store, options, progress))?;
-        Ok(stages.end())
+        stages.end()
     }
 
     /// Reports every inconsistency between the records and what is derived from them, and of the

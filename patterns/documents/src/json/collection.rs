@@ -255,7 +255,7 @@ impl<K: RecordKey> Collection<K> {
         for (_, index) in &self.texts {
             stages.run(|options, progress| index.repair_with(store, options, progress))?;
         }
-        Ok(stages.end())
+        stages.end()
     }
 
     /// The paths of the indexes.

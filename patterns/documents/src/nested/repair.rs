@@ -76,7 +76,7 @@ where
                 Ok(())
             })
         })?;
-        Ok(stages.end())
+        stages.end()
     }
 
     /// Makes records of the elements that the records of documents hold.

@@ -337,7 +337,7 @@ where
         stages.run(|options, progress| {
             self.relation.resolve_orphans(store, options, progress, resolve)
         })?;
-        Ok(stages.end())
+        stages.end()
     }
 
     fn some_keys_of(&self, reader: &impl Reader, parent: &P, most: usize) -> Result<Vec<K>> {

@@ -254,6 +254,6 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let mut stages = Stages::new(options, progress);
         stages.run(|options, progress| self.changes.repair_with(store, options, progress))?;
         stages.run(|_, progress| self.refresh_with(store, progress))?;
-        Ok(stages.end())
+        stages.end()
     }
 }

@@ -145,7 +145,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             self.tenants.by_turn().repair_with(store, options, progress)
         })?;
         stages.run(|_, progress| self.announce_lost(store, progress))?;
-        Ok(stages.end())
+        stages.end()
     }
 
     /// Removes jobs without a payload, and payloads without a job, each in a transaction.

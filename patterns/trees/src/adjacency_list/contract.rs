@@ -10,7 +10,7 @@ use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
 use super::place::Sibling;
 use crate::tree::{
-    NodeOf, Repair, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
+    NodeOf, VisitOf, encode_node, exists, first_named, in_stages, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 
@@ -316,9 +316,9 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        Repair::run(store, options, progress, |run| {
-            self.fix(run)?;
-            self.records.repair(self, &self.nodes, run)
+        in_stages(options, progress, |stages| {
+            self.fix(store, stages)?;
+            self.records.repair(self, &self.nodes, store, stages)
         })
     }
 }

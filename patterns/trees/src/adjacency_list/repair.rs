@@ -11,7 +11,7 @@ use super::AdjacencyList;
 use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
-use crate::tree::{Repair, placeholder};
+use crate::tree::{ONE, Stages, placeholder, repair_each};
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
 /// The number of characters of a name that are kept when its id is appended, so that the key fits.
@@ -27,49 +27,56 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// not lead to a root; names that two siblings have; entries and names, which follow from the
     /// records; counts, which follow from the entries. Each fault is checked again in the
     /// transaction that repairs it, so other writers may run concurrently.
-    pub(super) fn fix<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
-        run.stage(|run| {
-            run.add(self.mark_tombstones(run.store)?)?;
-            run.include(|store, report| self.resume(store, Progress::default(), report))
+    pub(super) fn fix<S: Store>(&self, store: &S, stages: &mut Stages<'_>) -> Result<()> {
+        stages.run(|_, report| {
+            let written = self.mark_tombstones(store)?;
+            self.resume(store, Progress { written, ..Progress::default() }, report)
         })?;
-        run.stage(|run| self.restore_from_entries(run))?;
-        run.stage(|run| self.restore_alone(run))?;
-        run.stage(|run| self.make_roots(run))?;
-        run.stage(|run| self.make_names_distinct(run))?;
+        stages.run(|options, report| {
+            let lost = self.entries_to_restore(&Snapshots::lasting(store))?;
+            repair_each(store, options, report, &lost, |txn, key| {
+                self.restore_from_entry(txn, key).map(u64::from)
+            })
+        })?;
+        stages.run(|options, report| {
+            let lost = self.records_to_replace(&Snapshots::lasting(store))?;
+            repair_each(store, options, report, &lost, |txn, key| {
+                self.write_placeholder(txn, key).map(u64::from)
+            })
+        })?;
+        stages.run(|_, report| {
+            let lost = {
+                let snapshot = Snapshots::lasting(store);
+                self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
+            };
+            repair_each(store, &ONE, report, &lost, |txn, (id, _)| self.make_a_root(txn, *id))
+        })?;
+        stages.run(|options, report| {
+            let twice = self.twice_named(&Snapshots::lasting(store))?;
+            repair_each(store, options, report, &twice, |txn, id| self.make_distinct(txn, *id))
+        })?;
         // Entries before names, which are looked up among them; then counts.
-        run.stage(|run| self.fix_faults(run, false))?;
-        run.stage(|run| self.fix_faults(run, true))
+        [false, true].into_iter().try_for_each(|of_counts| {
+            stages.run(|options, report| {
+                let faults = self.faults_to_fix(&Snapshots::lasting(store), of_counts)?;
+                repair_each(store, options, report, &faults, |txn, key| {
+                    self.fix_one(txn, key).map(u64::from)
+                })
+            })
+        })
     }
 
-    /// Makes the nodes that no way leads to from a root the last roots.
-    fn make_roots<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
-        let lost: Vec<(NodeId, Rule)> = {
-            let snapshot = Snapshots::lasting(run.store);
-            self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
-        };
-        lost.iter().try_for_each(|(id, _)| run.once(|txn| self.make_a_root(txn, *id)).map(drop))
-    }
-
-    /// Repairs the faults of counts, or all others.
-    fn fix_faults<S: Store>(&self, run: &mut Repair<'_, S>, of_counts: bool) -> Result<()> {
+    /// The keys of the faults of counts, or of all others.
+    fn faults_to_fix(&self, reader: &impl Reader, of_counts: bool) -> Result<Vec<KeyBuf>> {
         let mut keys: Vec<KeyBuf> = Vec::new();
-        let note = |found: Inconsistency| {
+        self.report_faults(reader, |found: Inconsistency| {
             if self.counts.contains(&found.key) == of_counts {
                 keys.push(found.key);
             }
             ControlFlow::Continue(())
-        };
-        self.report_faults(&Snapshots::lasting(run.store), note)?;
+        })?;
         keys.sort();
-        run.each(&keys, |txn, key| self.fix_one(txn, key).map(u64::from))
-    }
-
-    /// Writes lost or damaged records from the child entries, which hold the same data. The key of
-    /// an entry whose value cannot be read still has the place of the node: a placeholder is
-    /// written there.
-    fn restore_from_entries<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
-        let lost = self.entries_to_restore(&Snapshots::lasting(run.store))?;
-        run.each(&lost, |txn, key| self.restore_from_entry(txn, key).map(u64::from))
+        Ok(keys)
     }
 
     /// The child entries of nodes whose record is missing or cannot be read, and keys that are not
@@ -98,6 +105,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
+    /// Writes a lost or damaged record from the child entry, which holds the same data. The key of
+    /// an entry whose value cannot be read still has the place of the node: a placeholder is
+    /// written there.
     fn restore_from_entry(&self, txn: &mut impl Writer, entry: &[u8]) -> Result<bool> {
         let Some(stored) = txn.get(entry)?.map(|stored| stored.to_vec()) else { return Ok(false) };
         let Some((link, id)) = self.parse_child(entry).filter(|(link, _)| link.fits()) else {
@@ -132,16 +142,16 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// Writes placeholders for records that cannot be read and have no readable child entry.
-    fn restore_alone<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+    /// Records that cannot be read and have no readable child entry: placeholders replace them.
+    fn records_to_replace(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
         let mut lost = Vec::new();
-        for entry in Snapshots::lasting(run.store).range(self.nodes.range(), Order::Ascending)? {
+        for entry in reader.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
             if self.needs_placeholder(&key, &record).is_some() {
                 lost.push(KeyBuf::from_slice(&key));
             }
         }
-        run.each(&lost, |txn, key| self.write_placeholder(txn, key).map(u64::from))
+        Ok(lost)
     }
 
     /// The node of a record whose name cannot be read, and its place if that can.
@@ -170,15 +180,13 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(true)
     }
 
-    /// Appends the id to the name of each child whose sibling has the same name, if names are
-    /// unique.
-    fn make_names_distinct<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+    /// The children whose sibling has the same name, if names are unique.
+    fn twice_named(&self, reader: &impl Reader) -> Result<Vec<NodeId>> {
         if !self.unique_names {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let snapshot = Snapshots::lasting(run.store);
         let mut nodes: Vec<Named> = Vec::new();
-        for entry in snapshot.range(self.nodes.range(), Order::Ascending)? {
+        for entry in reader.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
             let Some((id, link, from)) = self.decode(&key, &record) else { continue };
             let node = TreeNode::<_, V, C>::new(id, record.get(from..).unwrap_or_default(), 0);
@@ -189,18 +197,20 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         nodes.sort_unstable();
         let mut twice = Vec::new();
         for same in nodes.chunk_by(|one, other| (one.0, &one.1) == (other.0, &other.1)) {
-            let keeper = self.keeper_of_name(&snapshot, same)?;
+            let keeper = self.keeper_of_name(reader, same)?;
             twice.extend(same.iter().map(|(.., id)| *id).filter(|id| Some(*id) != keeper));
         }
-        drop(snapshot);
-        run.each(&twice, |txn, id| {
-            let Some((link, node)) = self.find(txn, *id)? else { return Ok(0) };
-            let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
-            let stored = node.renamed(&format!("{short} ({id})"))?;
-            drop(node);
-            self.write(txn, *id, &link, &stored)?;
-            Ok(1)
-        })
+        Ok(twice)
+    }
+
+    /// Appends the id to the name of a child.
+    fn make_distinct(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+        let Some((link, node)) = self.find(txn, id)? else { return Ok(0) };
+        let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
+        let stored = node.renamed(&format!("{short} ({id})"))?;
+        drop(node);
+        self.write(txn, id, &link, &stored)?;
+        Ok(1)
     }
 
     /// Which of the children with the same name keeps it: the first whose child entry is at the

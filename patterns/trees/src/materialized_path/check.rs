@@ -9,7 +9,9 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::SortedWrites;
-use keyloom_kit::{Inconsistency, Progress, Rule, get_many, page_behind};
+use keyloom_kit::{
+    Inconsistency, Progress, RepairOptions, Rule, get_many, in_batches, page_behind,
+};
 
 use super::super::rank;
 use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
@@ -19,7 +21,7 @@ use super::change::Rewrite;
 use super::layout::Layout;
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
-use crate::tree::Repair;
+use crate::tree::{ONE, Report, Stages, repair_each};
 
 /// The number of keys that are read together.
 const CHUNK: usize = 1_000;
@@ -216,30 +218,30 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 
     // ---- repair
 
-    pub(super) fn repair_all<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
-        run.stage(|run| {
-            run.once(|txn| self.forget_damaged_steps(txn))?;
-            run.include(|store, report| self.resume(store, Progress::default(), report))
+    pub(super) fn repair_all<S: Store>(&self, store: &S, stages: &mut Stages<'_>) -> Result<()> {
+        let Layout { paths, nodes, .. } = &self.layout;
+        stages.run(|_, report| {
+            let written = store.transact(|txn| self.forget_damaged_steps(txn))?;
+            self.resume(store, Progress { written, ..Progress::default() }, report)
         })?;
-        run.stage(|run| {
-            let claims = self.claims(&Snapshots::lasting(run.store))?;
-            in_pages(run, &self.layout.paths, |txn, entries, writes| {
+        stages.run(|options, report| {
+            let claims = self.claims(&Snapshots::lasting(store))?;
+            in_pages(store, options, report, paths, |txn, entries, writes| {
                 self.restore_records(txn, entries, &claims, writes)
             })
         })?;
-        // A moved orphan may have other orphans below it, whose keys have changed.
-        run.stage(|run| {
-            while self.root_orphans(run)? > 0 {}
-            Ok(())
-        })?;
-        run.stage(|run| {
-            in_pages(run, &self.layout.paths, |txn, entries, writes| {
+        stages.run(|_, report| self.root_orphans(store, report))?;
+        stages.run(|options, report| {
+            in_pages(store, options, report, paths, |txn, entries, writes| {
                 self.fix_records(txn, entries, writes)
             })
         })?;
-        run.stage(|run| self.renumber_doubles(run))?;
-        run.stage(|run| {
-            in_pages(run, &self.layout.nodes, |txn, entries, writes| {
+        stages.run(|_, report| {
+            let doubles = self.all_doubles(&Snapshots::lasting(store))?;
+            repair_each(store, &ONE, report, &doubles, |txn, key| self.renumber(txn, key))
+        })?;
+        stages.run(|options, report| {
+            in_pages(store, options, report, nodes, |txn, entries, writes| {
                 self.fix_nodes(txn, entries, writes)
             })
         })
@@ -363,35 +365,31 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(doubles)
     }
 
-    /// Gives another id to each record whose id maps to another record.
-    fn renumber_doubles<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
+    /// The records whose id maps to another record: descendants before their ancestors, since a
+    /// renumbered node changes the paths below it.
+    fn all_doubles(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
         let mut doubles = Vec::new();
-        {
-            let snapshot = Snapshots::lasting(run.store);
-            let mut records = snapshot.range(self.layout.paths.range(), Order::Ascending)?;
-            loop {
-                let some = records.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
-                if some.is_empty() {
-                    break;
-                }
-                let stored: Vec<Stored> = some
-                    .iter()
-                    .map(|(key, record)| (KeyBuf::from_slice(key), record.to_vec()))
-                    .collect();
-                let stored: Vec<&Stored> = stored.iter().collect();
-                let mut ids = Vec::with_capacity(stored.len());
-                for (key, record) in &stored {
-                    ids.push(self.layout.id_at(key, record).ok());
-                }
-                let found = self.doubles(&snapshot, &stored, &ids)?;
-                let keys = stored.iter().zip(found).filter(|(_, is_double)| *is_double);
-                doubles.extend(keys.map(|((key, _), _)| key.clone()));
+        let mut records = reader.range(self.layout.paths.range(), Order::Ascending)?;
+        loop {
+            let some = records.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
+            if some.is_empty() {
+                doubles.reverse();
+                return Ok(doubles);
             }
+            let stored: Vec<Stored> = some
+                .iter()
+                .map(|(key, record)| (KeyBuf::from_slice(key), record.to_vec()))
+                .collect();
+            let stored: Vec<&Stored> = stored.iter().collect();
+            let ids: Vec<_> =
+                stored.iter().map(|(key, record)| self.layout.id_at(key, record).ok()).collect();
+            let found = self.doubles(reader, &stored, &ids)?;
+            let keys = stored.iter().zip(found).filter(|(_, is_double)| *is_double);
+            doubles.extend(keys.map(|((key, _), _)| key.clone()));
         }
-        // Descendants before their ancestors: a renumbered node changes the paths below it.
-        doubles.iter().rev().try_for_each(|key| run.once(|txn| self.renumber(txn, key)).map(drop))
     }
 
+    /// Gives a record whose id maps to another record another id.
     fn renumber(&self, txn: &mut impl Writer, key: &KeyBuf) -> Result<u64> {
         let layout = &self.layout;
         let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(0) };
@@ -430,16 +428,27 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Makes every node without a parent a root, with its descendants; one transaction each.
-    fn root_orphans<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<u64> {
-        let mut orphans = Vec::new();
-        self.check_all(&Snapshots::lasting(run.store), |fault| {
-            if fault.rule == Rule::NoParent {
-                orphans.push(fault.key);
+    /// Makes every node without a parent a root, with its descendants; one transaction each. A
+    /// moved orphan may have other orphans below it, whose keys have changed.
+    fn root_orphans<S: Store>(&self, store: &S, report: &mut Report<'_>) -> Result<Progress> {
+        let mut all = Progress::complete();
+        loop {
+            let mut orphans = Vec::new();
+            self.check_all(&Snapshots::lasting(store), |fault| {
+                if fault.rule == Rule::NoParent {
+                    orphans.push(fault.key);
+                }
+                ControlFlow::Continue(())
+            })?;
+            let mut report = |done: &Progress| report(&all.followed_by(done));
+            let done = repair_each(store, &ONE, &mut report, &orphans, |txn, key| {
+                self.root_orphan(txn, key)
+            })?;
+            all = all.followed_by(&done);
+            if !done.finished || done.changed() == 0 {
+                return Ok(all);
             }
-            ControlFlow::Continue(())
-        })?;
-        orphans.iter().map(|key| run.once(|txn| self.root_orphan(txn, key))).sum()
+        }
     }
 
     fn root_orphan(&self, txn: &mut impl Writer, key: &[u8]) -> Result<u64> {
@@ -536,21 +545,23 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 /// Processes all entries of a subspace page by page, each in a transaction; `fix` collects the
 /// writes.
 fn in_pages<S: Store>(
-    run: &mut Repair<'_, S>,
+    store: &S,
+    options: &RepairOptions,
+    report: &mut Report<'_>,
     space: &Subspace,
     fix: impl Fn(&S::Transaction<'_>, &[Stored], &mut SortedWrites) -> Result<()>,
-) -> Result<()> {
-    run.pages(|txn, last, nodes| {
-        let page = page_behind(last, txn, space, nodes)?;
+) -> Result<Progress> {
+    in_batches(store, options, report, |txn, nodes, done| {
+        let page = page_behind(done.position.last.as_deref(), txn, space, nodes)?;
         let entries = page.entries.iter();
         let entries: Vec<Stored> =
             entries.map(|(key, value)| (KeyBuf::from_slice(key), value.to_vec())).collect();
-        let last = page.last.clone();
+        done.finished = page.last.is_none();
+        done.position.last = page.last.clone();
         drop(page);
         let mut writes = SortedWrites::default();
         fix(txn, &entries, &mut writes)?;
-        let written = writes.len() as u64;
-        writes.apply(txn)?;
-        Ok((written, last))
+        done.written += writes.len() as u64;
+        writes.apply(txn).map(drop)
     })
 }

@@ -165,7 +165,7 @@ use super::tree::{
     NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, not_below, stoppable,
 };
 use super::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
-use crate::tree::Repair;
+use crate::tree::in_stages;
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below, is_within};
 use steps::Steps;
@@ -548,9 +548,9 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        Repair::run(store, options, progress, |run| {
-            self.repair_all(run)?;
-            self.records.repair(self, &self.layout.nodes, run)
+        in_stages(options, progress, |stages| {
+            self.repair_all(store, stages)?;
+            self.records.repair(self, &self.layout.nodes, store, stages)
         })
     }
 }

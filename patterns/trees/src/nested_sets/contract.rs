@@ -18,8 +18,8 @@ use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
 use super::{check, in_steps, repair};
 use crate::tree::{
-    NodeOf, NodeRecords, Repair, VisitOf, depth_bounds, encode_node, exists, not_below, stoppable,
-    unknown,
+    NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, in_stages, not_below,
+    stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 
@@ -420,10 +420,10 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        Repair::run(store, options, progress, |run| {
-            run.stage(|run| in_steps::end(self.nodes_in_steps(), run))?;
-            repair::repair(&self.keys, run)?;
-            self.records.repair(self, self.keys.positions(), run)
+        in_stages(options, progress, |stages| {
+            stages.run(|_, report| in_steps::end(self.nodes_in_steps(), store, report))?;
+            repair::repair(&self.keys, store, stages)?;
+            self.records.repair(self, self.keys.positions(), store, stages)
         })
     }
 }

@@ -18,7 +18,7 @@ use super::place::Placed;
 use super::room::labels_of;
 use super::steps::{Going, Stage, Steps, under_way};
 use super::view::{View, between};
-use crate::tree::{NodeRecords, Repair, unless_newer};
+use crate::tree::{NodeRecords, Report, unless_newer};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of rows that one transaction copies or removes, if the store accepts that many.
@@ -124,17 +124,20 @@ pub(super) fn resume<S: Store, V, C: Codec<V>>(
 /// damage before it has switched, it is cancelled.
 pub(super) fn end<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
-    run: &mut Repair<'_, S>,
-) -> Result<()> {
+    store: &S,
+    report: &mut Report<'_>,
+) -> Result<Progress> {
     let (keys, _) = on;
-    run.once(|txn| forget_damaged(keys, txn))?;
-    let go_on = |run: &mut Repair<'_, S>| {
-        run.include(|store, report| resume(on, store, Progress::default(), report))
-    };
-    match go_on(run) {
+    let written = store.transact(|txn| forget_damaged(keys, txn))?;
+    let mut done = Progress { written, ..Progress::default() };
+    let outcome = resume(on, store, done.clone(), |now| {
+        done = now.clone();
+        report(now)
+    });
+    match outcome {
         Err(error) if is_damage(&error) => {
-            run.once(|txn| cancel(keys, txn))?;
-            go_on(run)
+            done.written += store.transact(|txn| cancel(keys, txn))?;
+            resume(on, store, done, report)
         }
         outcome => outcome,
     }

@@ -1,27 +1,52 @@
 //! Repairs the rows and their positions, in transactions of bounded size.
 
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
-use keyloom_kit::refuse_foreign;
+use keyloom_kit::{BatchSize, Progress, RepairOptions, in_batches, page_behind};
 
 use super::check::{Open, dangling, read_rows, wrong_positions};
 use super::labels::{Label, Span};
 use super::layout::{Keys, Kind, Positions, header};
 use super::restore;
-use crate::tree::Repair;
+use crate::tree::{Report, Stages};
 
 /// Makes all rows readable, and writes the positions from them. Work in steps must have ended.
-pub(super) fn repair<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()> {
-    run.stage(|run| restore::rows(keys, run))?;
-    // It needs the nodes that enclose a row, so one that was stopped begins with the first row.
-    run.stage(|run| {
-        let mut rows = Some(From { last: None, open: Open::default() });
-        while let Some(from) = rows {
-            rows = run.transact(|txn, batch| repair_rows(keys, txn, from.clone(), batch))?;
+pub(super) fn repair<S: Store>(keys: &Keys, store: &S, stages: &mut Stages<'_>) -> Result<()> {
+    stages.run(|options, report| restore::rows(keys, store, options, report))?;
+    stages.run(|options, report| repair_positions(keys, store, options, report))?;
+    stages.run(|options, report| restore::places(keys, store, options, report))?;
+    stages.run(|options, report| {
+        in_batches(store, options, report, |txn, batch, done| {
+            remove_dangling(keys, txn, batch, done)
+        })
+    })
+}
+
+/// Writes the positions from the rows. It needs the nodes that enclose a row, so it begins with the
+/// first row when it resumes, and only reports what it has changed.
+fn repair_positions<S: Store>(
+    keys: &Keys,
+    store: &S,
+    options: &RepairOptions,
+    report: &mut Report<'_>,
+) -> Result<Progress> {
+    let mut size = BatchSize::new(options.batch);
+    let mut done = Progress::default();
+    let mut rows = From { last: None, open: Open::default() };
+    loop {
+        let (written, next) =
+            size.transact(store, |txn, batch| repair_rows(keys, txn, rows.clone(), batch))?;
+        done.written += written;
+        done.finished = next.is_none();
+        let is_told = written > 0 || done.finished;
+        match next {
+            Some(next) if !is_told || report(&done).is_continue() => rows = next,
+            Some(_) => return Ok(done),
+            None => {
+                let _ = report(&done);
+                return Ok(done);
+            }
         }
-        Ok(())
-    })?;
-    run.stage(|run| restore::places(keys, run))?;
-    run.stage(|run| run.pages(|txn, last, batch| remove_dangling(keys, txn, last, batch)))
+    }
 }
 
 /// The position at which a repair continues in the rows.
@@ -70,30 +95,28 @@ fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool>
     }))
 }
 
+/// Removes the positions of a page that have no row.
 fn remove_dangling(
     keys: &Keys,
     txn: &mut impl Writer,
-    last: Option<&[u8]>,
     batch: usize,
-) -> Result<(u64, Option<KeyBuf>)> {
-    refuse_foreign(keys.positions(), last)?;
-    let (faults, next) = {
-        let all = keys.nodes();
-        let range = match last {
-            None => all,
-            Some(last) => all.resume(Order::Ascending, last),
-        };
-        let page = txn.page(range, Order::Ascending, batch)?;
+    done: &mut Progress,
+) -> Result<()> {
+    let faults = {
+        let page = page_behind(done.position.last.as_deref(), txn, keys.positions(), batch)?;
+        done.finished = page.last.is_none();
+        done.position.last = page.last;
         let mut nodes = Vec::new();
         for entry in page.entries {
             if let Some(Kind::Node(id)) = keys.kind(&entry.0) {
                 nodes.push((id, entry));
             }
         }
-        (dangling(keys, txn, None, nodes)?, page.last)
+        dangling(keys, txn, None, nodes)?
     };
     for fault in &faults {
         txn.delete(&fault.key)?;
     }
-    Ok((faults.len() as u64, next))
+    done.written += faults.len() as u64;
+    Ok(())
 }

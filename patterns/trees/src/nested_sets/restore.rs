@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
+use keyloom_kit::{Progress, RepairOptions};
 
 use super::change::Going;
 use super::check::{Open, dangling};
@@ -14,7 +15,7 @@ use super::labels::{Label, Span};
 use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
-use crate::tree::{Repair, fresh_id, placeholder};
+use crate::tree::{Report, fresh_id, placeholder, repair_each};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of keys that are read together.
@@ -25,9 +26,14 @@ type Stored = (KeyBuf, Vec<u8>);
 
 /// Gives rows with the id of another node their own id back, or a new one. Replaces rows with an
 /// unreadable name by placeholders. Places do not change.
-pub(super) fn rows<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()> {
+pub(super) fn rows<S: Store>(
+    keys: &Keys,
+    store: &S,
+    options: &RepairOptions,
+    report: &mut Report<'_>,
+) -> Result<Progress> {
     let (claims, wrong) = {
-        let snapshot = Snapshots::lasting(run.store);
+        let snapshot = Snapshots::lasting(store);
         let mut wrong = Vec::new();
         in_chunks(&snapshot, all_rows(keys), |rows| {
             let is_double = doubles(keys, &snapshot, &rows)?;
@@ -42,13 +48,18 @@ pub(super) fn rows<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()>
         let claims = if wrong.is_empty() { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, wrong)
     };
-    run.each(&wrong, |txn, key| restore_row(keys, txn, key, &claims))
+    repair_each(store, options, report, &wrong, |txn, key| restore_row(keys, txn, key, &claims))
 }
 
 /// Makes rows without a place the last roots. The positions of the others are right.
-pub(super) fn places<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<()> {
+pub(super) fn places<S: Store>(
+    keys: &Keys,
+    store: &S,
+    options: &RepairOptions,
+    report: &mut Report<'_>,
+) -> Result<Progress> {
     let (claims, mut misplaced, last) = {
-        let snapshot = Snapshots::lasting(run.store);
+        let snapshot = Snapshots::lasting(store);
         let mut misplaced = Vec::new();
         let mut last = Vec::new();
         let mut open = Open::default();
@@ -68,10 +79,16 @@ pub(super) fn places<S: Store>(keys: &Keys, run: &mut Repair<'_, S>) -> Result<(
     // Inserting a root requires that the last row has a place. So the last rows without a place are
     // moved together, and the others from the end.
     misplaced.reverse();
-    if !last.is_empty() {
-        run.once(|txn| uproot(keys, txn, &last, &claims))?;
-    }
-    run.each(&misplaced, |txn, row| uproot(keys, txn, std::slice::from_ref(row), &claims))
+    let together = match last.is_empty() {
+        true => 0,
+        false => store.transact(|txn| uproot(keys, txn, &last, &claims))?,
+    };
+    let first = Progress { written: together, ..Progress::complete() };
+    let mut report = |done: &Progress| report(&first.followed_by(done));
+    let done = repair_each(store, options, &mut report, &misplaced, |txn, row| {
+        uproot(keys, txn, std::slice::from_ref(row), &claims)
+    })?;
+    Ok(first.followed_by(&done))
 }
 
 fn all_rows(keys: &Keys) -> KeyRange<'static> {

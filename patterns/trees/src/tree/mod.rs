@@ -27,7 +27,7 @@ use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress, RepairOptions};
 
-pub(crate) use batches::Repair;
+pub(crate) use batches::{ONE, Report, Stages, in_stages, repair_each};
 pub use children::Children;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
@@ -821,10 +821,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     /// [`repair`](Tree::repair) with options. Calls `progress` after each commit that changed
-    /// something or ends a page, and at the end, and stops if it breaks. [`Progress::written`]
-    /// counts the keys that were written or removed.
+    /// something or ends a page, and at the end of each part, and stops if it breaks.
+    /// [`Progress::written`] counts the keys that were written or removed.
     ///
-    /// A repair has stages. Most of them list faults, and begin with what is left when they resume.
+    /// Most of its [parts](keyloom_kit::Stages) list faults, and begin with what is left when they
+    /// resume.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a position of other data; otherwise as

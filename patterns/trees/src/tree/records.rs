@@ -43,12 +43,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::derived::{Attach, is_undecodable, unless_undecodable};
-use keyloom_kit::{Inconsistency, Rule, refuse_foreign};
+use keyloom_kit::{Inconsistency, Rule, in_batches, page_behind};
 use keyloom_tables::table::Table;
 
-use super::Repair;
+use super::Stages;
 use super::node::stored_name;
 use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
 
@@ -283,7 +283,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         for space in [nodes, table.space()] {
             let mut from = None;
             while !findings.has_stopped() {
-                let (ids, last) = ids_of(reader, space, from.as_deref())?;
+                let (ids, last) = ids_of(reader, space, from.as_deref(), BATCH)?;
                 for id in ids {
                     keys += 1;
                     let fault = fault_of(tree, nodes, table, reader, id)?;
@@ -305,21 +305,21 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         &self,
         tree: &T,
         nodes: &Subspace,
-        run: &mut Repair<'_, S>,
+        store: &S,
+        stages: &mut Stages<'_>,
     ) -> Result<()> {
         let Some(table) = &self.0 else { return Ok(()) };
         [nodes, table.space()].into_iter().try_for_each(|space| {
-            run.stage(|run| {
-                loop {
-                    let from = run.last();
-                    let (ids, last) =
-                        ids_of(&Snapshots::lasting(run.store), space, from.as_deref())?;
-                    run.each(&ids, |txn, id| {
-                        self.repair_one(tree, nodes, table, txn, *id).map(u64::from)
-                    })?;
-                    let Some(last) = last else { return Ok(()) };
-                    run.reach(last)?;
-                }
+            stages.run(|options, report| {
+                in_batches(store, options, report, |txn, batch, done| {
+                    let (ids, last) = ids_of(txn, space, done.position.last.as_deref(), batch)?;
+                    for id in ids {
+                        done.written += u64::from(self.repair_one(tree, nodes, table, txn, id)?);
+                    }
+                    done.finished = last.is_none();
+                    done.position.last = last;
+                    Ok(())
+                })
             })
         })
     }
@@ -385,13 +385,9 @@ fn ids_of(
     reader: &impl Reader,
     space: &Subspace,
     from: Option<&[u8]>,
+    most: usize,
 ) -> Result<(Vec<NodeId>, Option<KeyBuf>)> {
-    refuse_foreign(space, from)?;
-    let range: KeyRange<'_> = match from {
-        Some(from) => space.range().resume(Order::Ascending, from),
-        None => space.range(),
-    };
-    let page = reader.page(range, Order::Ascending, BATCH)?;
+    let page = page_behind(from, reader, space, most)?;
     let ids = page.entries.iter().filter_map(|(key, _)| space.unpack(key).ok()).collect();
     Ok((ids, page.last))
 }

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_kit::{Inconsistency, Rule};
+use keyloom_kit::{Inconsistency, Progress, Rule, in_batches};
 
 use super::TreeDocument;
 use super::encoding::decode;
 use super::head::Head;
-use crate::tree::{Repair, unless_newer};
+use crate::tree::{Stages, unless_newer};
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
     pub(super) fn find_wrong(
@@ -125,29 +125,30 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
 
     /// Rewrites a damaged document from its readable rows, and removes the pieces that the head
     /// does not list.
-    pub(super) fn repair_all<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
-        let mut is_whole = true;
-        self.find_wrong(&Snapshots::lasting(run.store), |fault| {
-            is_whole = is_whole && is_beside(fault.rule);
-            ControlFlow::Continue(())
+    pub(super) fn repair_all<S: Store>(&self, store: &S, stages: &mut Stages<'_>) -> Result<()> {
+        stages.run(|_, report| {
+            let mut is_whole = true;
+            self.find_wrong(&Snapshots::lasting(store), |fault| {
+                is_whole = is_whole && is_beside(fault.rule);
+                ControlFlow::Continue(())
+            })?;
+            let written = if is_whole { 0 } else { self.salvage(store)? };
+            let done = Progress { written, ..Progress::complete() };
+            let _ = report(&done);
+            Ok(done)
         })?;
-        if !is_whole {
-            run.add(self.salvage(run.store)?)?;
-        }
-        self.remove_dangling(run)
+        stages.run(|options, report| {
+            in_batches(store, options, report, |txn, most, done| {
+                let keys = self.remove_some_dangling(txn, most)?;
+                done.written += keys;
+                done.finished = keys == 0;
+                Ok(())
+            })
+        })
     }
 
-    /// Removes the pieces that the head does not list. It increments the version, so that a
-    /// concurrent write in steps cannot list them later.
-    fn remove_dangling<S: Store>(&self, run: &mut Repair<'_, S>) -> Result<()> {
-        let some = |txn: &mut S::Transaction<'_>, most| {
-            let keys = self.remove_some_dangling(txn, most)?;
-            Ok((keys, keys))
-        };
-        while run.transact(some)? > 0 {}
-        Ok(())
-    }
-
+    /// Removes pieces that the head does not list. It increments the version, so that a concurrent
+    /// write in steps cannot list them later.
     fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
         // If the head is lost, unlisted pieces are all that is left of the document: keep them.
         let Some(head) = self.stored_head(txn)? else { return Ok(0) };

@@ -9,7 +9,7 @@ use keyloom_kit::{InOrder, Inconsistency, Progress, RepairOptions};
 use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
-use crate::tree::{NodeOf, Repair, VisitOf, not_below};
+use crate::tree::{NodeOf, VisitOf, in_stages, not_below};
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
@@ -221,6 +221,6 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        Repair::run(store, options, progress, |run| self.repair_all(run))
+        in_stages(options, progress, |stages| self.repair_all(store, stages))
     }
 }
