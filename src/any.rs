@@ -4,17 +4,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-#[cfg(feature = "etcd")]
-use crate::Etcd;
-#[cfg(feature = "foundationdb")]
-use crate::FoundationDb;
-#[cfg(feature = "postgres")]
-use crate::Postgres;
+use crate::backend::refused_address;
 use crate::dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction};
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
-    AtomicOp, Entry, EntryPage, Error, KeyRange, Limits, Memory, Order, Reader, Result,
-    RetryPolicy, Store, Transaction, TransactionState, VersionstampedKey, Writer,
+    AtomicOp, Entry, EntryPage, KeyRange, Limits, Memory, Order, Reader, Result, RetryPolicy,
+    Store, Transaction, TransactionState, VersionstampedKey, Writer,
 };
 #[cfg(feature = "lmdb")]
 use crate::{
@@ -22,21 +17,27 @@ use crate::{
     lmdb::{LmdbEntries, LmdbSnapshot, LmdbTransaction},
 };
 
-/// A store that is chosen by an address: one of the backends that were compiled in.
+/// A store that is chosen by an address.
 ///
 /// | address | store | feature |
 /// |---|---|---|
 /// | `memory:` | [`Memory`], empty | |
 /// | `lmdb:PATH` | `Lmdb` in the directory `PATH` | `lmdb` |
-/// | `postgres://user:password@host:port/database?table=name` | `Postgres` | `postgres` |
-/// | `etcd://host:port,host:port/name` | `Etcd` | `etcd` |
-/// | `fdb:CLUSTER_FILE?name=name` | `FoundationDb` | `foundationdb` |
 ///
-/// A backend of another crate is added by [`AnyStore::other`] or [`AnyStore::open_with`].
+/// Every other backend is a crate, which [`AnyStore::open_with`] adds:
+///
+/// | address | crate | argument of `open_with` |
+/// |---|---|---|
+/// | `redb:FILE` | `keyloom-redb` | `("redb", Redb::open_address)` |
+/// | `fjall:PATH` | `keyloom-fjall` | `("fjall", Fjall::open_address)` |
+/// | `postgres://user:password@host:port/database?table=name` | `keyloom-postgres` | `("postgres", Postgres::open_address)` |
+/// | `etcd://host:port,host:port/name` | `keyloom-etcd` | `("etcd", Etcd::open_address)` |
+/// | `fdb:CLUSTER_FILE?name=name` | `keyloom-foundationdb` | `("fdb", FoundationDb::open_address)` |
 ///
 /// `AnyStore` is an enum: a read costs one more branch than on the backend itself, and copies
-/// nothing in memory and on LMDB. A backend of another crate is a trait object. To set options that
-/// an address cannot contain, open the backend with them and convert it: `AnyStore::from(backend)`.
+/// nothing in memory and on LMDB. A backend of another crate is a trait object ([`DynStore`]),
+/// whose reads copy. To set options that an address cannot contain, open the backend with them and
+/// convert it: by `AnyStore::from`, or by [`AnyStore::other`].
 ///
 /// ```
 /// use keyloom::{AnyStore, Reader, Store, Writer};
@@ -53,15 +54,6 @@ pub enum AnyStore {
     /// On LMDB.
     #[cfg(feature = "lmdb")]
     Lmdb(Lmdb),
-    /// On PostgreSQL.
-    #[cfg(feature = "postgres")]
-    Postgres(Postgres),
-    /// On etcd.
-    #[cfg(feature = "etcd")]
-    Etcd(Etcd),
-    /// On FoundationDB.
-    #[cfg(feature = "foundationdb")]
-    FoundationDb(FoundationDb),
     /// On a backend of another crate. Made by [`AnyStore::other`].
     Other(DynStore),
 }
@@ -73,14 +65,19 @@ macro_rules! on {
             $any::Memory($inner) => $do,
             #[cfg(feature = "lmdb")]
             $any::Lmdb($inner) => $do,
-            #[cfg(feature = "postgres")]
-            $any::Postgres($inner) => $do,
-            #[cfg(feature = "etcd")]
-            $any::Etcd($inner) => $do,
-            #[cfg(feature = "foundationdb")]
-            $any::FoundationDb($inner) => $do,
             $any::Other($inner) => $do,
         }
+    };
+}
+
+/// The reason why an address of a backend of another crate is refused.
+macro_rules! of_crate {
+    ($name:literal) => {
+        concat!(
+            "this program was built without `",
+            $name,
+            "`: give that crate's `open_address` to `AnyStore::open_with`"
+        )
     };
 }
 
@@ -88,29 +85,31 @@ macro_rules! on {
 pub type Opener = fn(&str) -> Result<AnyStore>;
 
 impl AnyStore {
-    /// Opens the store at `address`.
+    /// Opens the store at `address`: `memory:` or `lmdb:PATH`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address that is not valid, or of a backend that was not
-    /// compiled in; otherwise the errors of the backend. No error contains a password.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an address that is not valid, or of a backend of another
+    /// crate; otherwise the errors of the backend. No error contains a password.
     pub fn open(address: &str) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
-        match (scheme, address) {
-            (Some("memory"), "memory:") => Ok(Memory::new().into()),
-            (Some("lmdb"), _) => lmdb(address),
-            (Some("postgres" | "postgresql"), _) => postgres(address),
-            (Some("etcd"), _) => etcd(address),
-            (Some("fdb"), _) => foundation_db(address),
-            _ => Err(Error::refused_address(
-                address,
-                "it is memory:, lmdb:PATH, postgres://…, etcd://… or fdb:CLUSTER_FILE; for a backend of another crate, call `AnyStore::open_with`, or run a program that does",
-            )),
-        }
+        let why = match (scheme, address) {
+            (Some("memory"), "memory:") => return Ok(Memory::new().into()),
+            (Some("lmdb"), _) => return lmdb(address),
+            (Some("redb"), _) => of_crate!("keyloom-redb"),
+            (Some("fjall"), _) => of_crate!("keyloom-fjall"),
+            (Some("postgres" | "postgresql"), _) => of_crate!("keyloom-postgres"),
+            (Some("etcd"), _) => of_crate!("keyloom-etcd"),
+            (Some("fdb"), _) => of_crate!("keyloom-foundationdb"),
+            _ => {
+                "it is memory: or lmdb:PATH; for a backend of another crate, call `AnyStore::open_with`, or run a program that does"
+            }
+        };
+        Err(refused_address(address, why))
     }
 
     /// Opens the store at `address`. `backends` adds backends of other crates: pairs of a scheme,
     /// such as `redb`, and the function that opens an address that begins with it and a colon. They
-    /// take precedence over the built-in ones.
+    /// take precedence over those of this crate.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Result};
@@ -150,30 +149,20 @@ impl AnyStore {
     }
 }
 
-macro_rules! opens {
-    ($function:ident, $feature:literal, $address:ident => $open:expr) => {
-        #[cfg(feature = $feature)]
-        fn $function($address: &str) -> Result<AnyStore> {
-            $open
+#[cfg(feature = "lmdb")]
+fn lmdb(address: &str) -> Result<AnyStore> {
+    match address.strip_prefix("lmdb:") {
+        None | Some("") => {
+            Err(refused_address(address, "write the directory of the store after lmdb:"))
         }
-
-        #[cfg(not(feature = $feature))]
-        fn $function(address: &str) -> Result<AnyStore> {
-            Err(Error::refused_address(
-                address,
-                concat!("keyloom was built without the feature `", $feature, "`"),
-            ))
-        }
-    };
+        Some(path) => Ok(Lmdb::open(path)?.into()),
+    }
 }
 
-opens!(lmdb, "lmdb", address => match address.strip_prefix("lmdb:") {
-    None | Some("") => Err(Error::refused_address(address, "write the directory of the store after lmdb:")),
-    Some(path) => Ok(Lmdb::open(path)?.into()),
-});
-opens!(postgres, "postgres", address => Ok(Postgres::open(address)?.into()));
-opens!(etcd, "etcd", address => Ok(Etcd::open(address)?.into()));
-opens!(foundation_db, "foundationdb", address => Ok(FoundationDb::open(address)?.into()));
+#[cfg(not(feature = "lmdb"))]
+fn lmdb(address: &str) -> Result<AnyStore> {
+    Err(refused_address(address, "keyloom was built without the feature `lmdb`"))
+}
 
 impl Store for AnyStore {
     type Snapshot<'s> = AnySnapshot<'s>;
@@ -213,15 +202,6 @@ pub enum AnySnapshot<'s> {
     /// On LMDB.
     #[cfg(feature = "lmdb")]
     Lmdb(LmdbSnapshot<'s>),
-    /// On PostgreSQL.
-    #[cfg(feature = "postgres")]
-    Postgres(crate::postgres::PostgresSnapshot),
-    /// On etcd.
-    #[cfg(feature = "etcd")]
-    Etcd(crate::etcd::EtcdSnapshot),
-    /// On FoundationDB.
-    #[cfg(feature = "foundationdb")]
-    FoundationDb(crate::foundationdb::FoundationDbSnapshot),
     /// On a backend of another crate.
     Other(DynSnapshot<'s>),
 }
@@ -236,15 +216,6 @@ pub enum AnyTransaction<'s> {
     /// On LMDB.
     #[cfg(feature = "lmdb")]
     Lmdb(LmdbTransaction<'s>),
-    /// On PostgreSQL.
-    #[cfg(feature = "postgres")]
-    Postgres(crate::postgres::PostgresTransaction),
-    /// On etcd.
-    #[cfg(feature = "etcd")]
-    Etcd(crate::etcd::EtcdTransaction),
-    /// On FoundationDB.
-    #[cfg(feature = "foundationdb")]
-    FoundationDb(crate::foundationdb::FoundationDbTransaction),
     /// On a backend of another crate.
     Other(DynTransaction<'s>),
 }
@@ -255,10 +226,7 @@ pub enum AnyTransaction<'s> {
 pub enum AnyBytes<'r> {
     /// In memory and on LMDB.
     Borrowed(&'r [u8]),
-    /// From a server.
-    #[cfg(feature = "_remote")]
-    Owned(bytes::Bytes),
-    /// From a backend of another crate.
+    /// From a backend of another crate: a copy.
     Copied(Vec<u8>),
 }
 
@@ -269,8 +237,6 @@ impl Deref for AnyBytes<'_> {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Borrowed(bytes) => bytes,
-            #[cfg(feature = "_remote")]
-            Self::Owned(bytes) => bytes,
             Self::Copied(bytes) => bytes,
         }
     }
@@ -287,18 +253,6 @@ pub enum AnyEntries<'r> {
     /// On LMDB.
     #[cfg(feature = "lmdb")]
     Lmdb(LmdbEntries<'r>),
-    /// On PostgreSQL.
-    #[cfg(feature = "postgres")]
-    Postgres(crate::postgres::PostgresEntries<'r>),
-    /// On etcd.
-    #[cfg(feature = "etcd")]
-    Etcd(crate::etcd::EtcdEntries<'r>),
-    /// On etcd, with tracking of the reads of a transaction.
-    #[cfg(feature = "etcd")]
-    EtcdTracked(crate::etcd::EtcdTrackedEntries<'r>),
-    /// On FoundationDB.
-    #[cfg(feature = "foundationdb")]
-    FoundationDb(crate::foundationdb::FoundationDbEntries<'r>),
     /// On a backend of another crate.
     Other(DynEntries<'r>),
 }
@@ -321,50 +275,22 @@ from! {
     AnyStore::Memory(Memory),
     #[cfg(feature = "lmdb")]
     AnyStore::Lmdb(Lmdb),
-    #[cfg(feature = "postgres")]
-    AnyStore::Postgres(Postgres),
-    #[cfg(feature = "etcd")]
-    AnyStore::Etcd(Etcd),
-    #[cfg(feature = "foundationdb")]
-    AnyStore::FoundationDb(FoundationDb),
     AnyStore::Other(DynStore),
     AnyBytes<'a>::Borrowed(&'a [u8]),
     AnyBytes<'a>::Copied(Vec<u8>),
-    #[cfg(feature = "_remote")]
-    AnyBytes<'a>::Owned(bytes::Bytes),
     AnyEntries<'a>::Memory(MemoryEntries<'a>),
     AnyEntries<'a>::Tracked(Tracked<'a>),
     #[cfg(feature = "lmdb")]
     AnyEntries<'a>::Lmdb(LmdbEntries<'a>),
-    #[cfg(feature = "postgres")]
-    AnyEntries<'a>::Postgres(crate::postgres::PostgresEntries<'a>),
-    #[cfg(feature = "etcd")]
-    AnyEntries<'a>::Etcd(crate::etcd::EtcdEntries<'a>),
-    #[cfg(feature = "etcd")]
-    AnyEntries<'a>::EtcdTracked(crate::etcd::EtcdTrackedEntries<'a>),
-    #[cfg(feature = "foundationdb")]
-    AnyEntries<'a>::FoundationDb(crate::foundationdb::FoundationDbEntries<'a>),
     AnyEntries<'a>::Other(DynEntries<'a>),
     AnySnapshot<'a>::Memory(MemorySnapshot<'a>),
     AnySnapshot<'a>::Other(DynSnapshot<'a>),
     AnyTransaction<'a>::Other(DynTransaction<'a>),
     #[cfg(feature = "lmdb")]
     AnySnapshot<'a>::Lmdb(LmdbSnapshot<'a>),
-    #[cfg(feature = "postgres")]
-    AnySnapshot<'a>::Postgres(crate::postgres::PostgresSnapshot),
-    #[cfg(feature = "etcd")]
-    AnySnapshot<'a>::Etcd(crate::etcd::EtcdSnapshot),
-    #[cfg(feature = "foundationdb")]
-    AnySnapshot<'a>::FoundationDb(crate::foundationdb::FoundationDbSnapshot),
     AnyTransaction<'a>::Memory(MemoryTransaction<'a>),
     #[cfg(feature = "lmdb")]
     AnyTransaction<'a>::Lmdb(LmdbTransaction<'a>),
-    #[cfg(feature = "postgres")]
-    AnyTransaction<'a>::Postgres(crate::postgres::PostgresTransaction),
-    #[cfg(feature = "etcd")]
-    AnyTransaction<'a>::Etcd(crate::etcd::EtcdTransaction),
-    #[cfg(feature = "foundationdb")]
-    AnyTransaction<'a>::FoundationDb(crate::foundationdb::FoundationDbTransaction),
 }
 
 type AnyEntry<'r> = Entry<AnyBytes<'r>>;
@@ -389,14 +315,6 @@ impl<'r> Iterator for AnyEntries<'r> {
             Self::Memory(entries) => entries.next()?.map(entry),
             #[cfg(feature = "lmdb")]
             Self::Lmdb(entries) => entries.next()?.map(entry),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(entries) => entries.next()?.map(entry),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(entries) => entries.next()?.map(entry),
-            #[cfg(feature = "etcd")]
-            Self::EtcdTracked(entries) => entries.next()?.map(entry),
-            #[cfg(feature = "foundationdb")]
-            Self::FoundationDb(entries) => entries.next()?.map(entry),
             Self::Other(entries) => entries.next()?.map(entry),
         };
         Some(next)
@@ -527,12 +445,6 @@ impl fmt::Display for AnyStore {
             Self::Memory(_) => f.write_str("memory:"),
             #[cfg(feature = "lmdb")]
             Self::Lmdb(store) => write!(f, "lmdb:{}", store.path().display()),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(store) => f.write_str(store.place()),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(store) => f.write_str(store.place()),
-            #[cfg(feature = "foundationdb")]
-            Self::FoundationDb(store) => f.write_str(store.place()),
             Self::Other(store) => f.write_str(store.address()),
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::error::shown;
+use crate::backend::shown_key;
 use crate::key::Versionstamp;
 use crate::{Error, KeyRange, Reader, Result, Writer, check_key, check_value};
 
@@ -109,8 +109,12 @@ impl AtomicOp<'_> {
         }
     }
 
-    /// Returns an error for an operation that no store can execute.
-    pub(crate) fn check(&self, key: &[u8], max_value_bytes: usize) -> Result<()> {
+    /// Returns an error for an operation on `key` that a store with values of up to
+    /// `max_value_bytes` cannot execute. A backend that executes operations itself calls it first.
+    ///
+    /// # Errors
+    /// Those of [`check_key`] and [`check_value`].
+    pub fn check(&self, key: &[u8], max_value_bytes: usize) -> Result<()> {
         check_key(key)?;
         match self {
             Self::AppendIfFits(tail) => check_value(key, tail, max_value_bytes),
@@ -149,8 +153,12 @@ impl AtomicOp<'_> {
     }
 }
 
-/// Reads the old value, and writes the new one.
-pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
+/// Executes `operation` by a read of the old value and a write of the new one: what
+/// [`Writer::apply`] does by default.
+///
+/// # Errors
+/// Those of the read and of the write, and [`Error::NotACounter`].
+pub fn apply_by_reading<W: Writer + ?Sized>(
     txn: &mut W,
     key: &[u8],
     operation: &AtomicOp<'_>,
@@ -167,8 +175,11 @@ pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
 
 /// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it. An
 /// absent counter begins after the last stamp: the entries may come from a store that assigns
-/// versions to commits.
-pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
+/// versions to commits. This is what [`Writer::put_versionstamped`] does by default.
+///
+/// # Errors
+/// Those of the reads and writes, and [`Error::NotACounter`] for the value at `clock`.
+pub fn stamp_by_counting<W: Writer + ?Sized>(
     txn: &mut W,
     key: &VersionstampedKey<'_>,
     value: &[u8],
@@ -194,6 +205,6 @@ fn last_stamp<R: Reader + ?Sized>(reader: &R, prefix: &[u8]) -> Result<i64> {
 pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
     match value.try_into() {
         Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
-        Err(_) => Err(Error::NotACounter { key: shown(key), bytes: value.len() }),
+        Err(_) => Err(Error::NotACounter { key: shown_key(key), bytes: value.len() }),
     }
 }

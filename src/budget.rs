@@ -210,7 +210,7 @@ impl Spending {
             limit,
             keys: keys_read,
             bytes: bytes_read,
-            key: crate::error::shown(key),
+            key: crate::backend::shown_key(key),
         }
     }
 

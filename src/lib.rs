@@ -47,9 +47,9 @@
 //! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers concurrent with the writer |
 //! | `Redb` (crate `keyloom-redb`) | data of one process in one file; pure Rust, on every platform |
 //! | `Fjall` (crate `keyloom-fjall`) | data of one process that is mostly written: a log-structured tree; pure Rust, writers side by side |
-//! | `Postgres` (feature `postgres`) | data or writers of several machines; PostgreSQL, and with the same statements CockroachDB and YugabyteDB |
-//! | `Etcd` (feature `etcd`) | small data that must survive the loss of machines |
-//! | `FoundationDb` (feature `foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
+//! | `Postgres` (crate `keyloom-postgres`) | data or writers of several machines; PostgreSQL, and with the same statements CockroachDB and YugabyteDB |
+//! | `Etcd` (crate `keyloom-etcd`) | small data that must survive the loss of machines |
+//! | `FoundationDb` (crate `keyloom-foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
 //! | [`AnyStore`] | one of them, chosen by an address at run time |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
@@ -59,16 +59,14 @@
 //! `tokio::task::spawn_blocking` or a similar function. `Etcd` and `FoundationDb` keep one thread
 //! for their connections; a connection of `Postgres` is driven by the thread that waits for it.
 //!
-//! A backend can be a crate of its own, such as `keyloom-redb`: [`backend`] contains parts for
-//! backends, and `conformance::check` (feature `conformance`) tests it.
+//! A backend is a crate of its own: [`backend`] contains parts for backends, and
+//! `conformance::check` (feature `conformance`) tests it. The memory store and LMDB are here,
+//! because the tests and examples of all crates run on them; neither brings more than heed.
 //!
 //! # Features
 //!
-//! `lmdb` (default): the LMDB backend. `postgres`: the PostgreSQL backend. `etcd`: the etcd
-//! backend, whose client needs `protoc` and its standard `.proto` files to be built (Debian:
-//! `protobuf-compiler` and `libprotobuf-dev`). `tls`: TLS for these two. `foundationdb`: the
-//! FoundationDB backend, which needs libclang to be built and the client library `libfdb_c` to be
-//! linked and run. `conformance`: the suite for backends, with proptest.
+//! `lmdb` (default): the LMDB backend. `json` and `messagepack`: codecs of values. `conformance`:
+//! the suite for backends, with proptest.
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -91,22 +89,14 @@ pub mod conformance;
 mod deadline;
 mod dynamic;
 pub mod error;
-#[cfg(feature = "etcd")]
-pub mod etcd;
 mod faulty;
-#[cfg(feature = "foundationdb")]
-pub mod foundationdb;
 pub mod key;
 mod limits;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 pub mod memory;
 mod metered;
-#[cfg(feature = "postgres")]
-pub mod postgres;
 mod range;
-#[cfg(feature = "_remote")]
-pub mod remote;
 mod retry;
 mod shared;
 mod snapshots;
@@ -114,8 +104,6 @@ mod store;
 mod transaction_state;
 pub mod value;
 
-#[cfg(feature = "foundationdb")]
-pub use crate::foundationdb::FoundationDb;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opener};
 pub use atomic::{AtomicOp, VersionstampedKey};
 pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};
@@ -124,8 +112,6 @@ pub use error::{
     BoxedError, Error, HeldPages, LmdbError, OldestReader, Result, ServerError, Shared,
     SharedError, StorageError,
 };
-#[cfg(feature = "etcd")]
-pub use etcd::Etcd;
 pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};
 pub use key::{Desc, Element, List, Pack, Subspace, Unpack, pack, unpack};
 pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
@@ -133,8 +119,6 @@ pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
 pub use lmdb::Lmdb;
 pub use memory::Memory;
 pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
-#[cfg(feature = "postgres")]
-pub use postgres::Postgres;
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
 pub use retry::RetryPolicy;
 pub use snapshots::{Snapshots, SnapshotsEntries};

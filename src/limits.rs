@@ -1,6 +1,6 @@
 //! The limits of stores, and their checks.
 
-use crate::error::shown;
+use crate::backend::shown_key;
 use crate::{Error, Result};
 
 /// The longest key, in bytes, on every backend: LMDB's limit.
@@ -120,7 +120,7 @@ fn refused_key(key: &[u8]) -> Error {
     if key.is_empty() {
         return Error::EmptyKey;
     }
-    Error::KeyTooLong { key: shown(key), bytes: key.len(), limit: MAX_KEY_BYTES }
+    Error::KeyTooLong { key: shown_key(key), bytes: key.len(), limit: MAX_KEY_BYTES }
 }
 
 /// Returns an error for a value that is longer than `limit` bytes.
@@ -132,7 +132,7 @@ pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
     if value.len() <= limit {
         return Ok(());
     }
-    Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
+    Err(Error::ValueTooLong { key: shown_key(key), bytes: value.len(), limit })
 }
 
 /// The size of the writes of a transaction, compared with the limits of its store.

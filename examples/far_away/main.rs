@@ -5,9 +5,9 @@
 //! ```text
 //! cargo run --release -p keyloom-examples --bin far_away
 //! cargo run --release -p keyloom-examples --bin far_away \
-//!     --features keyloom/postgres,keyloom/etcd -- postgres://user@host/database
+//!     --features postgres,etcd -- postgres://user@host/database
 //! cargo run --release -p keyloom-examples --bin far_away \
-//!     --features keyloom/foundationdb -- fdb:CLUSTER_FILE
+//!     --features foundationdb -- fdb:CLUSTER_FILE
 //! ```
 //!
 //! All data is in the subspace `far_away`, which is cleared before and after.
@@ -19,11 +19,20 @@ mod waits;
 use std::error::Error;
 use std::process::ExitCode;
 
-use keyloom::{AnyStore, Memory, Metered, Store, Subspace, Writer};
+use keyloom::{AnyStore, Memory, Metered, Opener, Store, Subspace, Writer};
 
 /// The store of all steps.
 type FarStore = Metered<AnyStore>;
 type FarResult<T = ()> = Result<T, Box<dyn Error>>;
+
+const BACKENDS: &[(&str, Opener)] = &[
+    #[cfg(feature = "postgres")]
+    ("postgres", keyloom_postgres::Postgres::open_address),
+    #[cfg(feature = "etcd")]
+    ("etcd", keyloom_etcd::Etcd::open_address),
+    #[cfg(feature = "foundationdb")]
+    ("fdb", keyloom_foundationdb::FoundationDb::open_address),
+];
 
 fn main() -> ExitCode {
     match run() {
@@ -37,7 +46,7 @@ fn main() -> ExitCode {
 
 fn run() -> FarResult {
     let store = match std::env::args().nth(1) {
-        Some(address) => AnyStore::open(&address)?,
+        Some(address) => AnyStore::open_with(&address, BACKENDS)?,
         None => Memory::builder().optimistic(true).build().into(),
     };
     println!("store      {store}");

@@ -195,7 +195,8 @@ fn in_a_process_of_its_own() {
 keyloom_testing::postgres! {
     @else {
         fn run_on_a_server(server: &str, table: &str, role: &str) {
-            let store = keyloom::Postgres::options().table(table).open(server).unwrap();
+            let options = keyloom_testing::servers::stores::postgres::Postgres::options();
+            let store = options.table(table).open(server).unwrap();
             run(&store, role, records());
         }
     } {
@@ -411,7 +412,7 @@ mod on_lmdb {
 
 keyloom_testing::postgres! {
 mod on_postgres {
-    use keyloom::Postgres;
+    use keyloom_testing::servers::stores::postgres::Postgres;
     use keyloom_testing::servers::stores::{fresh_name, postgres};
 
     #[test]

@@ -13,6 +13,11 @@
 //! | cannot notify of a change, and its writers are in one process | [`CommitSignal`] |
 //! | leaves what cannot be opened if its process dies while it creates a store | [`unfinished_path`], [`sync_name`] |
 //! | needs a bound that is a key | [`KeyRange::normalized`] |
+//! | takes ranges from a key, inclusive, to a key, exclusive, as servers do | [`Span`], [`Spans`] |
+//! | executes only some atomic operations or versionstamps itself | [`apply_by_reading`], [`stamp_by_counting`] |
+//! | is opened by an address or a name, which may contain a password | [`refused_address`], [`refused_name`], [`shown_name`] |
+//! | names keys in its errors | [`shown_key`] |
+//! | has a server | the crate `keyloom-remote` |
 //!
 //! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
 //! [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and versionstamps
@@ -34,21 +39,18 @@
 
 mod commit_signal;
 mod files;
+mod messages;
 mod overlay;
 mod process;
 mod span;
 mod writer_slot;
 
+pub use crate::atomic::{apply_by_reading, stamp_by_counting};
 pub use crate::limits::TransactionSize;
 pub use commit_signal::{ChangedKeys, CommitSignal};
 pub use files::{sync_name, unfinished_path};
-pub use overlay::{Overlaid, Overlay, OverlayEntries};
+pub use messages::{refused_address, refused_name, shown_key, shown_name};
+pub use overlay::{Merge, Merged, Overlaid, Overlay, OverlayEntries};
 pub use process::Process;
+pub use span::{Span, Spans};
 pub use writer_slot::{WriterSlot, WriterTurn};
-
-#[cfg(feature = "_remote")]
-pub(crate) use overlay::{Merge, Merged};
-#[cfg(feature = "_remote")]
-pub(crate) use span::Span;
-#[cfg(feature = "etcd")]
-pub(crate) use span::Spans;

@@ -80,7 +80,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         }
     }
 
-    pub(crate) fn delete_span(&mut self, span: Span) {
+    /// Deletes every key of `span`, like [`delete_range`](Overlay::delete_range).
+    pub fn delete_span(&mut self, span: Span) {
         let gone: Vec<KeyBuf> =
             self.keys.range::<[u8], _>(bounds(&span)).map(|(key, _)| key.clone()).collect();
         for key in gone {
@@ -148,27 +149,23 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
 
     /// The part of `span` that a walk in `order` still reads from the snapshot, if the walk is
     /// about to enter a deleted range.
-    #[cfg(feature = "_remote")]
-    pub(crate) fn beyond_cleared(&self, span: Span, order: Order) -> Option<Span> {
+    pub fn beyond_cleared(&self, span: Span, order: Order) -> Option<Span> {
         self.cleared.beyond(span, order)
     }
 
     /// Whether nothing was written in `span`.
-    #[cfg(feature = "_remote")]
-    pub(crate) fn leaves_whole(&self, span: &Span) -> bool {
+    pub fn leaves_whole(&self, span: &Span) -> bool {
         self.keys.range::<[u8], _>(bounds(span)).next().is_none() && !self.cleared.meet(span)
     }
 
     /// The number of keys that were put in `span`, counted up to `most`.
-    #[cfg(feature = "_remote")]
-    pub(crate) fn puts(&self, span: &Span, most: usize) -> usize {
+    pub fn puts(&self, span: &Span, most: usize) -> usize {
         let writes = self.keys.range::<[u8], _>(bounds(span));
         writes.filter(|(_, value)| value.is_some()).take(most).count()
     }
 
     /// The ranges to delete, and then the keys to set (`None`: to delete).
-    #[cfg(any(feature = "postgres", feature = "etcd"))] // FoundationDB's client buffers by itself.
-    pub(crate) fn into_parts(self) -> (Spans, BTreeMap<KeyBuf, Option<V>>) {
+    pub fn into_parts(self) -> (Spans, BTreeMap<KeyBuf, Option<V>>) {
         (self.cleared, self.keys)
     }
 }
@@ -191,14 +188,20 @@ fn bounds(span: &Span) -> (Bound<&[u8]>, Bound<&[u8]>) {
 
 type Writes<'o, V> = Box<dyn Iterator<Item = (&'o KeyBuf, Option<&'o V>)> + 'o>;
 
-/// An entry of a merged range, from the writes or from the snapshot.
-pub(crate) enum Merged<'o, B, V> {
+/// An entry of a [merged](Merge) range.
+#[derive(Clone, Copy, Debug)]
+pub enum Merged<'o, B, V> {
+    /// A write of the transaction: its key and value.
     Written(&'o KeyBuf, &'o V),
+    /// The key and value of an entry of the snapshot.
     Below(B, B),
 }
 
-/// A range of a snapshot with the writes of an overlay merged in.
-pub(crate) struct Merge<'o, I: Iterator, V> {
+/// A range of a snapshot with the writes of an [`Overlay`] merged in, for a backend whose values
+/// are cheap to clone. Others use [`Overlay::entries`].
+///
+/// An error of `below` ends the iterator.
+pub struct Merge<'o, I: Iterator, V> {
     overlay: &'o Overlay<V>,
     writes: Peekable<Writes<'o, V>>,
     below: Peekable<I>,
@@ -212,12 +215,9 @@ where
     I: Iterator<Item = Result<(B, B)>>,
     V: Deref<Target = [u8]>,
 {
-    pub(crate) fn new(
-        overlay: &'o Overlay<V>,
-        span: Option<&Span>,
-        order: Order,
-        below: I,
-    ) -> Self {
+    /// Merges the writes of `overlay` in `span` into `below`, which are the entries of the snapshot
+    /// in `span` and in `order`. Without a span there are no entries.
+    pub fn new(overlay: &'o Overlay<V>, span: Option<&Span>, order: Order, below: I) -> Self {
         let writes: Writes<'o, V> = match span {
             None => Box::new(std::iter::empty()),
             Some(span) => {
@@ -238,6 +238,13 @@ where
         self.is_over = true;
         let error = self.below.next()?.err()?;
         Some(Err(error))
+    }
+}
+
+impl<I: Iterator, V> fmt::Debug for Merge<'_, I, V> {
+    /// Without keys and values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Merge").finish_non_exhaustive()
     }
 }
 

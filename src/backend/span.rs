@@ -3,22 +3,32 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-#[cfg(any(feature = "_remote", test))]
-use crate::Order;
-use crate::{KeyBuf, KeyRange, successor};
+use crate::{KeyBuf, KeyRange, Order, successor};
 
 /// The keys from `start`, inclusive, to `end`, exclusive; without an `end`, all from `start`.
 ///
 /// Never empty: a range that cannot hold a key has no [`Span`].
+///
+/// ```
+/// use keyloom::backend::Span;
+/// use keyloom::{KeyRange, Order};
+/// let span = Span::of(&KeyRange::prefix(b"a")).unwrap();
+/// assert_eq!((&span.start[..], span.end.as_deref()), (&b"a"[..], Some(&b"b"[..])));
+/// let rest = span.behind(Order::Ascending, b"a7").unwrap();
+/// assert_eq!(&rest.start[..], b"a7\0");
+/// assert!(Span::of(&KeyRange::half_open(b"b", b"a")).is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    pub(crate) start: KeyBuf,
-    pub(crate) end: Option<KeyBuf>,
+    /// The first key that the span can contain; empty: no bound.
+    pub start: KeyBuf,
+    /// The end, exclusive.
+    pub end: Option<KeyBuf>,
 }
 
 impl Span {
     /// The span of `range`, `None` if it can contain no key.
-    pub(crate) fn of(range: &KeyRange<'_>) -> Option<Self> {
+    pub fn of(range: &KeyRange<'_>) -> Option<Self> {
         let (start, end) = range.normalized()?;
         let start = match start {
             Bound::Included(start) => KeyBuf::from_slice(start),
@@ -34,33 +44,29 @@ impl Span {
     }
 
     /// The one key that the span can contain, if it is one.
-    #[cfg(feature = "_remote")]
-    pub(crate) fn only_key(self) -> Option<KeyBuf> {
+    pub fn only_key(self) -> Option<KeyBuf> {
         let Self { start, end } = self;
         let is_one = end.is_some_and(|end| end.strip_prefix(&*start) == Some(&[0][..]));
         is_one.then_some(start)
     }
 
     /// The span that contains `key` alone.
-    #[cfg(feature = "etcd")]
-    pub(crate) fn single(key: &[u8]) -> Self {
+    pub fn single(key: &[u8]) -> Self {
         Self { start: KeyBuf::from_slice(key), end: Some(successor(key)) }
     }
 
-    #[cfg(any(feature = "etcd", test))]
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Whether `key` lies in the span.
+    pub fn contains(&self, key: &[u8]) -> bool {
         key >= self.start.as_slice() && !self.ends_before(key)
     }
 
     /// Whether `key` is after everything in this span.
-    #[cfg(any(feature = "etcd", test))]
     fn ends_before(&self, key: &[u8]) -> bool {
         self.end.as_deref().is_some_and(|end| end <= key)
     }
 
     /// The part that a walk in `order` has not visited when it has reached `last`.
-    #[cfg(any(feature = "_remote", test))]
-    pub(crate) fn behind(self, order: Order, last: &[u8]) -> Option<Self> {
+    pub fn behind(self, order: Order, last: &[u8]) -> Option<Self> {
         match order {
             Order::Ascending => Self { start: successor(last), end: self.end },
             Order::Descending => Self { start: self.start, end: Some(KeyBuf::from_slice(last)) },
@@ -69,8 +75,7 @@ impl Span {
     }
 
     /// The part that a walk in `order` has visited when it has reached `last`.
-    #[cfg(feature = "etcd")]
-    pub(crate) fn up_to(self, order: Order, last: &[u8]) -> Self {
+    pub fn up_to(self, order: Order, last: &[u8]) -> Self {
         match order {
             Order::Ascending => Self { start: self.start, end: Some(successor(last)) },
             Order::Descending => Self { start: KeyBuf::from_slice(last), end: self.end },
@@ -83,13 +88,25 @@ impl Span {
     }
 }
 
-/// A set of keys, as spans that neither overlap nor touch.
+/// A set of keys, as spans that neither overlap nor touch: the reads or the deleted ranges of a
+/// transaction.
+///
+/// ```
+/// use keyloom::KeyRange;
+/// use keyloom::backend::{Span, Spans};
+/// let mut spans = Spans::default();
+/// for (start, end) in [(b"a", b"c"), (b"f", b"h"), (b"c", b"d")] {
+///     spans.insert(Span::of(&KeyRange::half_open(start, end)).unwrap());
+/// }
+/// assert_eq!(spans.len(), 2, "a to d, f to h");
+/// assert!(spans.contains(b"c") && !spans.contains(b"e"));
+/// ```
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spans(BTreeMap<KeyBuf, Option<KeyBuf>>);
+pub struct Spans(BTreeMap<KeyBuf, Option<KeyBuf>>);
 
 impl Spans {
     /// Adds the keys of `span`.
-    pub(crate) fn insert(&mut self, span: Span) {
+    pub fn insert(&mut self, span: Span) {
         let Span { mut start, mut end } = span;
         let reaches =
             |other: &Option<KeyBuf>, key: &KeyBuf| other.as_ref().is_none_or(|e| e >= key);
@@ -111,15 +128,15 @@ impl Spans {
         self.0.insert(start, end);
     }
 
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Whether one of the spans contains `key`. Costs O(log n).
+    pub fn contains(&self, key: &[u8]) -> bool {
         let before = (Bound::Unbounded, Bound::Included(key));
         let nearest = self.0.range::<[u8], _>(before).next_back();
         nearest.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
     }
 
     /// Whether `span` overlaps one of these spans.
-    #[cfg(any(feature = "_remote", test))]
-    pub(super) fn meet(&self, span: &Span) -> bool {
+    pub fn meet(&self, span: &Span) -> bool {
         let before_end = match &span.end {
             Some(end) => (Bound::Unbounded, Bound::Excluded(end.as_slice())),
             None => (Bound::Unbounded, Bound::Unbounded),
@@ -129,8 +146,7 @@ impl Spans {
     }
 
     /// If a walk of `span` in `order` begins in one of these spans, the part of `span` after it.
-    #[cfg(any(feature = "_remote", test))]
-    pub(super) fn beyond(&self, span: Span, order: Order) -> Option<Span> {
+    pub fn beyond(&self, span: Span, order: Order) -> Option<Span> {
         match order {
             Order::Ascending => {
                 let at_start = (Bound::Unbounded, Bound::Included(span.start.as_slice()));
@@ -157,27 +173,28 @@ impl Spans {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is no span.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// The number of spans.
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Starts and ends, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.0.iter().map(|(start, end)| (start.as_slice(), end.as_deref()))
     }
 
-    #[cfg(any(feature = "postgres", feature = "etcd", test))]
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = Span> {
+    /// The spans, in order.
+    pub fn into_spans(self) -> impl Iterator<Item = Span> {
         self.0.into_iter().map(|(start, end)| Span { start, end })
     }
 }
 
 /// Whether an end equals `other` or is after it.
-#[cfg(any(feature = "_remote", test))]
 fn reaches(end: Option<&KeyBuf>, other: Option<&KeyBuf>) -> bool {
     match (end, other) {
         (None, _) => true,
@@ -228,7 +245,7 @@ mod tests {
                 let expected = parts.iter().any(|part| part.contains(&key));
                 prop_assert_eq!(spans.contains(&key), expected, "{:?} in {:?}", key, spans);
             }
-            let merged: Vec<Span> = spans.into_iter().collect();
+            let merged: Vec<Span> = spans.into_spans().collect();
             for pair in merged.windows(2) {
                 let end = pair[0].end.clone();
                 prop_assert!(end.is_some_and(|end| end < pair[1].start), "{:?} touch", pair);

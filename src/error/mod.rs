@@ -15,6 +15,7 @@ pub use server::ServerError;
 pub use shared::{BoxedError, Shared, SharedError};
 pub use storage::StorageError;
 
+use crate::backend::shown_key;
 use crate::key::DecodeError;
 
 /// The result of every fallible operation of keyloom.
@@ -282,38 +283,6 @@ impl Error {
         Self::Other(SharedError::from(error))
     }
 
-    /// An address that is not valid. Any part of it may be a password, so only a known scheme is
-    /// shown, or one that a path follows.
-    pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
-        const SCHEMES: [&str; 6] = ["memory", "lmdb", "postgres", "postgresql", "etcd", "fdb"];
-        let is_scheme = |name: &str| {
-            name.starts_with(|first: char| first.is_ascii_lowercase())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        };
-        let value = match address.split_once(':') {
-            Some((scheme, _)) if SCHEMES.contains(&scheme) => format!("{scheme}:…"),
-            Some((scheme, rest)) if is_scheme(scheme) && rest.starts_with('/') => {
-                format!("{scheme}:…")
-            }
-            _ => "…".into(),
-        };
-        Self::InvalidArgument { what: "the address", value, why }
-    }
-
-    /// A name in the options that is not valid. It is shown, unless it resembles an address, which
-    /// may contain a password.
-    #[cfg(feature = "_remote")]
-    pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
-        Self::InvalidArgument { what, value: Self::shown_name(name).into(), why }
-    }
-
-    /// The name, or dots if it resembles an address.
-    #[cfg(feature = "_remote")]
-    pub(crate) fn shown_name(name: &str) -> &str {
-        let may_hold_password = name.contains([':', '@', '=', '%']);
-        if may_hold_password { "…" } else { name }
-    }
-
     /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.
     ///
     /// Searches the whole chain of sources.
@@ -339,7 +308,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn at(self, key: &[u8]) -> Self {
-        Self::At { key: shown(key), source: Box::new(self) }
+        Self::At { key: shown_key(key), source: Box::new(self) }
     }
 
     /// Whether nothing of the transaction was committed and the same transaction can succeed when
@@ -457,15 +426,4 @@ fn writer(holder: Option<u32>) -> String {
 /// A value in a message, unless it has no readable form.
 fn quoted(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {value:?}") }
-}
-
-/// A key in a message: as a tuple if it is one, otherwise as bytes; at most 96 characters.
-pub(crate) fn shown(key: &[u8]) -> Box<str> {
-    const MOST_CHARS: usize = 96;
-    let mut text = crate::key::display_named(key).to_string();
-    if let Some((cut, _)) = text.char_indices().nth(MOST_CHARS) {
-        text.truncate(cut);
-        text.push('…');
-    }
-    text.into()
 }

@@ -13,7 +13,7 @@ use super::entry::Entry;
 use super::tree::Tree;
 use super::{MemoryEntries, Shared, State};
 use crate::atomic::Applied;
-use crate::error::shown;
+use crate::backend::shown_key;
 use crate::{AtomicOp, Error, KeyBuf, KeyRange, Order, Result};
 
 /// One write, in a form that can also be applied to a newer state.
@@ -100,7 +100,7 @@ impl fmt::Debug for Reads {
 impl Reads {
     fn saw(&self, key: &[u8]) -> Option<Box<str>> {
         let read = self.keys.contains(key) || self.ranges.iter().any(|range| range.contains(key));
-        read.then(|| format!("key {}", shown(key)).into())
+        read.then(|| format!("key {}", shown_key(key)).into())
     }
 
     fn saw_part_of(&self, gone: &KeyRange<'static>) -> Option<Box<str>> {

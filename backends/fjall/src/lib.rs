@@ -48,7 +48,9 @@ use fjall::{
     Iter, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace,
     OptimisticWriteTx, PersistMode, Readable, Slice,
 };
-use keyloom::backend::{ChangedKeys, CommitSignal, Process, sync_name, unfinished_path};
+use keyloom::backend::{
+    ChangedKeys, CommitSignal, Process, refused_address, sync_name, unfinished_path,
+};
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
     Store, Transaction, TransactionState, Writer, check_key, check_value,
@@ -275,11 +277,7 @@ impl Fjall {
     pub fn open_address(address: &str) -> Result<AnyStore> {
         match address.strip_prefix("fjall:") {
             Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
-            _ => Err(Error::InvalidArgument {
-                what: "the address",
-                value: "…".into(),
-                why: "it is fjall:DIRECTORY",
-            }),
+            _ => Err(refused_address(address, "it is fjall:DIRECTORY")),
         }
     }
 

@@ -34,7 +34,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyloom::backend::{
-    ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, sync_name, unfinished_path,
+    ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, refused_address, sync_name,
+    unfinished_path,
 };
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
@@ -244,11 +245,7 @@ impl Redb {
     pub fn open_address(address: &str) -> Result<AnyStore> {
         match address.strip_prefix("redb:") {
             Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
-            _ => Err(Error::InvalidArgument {
-                what: "the address",
-                value: "…".into(),
-                why: "it is redb:FILE",
-            }),
+            _ => Err(refused_address(address, "it is redb:FILE")),
         }
     }
 

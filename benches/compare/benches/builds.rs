@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use keyloom::{Etcd, Memory, Postgres, Store};
+use keyloom::{Memory, Store};
+use keyloom_etcd::Etcd;
 use keyloom_patterns::{Attached, Schema, Table};
+use keyloom_postgres::Postgres;
 use keyloom_text::{Analyzer, TextIndex};
 
 const DOCUMENTS: u32 = 3_000;

@@ -16,10 +16,12 @@
 use std::cell::RefCell;
 
 use etcd_client::{Client as EtcdClient, LockOptions};
-use keyloom::{Etcd, Metered, Postgres, Store};
+use keyloom::{Metered, Store};
 use keyloom_compare::compare;
+use keyloom_etcd::Etcd;
 use keyloom_patterns::Schema;
 use keyloom_patterns::locking::{Lock, LockPath, Locks, Session};
+use keyloom_postgres::Postgres;
 use postgres::{Client as PgClient, IsolationLevel, NoTls, Statement};
 
 const ROUNDS: usize = 100;

@@ -12,10 +12,12 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use etcd_client::{Client as EtcdClient, GetOptions, Txn, TxnOp};
-use keyloom::{Etcd, KeyRange, Metered, Order, Postgres, Reader, Store, Writer};
+use keyloom::{KeyRange, Metered, Order, Reader, Store, Writer};
 use keyloom_compare::compare;
+use keyloom_etcd::Etcd;
 use keyloom_patterns::Schema;
 use keyloom_patterns::graph::Graph;
+use keyloom_postgres::Postgres;
 use postgres::{Client as PgClient, IsolationLevel, NoTls};
 
 const RECORDS: u32 = 10_000;

@@ -14,10 +14,11 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use keyloom::{Postgres, Store};
+use keyloom::Store;
 use keyloom_locking::WorkQueue;
 use keyloom_locking::queue::QueueOptions;
 use keyloom_patterns::Schema;
+use keyloom_postgres::Postgres;
 use postgres::error::SqlState;
 use postgres::{Client, IsolationLevel, NoTls, Transaction};
 

@@ -38,7 +38,7 @@ mod versioned;
 use std::error::Error;
 use std::process::ExitCode;
 
-use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
+use keyloom::{AnyStore, KeyRange, Metered, Opener, Reader, Store};
 use keyloom_patterns::{Schema, Table};
 use keyloom_redb::Redb;
 
@@ -51,7 +51,17 @@ use report::say;
 type TourStore = Metered<AnyStore>;
 
 /// The backends of other crates, with their schemes. Add one here to take the tour on it.
-const BACKENDS: &[(&str, fn(&str) -> keyloom::Result<AnyStore>)] = &[("redb", Redb::open_address)];
+const BACKENDS: &[(&str, Opener)] = &[
+    ("redb", Redb::open_address),
+    #[cfg(feature = "postgres")]
+    ("postgres", keyloom_postgres::Postgres::open_address),
+    #[cfg(feature = "postgres")]
+    ("postgresql", keyloom_postgres::Postgres::open_address),
+    #[cfg(feature = "etcd")]
+    ("etcd", keyloom_etcd::Etcd::open_address),
+    #[cfg(feature = "foundationdb")]
+    ("fdb", keyloom_foundationdb::FoundationDb::open_address),
+];
 type TourResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// One pattern on real data.

@@ -155,16 +155,16 @@ fn lmdb() -> Result<(Lmdb, tempfile::TempDir), BoxedError> {
 }
 
 keyloom_testing::postgres! {
-    fn on_postgres() -> Result<(keyloom::Postgres, keyloom_testing::servers::stores::Temporary<keyloom::Postgres>), BoxedError> {
+    fn on_postgres() -> Result<(keyloom::AnyStore, impl Sized), BoxedError> {
         let store = keyloom_testing::servers::stores::postgres::open().ok_or("there is no server")?;
-        Ok(((*store).clone(), store))
+        Ok((store.any(), store))
     }
 }
 
 keyloom_testing::etcd! {
-    fn on_etcd() -> Result<(keyloom::Etcd, keyloom_testing::servers::stores::Temporary<keyloom::Etcd>), BoxedError> {
+    fn on_etcd() -> Result<(keyloom::AnyStore, impl Sized), BoxedError> {
         let store = keyloom_testing::servers::stores::etcd::open().ok_or("there is no server")?;
-        Ok(((*store).clone(), store))
+        Ok((store.any(), store))
     }
 }
 

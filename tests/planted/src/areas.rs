@@ -4,7 +4,7 @@
 const AREAS: &[(&str, &[&str])] = &[
     ("lmdb", &["src/lmdb/"]),
     ("memory", &["src/memory/"]),
-    ("remote", &["src/remote/", "src/postgres/", "src/etcd/"]),
+    ("remote", &["backends/remote/", "backends/postgres/", "backends/etcd/"]),
     (
         "store",
         &[
@@ -16,7 +16,7 @@ const AREAS: &[(&str, &[&str])] = &[
             "src/retry.rs",
             "src/store.rs",
             "src/value/",
-            "src/error.rs",
+            "src/error/",
             "src/transaction_state.rs",
             "src/writer_slot.rs",
             "src/deadline.rs",
@@ -52,9 +52,9 @@ pub fn of(path: &str) -> Option<&'static str> {
 const AFFINITY: &[(&str, &[&str])] = &[
     ("src/lmdb/", &["lmdb", "conformance", "lmdb_file", "differential"]),
     ("src/memory/", &["conformance", "differential", "transact", "keyloom"]),
-    ("src/remote/", &["postgres", "etcd", "conformance"]),
-    ("src/postgres/", &["postgres"]),
-    ("src/etcd/", &["etcd"]),
+    ("backends/remote/", &["postgres", "etcd", "conformance"]),
+    ("backends/postgres/", &["postgres"]),
+    ("backends/etcd/", &["etcd"]),
     ("patterns/kit/", &["tables", "keyloom_kit", "schema"]),
     ("patterns/tables/src/schema/", &["schema", "tables"]),
     ("patterns/tables/src/derived/", &["tables", "schema"]),

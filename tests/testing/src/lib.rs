@@ -157,7 +157,7 @@ macro_rules! on_server {
             mod $on {
                 $(#[test] fn $law() {
                     if let Some(store) = $crate::servers::stores::$server::open() {
-                        super::$($path)+(&$crate::AnyStore::from(store.clone()))
+                        super::$($path)+(&store.any())
                     }
                 })+
             }

@@ -214,7 +214,7 @@ mod on_lmdb {
 
 keyloom_testing::postgres! {
 mod on_postgres {
-    use keyloom::Postgres;
+    use keyloom_testing::servers::stores::postgres::Postgres;
 
     use keyloom_testing::servers::stores::{fresh_name, postgres};
 

@@ -359,7 +359,8 @@ keyloom_testing::postgres! {
     @else {
         fn follow_on_a_server(store: &[String], part: &Part) {
             let [_, address, table] = store else { panic!("no store {store:?}") };
-            let store = keyloom::Postgres::options().table(table).open(address).unwrap();
+            let options = keyloom_testing::servers::stores::postgres::Postgres::options();
+            let store = options.table(table).open(address).unwrap();
             follow_on(&store, part);
         }
     } {

@@ -1,6 +1,7 @@
 //! What two transactions may do side by side, and what not.
 
-use keyloom::{Error, Etcd, KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom_etcd::Etcd;
 
 use crate::server::{fresh, is_conflict, key, plant};
 

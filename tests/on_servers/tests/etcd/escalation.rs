@@ -1,6 +1,7 @@
 //! Reads that are too many to be checked one by one still conflict with whatever changed.
 
-use keyloom::{Etcd, KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom::{KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom_etcd::Etcd;
 
 use crate::server::{fresh, is_conflict, key, plant};
 

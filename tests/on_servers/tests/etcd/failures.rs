@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use keyloom::{
-    Error, Etcd, KeyRange, Order, Reader, RetryPolicy, ServerError, StorageError, Store,
-    Transaction, Writer,
+    Error, KeyRange, Order, Reader, RetryPolicy, ServerError, StorageError, Store, Transaction,
+    Writer,
 };
+use keyloom_etcd::Etcd;
 
 use keyloom_testing::servers::{Cut, EtcdCluster, Proxy, Server, or_skip};
 

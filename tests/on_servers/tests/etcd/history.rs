@@ -38,7 +38,7 @@ fn a_snapshot_may_outlive_its_store_and_move_to_another_thread() {
 #[test]
 fn what_is_compacted_away_is_a_clear_error() {
     let Some(server) = Server::alone() else { return };
-    let (store, _cleanup) = server.fresh(keyloom::Etcd::options());
+    let (store, _cleanup) = server.fresh(keyloom_etcd::Etcd::options());
     plant(&store, 200);
     let snapshot = store.snapshot().unwrap();
     let mut txn = store.begin().unwrap();

@@ -1,6 +1,7 @@
 //! The store keeps the laws of the store, and so do the wrappers around it.
 
-use keyloom::{BoxedError, Etcd, Faulty, Metered, Store, conformance::Suite};
+use keyloom::{BoxedError, Faulty, Metered, Store, conformance::Suite};
+use keyloom_etcd::Etcd;
 
 use crate::server::{Cleanup, Server, fresh};
 

@@ -1,6 +1,7 @@
 //! What keeps within the limits the server takes, and what does not keyloom refuses before it.
 
-use keyloom::{Error, Etcd, KeyRange, MAX_KEY_BYTES, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, MAX_KEY_BYTES, Reader, Store, Transaction, Writer};
+use keyloom_etcd::Etcd;
 
 use crate::server::{Server, fresh, key, waits};
 

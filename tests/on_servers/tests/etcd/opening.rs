@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use keyloom::{Error, Etcd, RetryPolicy, ServerError, Store, Writer};
+use keyloom::{Error, RetryPolicy, ServerError, Store, Writer};
+use keyloom_etcd::Etcd;
 
 use crate::server::{Server, fresh};
 

@@ -1,6 +1,7 @@
 //! Deletes and puts of one transaction that touch the same keys, which etcd itself refuses.
 
-use keyloom::{Etcd, KeyRange, Order, Reader, Store, Writer};
+use keyloom::{KeyRange, Order, Reader, Store, Writer};
+use keyloom_etcd::Etcd;
 
 use crate::server::{Server, fresh, key, plant};
 

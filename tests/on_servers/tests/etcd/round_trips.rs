@@ -17,7 +17,7 @@ fn a_snapshot_costs_one_and_each_read_one() {
 fn a_thousand_keys_cost_one() {
     // A commit of another test, between the requests of the first read, would cost one more.
     let Some(server) = Server::alone() else { return };
-    let (store, _cleanup) = server.fresh(keyloom::Etcd::options());
+    let (store, _cleanup) = server.fresh(keyloom_etcd::Etcd::options());
     contract::a_thousand_keys_cost_one(&store, &CONTRACT);
 }
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use etcd_client::{Client, DeleteOptions};
-use keyloom::etcd::EtcdOptions;
-use keyloom::{Error, Etcd};
+use keyloom::Error;
+use keyloom_etcd::Etcd;
+use keyloom_etcd::EtcdOptions;
 
 pub use keyloom_on_servers::contract::{key, plant, waits};
 use keyloom_testing::servers;
@@ -102,7 +103,7 @@ impl Drop for Cleanup {
 /// A fresh store, or the end of the test. Once in a test: see [`Server::fresh`] for more.
 macro_rules! fresh {
     () => {
-        fresh!(keyloom::Etcd::options())
+        fresh!(keyloom_etcd::Etcd::options())
     };
     ($options:expr) => {
         match crate::server::Server::from_environment() {

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use keyloom::foundationdb::FoundationDbTransaction;
 use keyloom::key::Versionstamp;
 use keyloom::{
-    Error, FoundationDb, KeyRange, Order, Reader, Result, Store, Subspace, Transaction,
-    VersionstampedKey, Writer,
+    Error, KeyRange, Order, Reader, Result, Store, Subspace, Transaction, VersionstampedKey, Writer,
 };
+use keyloom_foundationdb::FoundationDb;
+use keyloom_foundationdb::FoundationDbTransaction;
 use keyloom_tables::sequence::VersionstampedLog;
 
 use crate::cluster::{fresh, is_conflict, key, plant};

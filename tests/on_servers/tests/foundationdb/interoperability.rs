@@ -8,7 +8,8 @@ use std::process::Command;
 
 use keyloom::key::{Element, Versionstamp};
 use keyloom::value::Postcard;
-use keyloom::{Desc, FoundationDb, KeyRange, Reader, Store, Subspace, Writer, unpack};
+use keyloom::{Desc, KeyRange, Reader, Store, Subspace, Writer, unpack};
+use keyloom_foundationdb::FoundationDb;
 use keyloom_tables::sequence::VersionstampedLog;
 use keyloom_tables::{Index, Table, entry};
 use serde::{Deserialize, Serialize};

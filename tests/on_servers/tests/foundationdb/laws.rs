@@ -1,7 +1,8 @@
 //! FoundationDB keeps the laws of the store, and so do the wrappers around it.
 
 use keyloom::conformance::Suite;
-use keyloom::{AnyStore, Faulty, FoundationDb, Metered, Store};
+use keyloom::{AnyStore, Faulty, Metered, Store};
+use keyloom_foundationdb::FoundationDb;
 
 use keyloom_testing::servers::stores::Temporary;
 use keyloom_testing::servers::stores::foundationdb::{address, open};

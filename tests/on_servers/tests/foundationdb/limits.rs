@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
-use keyloom::foundationdb::FoundationDbTransaction;
 use keyloom::{Error, KeyRange, Limits, Order, Reader, Store, Transaction, Writer};
+use keyloom_foundationdb::FoundationDbTransaction;
 use keyloom_tables::{BatchSize, Schema, entry};
 
 use crate::cluster::{fresh, key, plant};

@@ -1,6 +1,7 @@
 //! Addresses, prefixes, and a cluster that is not there.
 
-use keyloom::{AnyStore, Error, FoundationDb, KeyRange, Reader, Store, Writer};
+use keyloom::{AnyStore, Error, KeyRange, Reader, Store, Writer};
+use keyloom_foundationdb::FoundationDb;
 
 use crate::cluster::fresh;
 use keyloom_testing::servers::stores::foundationdb::address;
@@ -18,7 +19,7 @@ fn an_address_without_a_file_or_with_another_is_refused() {
 fn two_names_are_two_stores_and_one_name_is_one() {
     let Some(address) = address() else { return };
     let (one, other) = (fresh_name(), fresh_name());
-    let open = |name: &str| AnyStore::open(&format!("{address}?name={name}")).unwrap();
+    let open = |name: &str| FoundationDb::open_address(&format!("{address}?name={name}")).unwrap();
     let (store, again, other) = (open(&one), open(&one), open(&other));
     store.transact(|txn| txn.put(b"\xFF\xFF", b"here")).unwrap();
     assert_eq!(again.snapshot().unwrap().get(b"\xFF\xFF").unwrap().as_deref(), Some(&b"here"[..]));

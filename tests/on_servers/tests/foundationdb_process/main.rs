@@ -14,7 +14,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use keyloom::{Error, FoundationDb, Reader, ServerError, Store, Writer};
+use keyloom::{Error, Reader, ServerError, Store, Writer};
+use keyloom_foundationdb::FoundationDb;
 
 const WAY: &str = "KEYLOOM_PROCESS_WAY";
 const RUNS: &str = "KEYLOOM_PROCESS_RUNS";

@@ -20,7 +20,7 @@ keyloom_testing::postgres! {
 #[test]
 fn postgres_that_is_killed_and_started_again() {
     let Some(mut server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
-    let store = keyloom::Postgres::open(&server.address()).unwrap();
+    let store = keyloom_postgres::Postgres::open(&server.address()).unwrap();
     let report = faults::campaign(&store, kills(), |_| {
         server.kill();
         server.start_again();
@@ -34,8 +34,8 @@ keyloom_testing::postgres! {
 fn postgres_behind_a_proxy_that_loses_answers() {
     let Some(server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
     let proxy = Proxy::to(server.socket());
-    let store = keyloom::Postgres::open(&server.through(&proxy)).unwrap();
-    let watched = keyloom::Postgres::open(&server.address()).unwrap();
+    let store = keyloom_postgres::Postgres::open(&server.through(&proxy)).unwrap();
+    let watched = keyloom_postgres::Postgres::open(&server.address()).unwrap();
     let campaign = faults::Campaign { between: 10, ..faults::Campaign::default() };
     let report = campaign.run_watched(&store, &watched, 60, |round| match round % 3 {
         0 => proxy.cut_at_bytes(Cut::BeforeReply, b"COMMIT"),
@@ -53,7 +53,7 @@ fn an_etcd_cluster_whose_leader_is_killed_and_started_again() {
     let Some(mut cluster) = or_skip(Server::Etcd, || servers::EtcdCluster::start(3)) else {
         return;
     };
-    let store = keyloom::Etcd::open(&cluster.address()).unwrap();
+    let store = keyloom_etcd::Etcd::open(&cluster.address()).unwrap();
     let report = faults::campaign(&store, kills(), |_| {
         let leader = cluster.leader();
         cluster.kill(leader);
@@ -70,8 +70,8 @@ fn an_etcd_cluster_behind_proxies_that_lose_answers() {
     let Some(cluster) = or_skip(Server::Etcd, || servers::EtcdCluster::start(3)) else { return };
     let proxies: Vec<Proxy> =
         (0..cluster.members()).map(|member| Proxy::to(cluster.socket(member))).collect();
-    let store = keyloom::Etcd::open(&cluster.through(&proxies)).unwrap();
-    let watched = keyloom::Etcd::open(&cluster.address()).unwrap();
+    let store = keyloom_etcd::Etcd::open(&cluster.through(&proxies)).unwrap();
+    let watched = keyloom_etcd::Etcd::open(&cluster.address()).unwrap();
     let campaign = faults::Campaign { between: 10, ..faults::Campaign::default() };
     let report = campaign.run_watched(&store, &watched, 60, |round| match round % 3 {
         0 => proxies.iter().for_each(|proxy| proxy.cut_at(round % 7, Cut::BeforeReply)),
@@ -88,7 +88,7 @@ keyloom_testing::foundationdb! {
 fn foundationdb_cluster_survives_kills_of_its_processes() {
     let start = || servers::FoundationDbCluster::start(4);
     let Some(mut cluster) = or_skip(Server::FoundationDb, start) else { return };
-    let store = keyloom::FoundationDb::open(&cluster.address()).unwrap();
+    let store = keyloom_foundationdb::FoundationDb::open(&cluster.address()).unwrap();
     let report = faults::campaign(&store, kills(), |round| {
         let next = round % cluster.processes();
         cluster.kill(next);

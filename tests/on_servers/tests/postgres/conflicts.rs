@@ -1,6 +1,7 @@
 //! What conflicts, what does not, and what happens then.
 
-use keyloom::{Error, KeyRange, Order, Postgres, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::stores::postgres::open;
 use keyloom_testing::servers::{self, Server, or_skip};

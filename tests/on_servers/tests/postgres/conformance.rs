@@ -1,6 +1,7 @@
 //! PostgreSQL keeps the laws of the store.
 
-use keyloom::{Faulty, Metered, Postgres, Store, conformance};
+use keyloom::{Faulty, Metered, Store, conformance};
+use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::stores::Temporary;
 use keyloom_testing::servers::stores::postgres::{address, open};

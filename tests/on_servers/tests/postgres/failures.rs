@@ -3,9 +3,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use keyloom::{
-    Error, KeyRange, Metered, Order, Postgres, Reader, ServerError, Store, Transaction, Writer,
-};
+use keyloom::{Error, KeyRange, Metered, Order, Reader, ServerError, Store, Transaction, Writer};
+use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::stores::fresh_name;
 use keyloom_testing::servers::stores::postgres::{address, open, open_with};

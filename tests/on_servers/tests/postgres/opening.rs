@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use keyloom::{AnyStore, Error, Postgres, Reader, ServerError, StorageError, Store, Writer};
+use keyloom::{AnyStore, Error, Reader, ServerError, StorageError, Store, Writer};
+use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::stores::fresh_name;
 use keyloom_testing::servers::stores::postgres::{address, open, open_with};
@@ -96,9 +97,9 @@ fn connections_that_are_all_in_use_are_said_to_be() {
 fn an_address_opens_it_as_any_store() {
     let (Some(address), Some(temporary)) = (address(), open()) else { return };
     let table = temporary.place().rsplit(' ').next().unwrap().to_string();
-    let store = AnyStore::open(&format!("{address}?table={table}")).unwrap();
+    let store = Postgres::open_address(&format!("{address}?table={table}")).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
-    assert!(matches!(store, AnyStore::Postgres(_)));
+    assert!(matches!(store, AnyStore::Other(_)));
     assert_eq!(temporary.snapshot().unwrap().get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     assert!(store.to_string().ends_with(&table), "{store}");
 }
@@ -119,7 +120,7 @@ fn it_works_within_an_async_runtime() {
 #[test]
 fn snapshot_is_stored_in_a_struct_and_sent_to_a_thread() {
     struct Report {
-        snapshot: keyloom::postgres::PostgresSnapshot,
+        snapshot: keyloom_postgres::PostgresSnapshot,
     }
     let Some(store) = open() else { return };
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();

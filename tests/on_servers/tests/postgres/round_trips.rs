@@ -1,8 +1,7 @@
 //! The round trips of operations on PostgreSQL.
 
-use keyloom::{
-    Cost, KeyRange, Metered, Order, Postgres, Reader, Store, Subspace, Transaction, Writer,
-};
+use keyloom::{Cost, KeyRange, Metered, Order, Reader, Store, Subspace, Transaction, Writer};
+use keyloom_postgres::Postgres;
 use keyloom_tables::{Index, Table, entry};
 
 use keyloom_on_servers::contract::{self, Contract};

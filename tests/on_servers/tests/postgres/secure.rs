@@ -1,6 +1,7 @@
 //! Passwords and TLS, on a server of its own.
 
-use keyloom::{AnyStore, Error, Postgres, Reader, ServerError, Store, Writer};
+use keyloom::{Error, Reader, ServerError, Store, Writer};
+use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::{self, Server, or_skip};
 
@@ -23,7 +24,7 @@ fn a_password_is_used_and_never_shown() {
     let store = store.unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     assert!(!store.place().contains("sesame"));
-    let any = AnyStore::open(&address);
+    let any = Postgres::open_address(&address);
     assert!(!shown(&any).contains("sesame"));
 
     let wrong = Postgres::open(&address.replace("sesame", "wrong-sesame"));

@@ -3,10 +3,17 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use keyloom::{KeyRange, Store, Writer};
+use keyloom::{AnyStore, KeyRange, Store, Writer};
 
 /// A store that is emptied when it goes.
 pub struct Temporary<S: Store>(S);
+
+impl<S: Store + Clone> Temporary<S> {
+    /// A handle of the store for tests that run on every store.
+    pub fn any(&self) -> AnyStore {
+        AnyStore::other("a server", self.0.clone())
+    }
+}
 
 impl<S: Store> Deref for Temporary<S> {
     type Target = S;
@@ -32,8 +39,7 @@ pub fn fresh_name() -> String {
 /// A store on the shared PostgreSQL, or whatever speaks its protocol.
 #[cfg(feature = "postgres")]
 pub mod postgres {
-    use keyloom::Postgres;
-    use keyloom::postgres::PostgresOptions;
+    pub use keyloom_postgres::{Postgres, PostgresOptions};
 
     use super::{Temporary, fresh_name};
     use crate::servers::{Server, shared};
@@ -55,7 +61,7 @@ pub mod postgres {
 /// A store in the shared etcd cluster.
 #[cfg(feature = "etcd")]
 pub mod etcd {
-    use keyloom::Etcd;
+    pub use keyloom_etcd::Etcd;
 
     use super::{Temporary, fresh_name};
     use crate::servers::{Server, shared};
@@ -74,8 +80,7 @@ pub mod etcd {
 /// A store in the shared FoundationDB cluster.
 #[cfg(feature = "foundationdb")]
 pub mod foundationdb {
-    use keyloom::FoundationDb;
-    use keyloom::foundationdb::FoundationDbOptions;
+    pub use keyloom_foundationdb::{FoundationDb, FoundationDbOptions};
 
     use super::{Temporary, fresh_name};
     use crate::servers::{Server, shared};

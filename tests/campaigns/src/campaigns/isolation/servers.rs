@@ -12,25 +12,26 @@ pub fn on_servers() -> Result<Vec<Box<dyn Target>>> {
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
     #[cfg(feature = "postgres")]
     if let Ok(address) = std::env::var("KEYLOOM_POSTGRES") {
-        targets
-            .push(Box::new(OnPostgres(keyloom::Postgres::options().table(&name).open(&address)?)));
+        targets.push(Box::new(OnPostgres(
+            keyloom_postgres::Postgres::options().table(&name).open(&address)?,
+        )));
     }
     #[cfg(feature = "etcd")]
     if let Ok(address) = std::env::var("KEYLOOM_ETCD") {
         let members = address.rsplit_once('/').map_or(&*address, |(members, _)| members);
-        let store = keyloom::Etcd::open(&format!("{members}/{name}"))?;
+        let store = keyloom_etcd::Etcd::open(&format!("{members}/{name}"))?;
         targets.push(Box::new(super::OnThreads::new("etcd", store)));
     }
     #[cfg(feature = "foundationdb")]
     if let Ok(file) = std::env::var("FDB_CLUSTER_FILE") {
-        let store = keyloom::FoundationDb::open(&format!("fdb:{file}?name={name}"))?;
+        let store = keyloom_foundationdb::FoundationDb::open(&format!("fdb:{file}?name={name}"))?;
         targets.push(Box::new(super::OnThreads::new("FoundationDB", store)));
     }
     Ok(targets)
 }
 
 #[cfg(feature = "postgres")]
-struct OnPostgres(keyloom::Postgres);
+struct OnPostgres(keyloom_postgres::Postgres);
 
 #[cfg(feature = "postgres")]
 impl Target for OnPostgres {

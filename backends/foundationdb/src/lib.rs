@@ -1,0 +1,299 @@
+//! The store on FoundationDB, whose key encoding keyloom uses.
+//!
+//! Use FoundationDB if data must survive the loss of any machine, if one machine cannot hold them,
+//! or if one server is the bottleneck of too many writers. FoundationDB is an ordered, strictly
+//! serializable store over many machines, and its tuples are keyloom's keys:
+//!
+//! ```no_run
+//! use keyloom::{Reader, Store, Writer};
+//! use keyloom_foundationdb::FoundationDb;
+//! let store = FoundationDb::open("fdb:/etc/foundationdb/fdb.cluster?name=geo")?;
+//! let greeting = keyloom::pack(&("greeting",));
+//! store.transact(|txn| txn.put(&greeting, b"hello"))?;
+//! assert_eq!(store.snapshot()?.get(&greeting)?.as_deref(), Some(&b"hello"[..]));
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! A store is all keys that begin with one prefix: the tuple of its
+//! [name](FoundationDbOptions::name), or [bytes](FoundationDbOptions::prefix) such as the prefix of
+//! a directory. The rest of a key, and the value, have the same bytes as in every other store. So
+//! other bindings read what [`Subspace`](keyloom::Subspace), [`pack`](keyloom::pack) and the patterns
+//! write:
+//!
+//! ```python
+//! space = fdb.Subspace(("geo",))          # a store opened with name=geo
+//! for key, value in db[space.range()]:
+//!     print(space.unpack(key), value)     # ("greeting",), ("cities", 2988507) ...
+//! ```
+//!
+//! A key that is not a tuple, such as `b"greeting"`, is valid too, but `unpack` refuses it.
+//!
+//! [`Desc`](keyloom::Desc) is an extension of keyloom: other bindings refuse a key with one.
+//!
+//! # Requirements
+//!
+//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The
+//! library must have the cluster's version. For an older cluster, also install that version's
+//! library as FoundationDB's [multi-version
+//! client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api)
+//! requires. If the library is not on a default path, `LIBRARY_PATH` names its directory for the
+//! build and `LD_LIBRARY_PATH` for the run.
+//!
+//! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every
+//! pattern, the isolation campaign, the tour, the Python binding of the same version, and kills of
+//! the processes of a cluster of four, one after the other. *Not tested*: clusters of several
+//! machines, TLS, tenants, other versions.
+//!
+//! # Transactions
+//!
+//! A transaction is one of FoundationDB's. A snapshot is one that only reads, at the version at
+//! which it was opened. At commit, the reads of a transaction are compared with the writes of
+//! others: one overlap is an [`Error::Conflict`], which names the key that was read or the
+//! beginning of the range, and [`transact`](Store::transact) retries the transaction. Only the
+//! fetched part of a range counts as read. A snapshot does not conflict.
+//!
+//! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
+//! [`ServerError::Busy`]) the next transaction or snapshot of this thread waits for the client's
+//! back-off, which grows with each failure. This includes an unrelated one that begins within a
+//! second; so the [retry policy](FoundationDbOptions::retry_policy) adds hardly any pauses. A
+//! commit without an answer is an [`Error::CommitUnknown`]: retry it only if the transaction first
+//! checks whether its writes exist.
+//! transaction first reads whether it took effect.
+//!
+//! [`add`](keyloom::Writer::add), [`min`](keyloom::Writer::min), [`max`](keyloom::Writer::max),
+//! [`append_if_fits`](keyloom::Writer::append_if_fits) and
+//! [`compare_and_clear`](keyloom::Writer::compare_and_clear) are the cluster's atomic operations.
+//! They read nothing, so a counter that all writers add to never conflicts. They do not validate
+//! the old value either: a value that is not a counter is not refused, but truncated or extended to
+//! one ([`apply`](keyloom::Writer::apply)).
+//! [`put_versionstamped`](keyloom::Writer::put_versionstamped) writes the version of the commit into
+//! the key. **Read before you stamp**: afterwards FoundationDB refuses to read the range into which
+//! the new key may fall. That range begins at the transaction's read version, or holds all stamps
+//! of the prefix if the transaction has read nothing. The error is not retryable. Other stores
+//! allow the read, so tests in memory do not find the mistake.
+//!
+//! None of these but `min` and `max` is idempotent. After a
+//! [`CommitUnknown`](keyloom::Error::CommitUnknown) retry them only together with a read that shows
+//! whether they were executed. Read a key that only this request writes: it does not conflict.
+//!
+//! # Cost
+//!
+//! | operation | waits for the cluster |
+//! |---|---|
+//! | snapshot | 1 |
+//! | begin | 0; if the thread's last transaction failed, its back-off, at most the time-out |
+//! | the first read of a transaction, or the commit of one that read nothing | 1 more, for a version |
+//! | get, get_many, first, last, page | 1 |
+//! | range_many | 1 for each 1,024 ranges; 1 more for all ranges with more than 80 kB to send |
+//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, the most that a server sends at once |
+//! | count | as a range: the servers do not count |
+//! | put, delete, delete_range, and atomic operations | 0 |
+//! | commit | 1; 0 without writes |
+//!
+//! # Limits
+//!
+//! | | limit | beyond it |
+//! |---|---|---|
+//! | age, from the first read on | 5 s | [`Error::TooOld`]: read in pages, write in several transactions |
+//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that exceeds it; reads count too, which shows at the commit |
+//! | value | 100,000 bytes | [`Error::ValueTooLong`] |
+//!
+//! The client counts a put as its key three times (the write, and the range that it may conflict
+//! with), its value, and 69 bytes; a delete as its key four times and 70 bytes. The prefix of the
+//! store is part of the key. Work in steps, such as a build, a repair or a load with `BatchSize`,
+//! adapts its batches to the limit. FoundationDB recommends transactions below 1 MB; with
+//! [`batch_priority`](FoundationDbOptions::batch_priority) they wait for others.
+//!
+//! # Unsupported features
+//!
+//! Tenants, tags, cached read versions and causal-read-risky reads, watches, options of single
+//! transactions, snapshot reads within a transaction, manual conflict ranges, the versionstamp of a
+//! commit and versionstamps in values, atomic operations on bits and byte strings. TLS and clients
+//! of several versions are configured by environment variables of FoundationDB's client
+//! (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither
+//! was tested. Automatic idempotency is not used: the documentation of FoundationDB 7.3 calls it
+//! not ready for general use.
+//!
+//! # The network thread
+//!
+//! The client runs one thread per process. It is started with the first store and stopped when the
+//! process exits: when `main` returns, or by [`std::process::exit`], also while stores are open, in
+//! statics or on other threads. It cannot be started twice. So a program that starts it itself must
+//! set [`network_runs`](FoundationDbOptions::network_runs), and stop it itself. After a `fork` the
+//! child cannot use the store ([`Error::Forked`]), nor open it again: let the child `exec`, or let
+//! the parent fork before it opens the store.
+//!
+//! # A silent cluster
+//!
+//! Every wait ends after the [time-out](FoundationDbOptions::timeout): opening with
+//! [`ServerError::Unreachable`], a read with [`ServerError::ConnectionLost`], a commit with
+//! [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
+
+mod address;
+mod again;
+mod at_exit;
+mod error;
+mod keyspace;
+mod network;
+mod options;
+mod session;
+
+use std::fmt;
+use std::sync::Arc;
+
+use foundationdb::{Database, Transaction};
+
+pub use options::FoundationDbOptions;
+
+use address::ClusterFile;
+use again::Again;
+use keyloom::{AnyStore, Error, Limits, Result, RetryPolicy, ServerError, Store};
+use keyloom_remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
+use keyspace::Keyspace;
+use session::{FoundationDbSession, Kind};
+
+/// A snapshot of a [`FoundationDb`] store: a version, for five seconds.
+pub type FoundationDbSnapshot = RemoteSnapshot<FoundationDbSession>;
+
+/// A transaction of a [`FoundationDb`] store.
+pub type FoundationDbTransaction = RemoteTransaction<FoundationDbSession>;
+
+/// The entries of a range of a [`FoundationDb`] store.
+pub type FoundationDbEntries<'r> = RemoteEntries<'r, FoundationDbSession>;
+
+/// A store on FoundationDB. Clones are cheap and share the store, and all threads may use it; see
+/// the [module](self).
+#[derive(Clone)]
+pub struct FoundationDb {
+    shared: Arc<Shared>,
+}
+
+/// The state that all handles and readers of a store share.
+struct Shared {
+    // Dropped first: they belong to the database.
+    again: Again,
+    database: Database,
+    link: Link,
+    keys: Keyspace,
+    retry_policy: RetryPolicy,
+    batch_priority: bool,
+    conflict_keys: bool,
+    // Dropped last: all other fields may use it.
+    network: Option<network::User>,
+}
+
+/// The remedy for a forked child: it has no network thread, and the client starts no second one.
+const AFTER_FORK: &str = "FoundationDB's client does not work after a fork; fork before the first store is opened, or exec";
+
+impl FoundationDb {
+    /// Opens the store at `address` with the default [`options`](FoundationDb::options):
+    /// `fdb:CLUSTER_FILE?name=NAME`.
+    ///
+    /// # Errors
+    /// The errors of [`FoundationDbOptions::open`].
+    pub fn open(address: &str) -> Result<Self> {
+        Self::options().open(address)
+    }
+
+    /// Opens the store at the address for [`AnyStore::open_with`].
+    ///
+    /// ```no_run
+    /// use keyloom::AnyStore;
+    /// use keyloom_foundationdb::FoundationDb;
+    /// let address = "fdb:?name=geo";
+    /// let store = AnyStore::open_with(address, &[("fdb", FoundationDb::open_address)])?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`FoundationDbOptions::open`].
+    pub fn open_address(address: &str) -> Result<AnyStore> {
+        let store = Self::open(address)?;
+        Ok(AnyStore::other(store.place(), store.clone()))
+    }
+
+    /// The options of a store.
+    pub fn options() -> FoundationDbOptions {
+        FoundationDbOptions::default()
+    }
+
+    /// The address of the store: the cluster file, and the prefix of all keys.
+    pub fn place(&self) -> &str {
+        self.shared.link.place()
+    }
+
+    fn session(&self, kind: Kind) -> Result<FoundationDbSession> {
+        self.shared.link.refuse_fork()?;
+        FoundationDbSession::new(Arc::clone(&self.shared), self.transaction()?, kind)
+    }
+
+    fn look(&self) -> Result<FoundationDbSession> {
+        let session = self.session(Kind::Snapshot)?;
+        session.look()?;
+        Ok(session)
+    }
+
+    /// Waits for the cluster once, so that `open` reports a fault of `file`.
+    fn check(&self, file: &ClusterFile) -> Result<()> {
+        let looked = self.look();
+        // By now the client has created most of its statics.
+        if self.shared.network.is_some() {
+            at_exit::move_last();
+        }
+        match looked {
+            Ok(_) => Ok(()),
+            Err(Error::Server(ServerError::ConnectionLost { store, source })) => {
+                Err(Error::Server(ServerError::Unreachable { store, source }))
+            }
+            Err(error) => Err(error::about_file(error, file)),
+        }
+    }
+
+    /// The transaction that failed before on this thread, after its back-off, or a new one.
+    fn transaction(&self) -> Result<Transaction> {
+        let Shared { link, again, database, network, .. } = &*self.shared;
+        if network.is_some() {
+            network::refuse_exit()?;
+            at_exit::watch_this_thread();
+        }
+        if let Some(failed) = again.take()
+            && let Outcome::Answered(Ok(txn)) = link.wait_uncounted(link.timeout(), failed.again())
+        {
+            return Ok(txn);
+        }
+        database.create_trx().map_err(error::of_setup)
+    }
+}
+
+impl fmt::Debug for FoundationDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FoundationDb").field(&self.place()).finish()
+    }
+}
+
+impl Store for FoundationDb {
+    type Snapshot<'s> = FoundationDbSnapshot;
+    type Transaction<'s> = FoundationDbTransaction;
+
+    fn snapshot(&self) -> Result<FoundationDbSnapshot> {
+        Ok(RemoteSnapshot::new(self.look()?))
+    }
+
+    fn begin(&self) -> Result<FoundationDbTransaction> {
+        Ok(RemoteTransaction::new(self.session(Kind::Transaction)?, self.limits()))
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::foundationdb()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.retry_policy
+    }
+
+    fn round_trips(&self) -> Option<u64> {
+        Some(self.shared.link.round_trips())
+    }
+}

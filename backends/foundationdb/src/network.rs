@@ -1,0 +1,148 @@
+//! The network thread of FoundationDB's client: one per process, started once and never again.
+
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use foundationdb::{FdbError, FdbResult};
+use foundationdb_sys as client;
+
+use super::at_exit;
+use keyloom::{Error, Result};
+
+/// The thread, until it is stopped, and its process.
+struct Network {
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+/// The reason why the thread does not run. Stored, because the client cannot be started again.
+#[derive(Clone, Debug, thiserror::Error)]
+enum DoesNotStart {
+    #[error("the program has already started FoundationDB's network")]
+    RunsAlready,
+    #[error(
+        "FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer"
+    )]
+    Refused(FdbError),
+    #[error("FoundationDB's client does not start: the system cannot start a thread: {0}")]
+    NoThread(Box<str>),
+}
+
+/// `None` until the first store is opened. Locked while the thread starts, so that an exit waits
+/// for it: an exit destroys statics that the thread uses.
+static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
+/// The process that starts it or has started it, 0 before.
+static STARTED_BY: AtomicU32 = AtomicU32::new(0);
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+
+fn lock() -> MutexGuard<'static, Option<Result<Network, DoesNotStart>>> {
+    NETWORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A reference of a store to the network.
+#[derive(Debug)]
+pub(super) struct User(());
+
+impl User {
+    /// Starts the thread, unless it runs.
+    pub(super) fn start() -> Result<Self> {
+        let mut network = lock();
+        refuse_exit()?;
+        match network.get_or_insert_with(boot) {
+            Ok(network) if network.process != process::id() => Err(Error::Forked {
+                path: "fdb:".into(),
+                opened_by: network.process,
+                here: process::id(),
+                remedy: super::AFTER_FORK,
+            }),
+            Ok(_) => Ok(Self(())),
+            Err(DoesNotStart::RunsAlready) => Err(Error::InvalidArgument {
+                what: "the option `network_runs`",
+                value: "false".into(),
+                why: "the program has already started FoundationDB's network; set it to true",
+            }),
+            Err(why) => Err(Error::Backend(why.clone().into())),
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        at_exit::move_last();
+    }
+}
+
+/// Whether this process has started the thread, or is starting it.
+pub(super) fn is_started() -> bool {
+    STARTED_BY.load(Relaxed) == process::id()
+}
+
+/// Returns an error once the process exits, because the client is destroying its state.
+pub(super) fn refuse_exit() -> Result<()> {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the process exits, and FoundationDB's client has stopped")]
+    struct Exits;
+    match IS_STOPPED.load(Relaxed) {
+        true => Err(Error::Backend(Exits.into())),
+        false => Ok(()),
+    }
+}
+
+/// Uses the client's own functions: `FdbApiBuilder` panics if the network was started already.
+#[allow(unsafe_code, reason = "the client's functions are C")]
+fn boot() -> Result<Network, DoesNotStart> {
+    const API_VERSION_ALREADY_SET: i32 = 2201;
+    let version = client::FDB_API_VERSION.cast_signed();
+    // SAFETY: it takes two numbers, and refuses a second call.
+    checked(unsafe { client::fdb_select_api_version_impl(version, version) }).map_err(|error| {
+        match error.code() {
+            API_VERSION_ALREADY_SET => DoesNotStart::RunsAlready,
+            _ => DoesNotStart::Refused(error),
+        }
+    })?;
+    STARTED_BY.store(process::id(), Relaxed);
+    at_exit::register();
+    // SAFETY: the version is selected, and `NETWORK` runs this once.
+    checked(unsafe { client::fdb_setup_network() }).map_err(DoesNotStart::Refused)?;
+    let run = || {
+        // Its result comes at the end of the process and is not used.
+        // SAFETY: the network is set up; `stop` ends it before the process destroys its statics.
+        let _ = unsafe { client::fdb_run_network() };
+    };
+    let thread = thread::Builder::new().name("keyloom".into()).spawn(run);
+    let thread = thread.map_err(|error| DoesNotStart::NoThread(error.to_string().into()))?;
+    Ok(Network { thread: Some(thread), process: process::id() })
+}
+
+fn checked(code: client::fdb_error_t) -> FdbResult<()> {
+    match code {
+        0 => Ok(()),
+        code => Err(FdbError::from_code(code)),
+    }
+}
+
+/// Stops the thread and waits for its end. Does nothing the second time.
+pub(super) fn stop() {
+    // A fork has no such thread, and would wait forever for it or for the lock.
+    if !is_started() {
+        return;
+    }
+    let mut network = lock();
+    IS_STOPPED.store(true, Relaxed);
+    if let Some(Ok(Network { thread, .. })) = &mut *network
+        && let Some(thread) = thread.take()
+    {
+        let end = move || {
+            // SAFETY: the network is set up, and stopped once.
+            #[allow(unsafe_code, reason = "the client's functions are C")]
+            if checked(unsafe { client::fdb_stop_network() }).is_ok() {
+                drop(thread.join());
+            }
+        };
+        // On a new thread: the thread-locals of this one are destroyed by now, and the client uses
+        // them.
+        drop(thread::Builder::new().spawn(end).map(JoinHandle::join));
+    }
+}

@@ -1,0 +1,186 @@
+//! Waiting for a server.
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use std::time::Instant;
+use tokio::runtime::{Builder, Runtime};
+
+use keyloom::{BoxedError, Error, Result, ServerError, SharedError};
+
+/// The server of one store, and the number of waits for an answer.
+///
+/// ```
+/// use keyloom_remote::{Link, Outcome};
+/// use std::time::Duration;
+/// let link = Link::with_runtime("toy://localhost", Duration::from_secs(1))?;
+/// assert!(matches!(link.wait(async { 7 }), Outcome::Answered(7)));
+/// assert_eq!(link.round_trips(), 1);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Link {
+    /// What drives the connections, if the waiting thread does not.
+    runtime: Option<Runtime>,
+    round_trips: AtomicU64,
+    timeout: Duration,
+    /// The process whose threads drive the connections.
+    process: u32,
+    /// The address of the server in errors, never with a password.
+    place: Box<str>,
+    /// The advice of [`Error::Forked`](keyloom::Error::Forked) for a forked child.
+    after_fork: &'static str,
+}
+
+/// The outcome of a wait.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    /// The answer, which may be an error of the server.
+    Answered(T),
+    /// Nothing was sent.
+    Refused(Error),
+    /// There was no answer in time. It is unknown whether the request was executed.
+    TimedOut,
+}
+
+/// The source of a lost-connection error if the server only stopped answering.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct Silent(Duration);
+
+impl Link {
+    /// The server of a store whose connections are driven by the threads that wait for them.
+    /// `place` is its address in errors, without a password; `timeout` is for one answer.
+    pub fn new(place: &str, timeout: Duration) -> Self {
+        Self {
+            runtime: None,
+            round_trips: AtomicU64::default(),
+            timeout,
+            process: std::process::id(),
+            place: place.into(),
+            after_fork: "drop this handle and open the store again",
+        }
+    }
+
+    /// The same, with a runtime that drives the connections on a thread of its own.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] if the system has no thread for it.
+    pub fn with_runtime(place: &str, timeout: Duration) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("keyloom")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Backend(error.into()))?;
+        let mut link = Self::new(place, timeout);
+        link.runtime = Some(runtime);
+        Ok(link)
+    }
+
+    /// Sets another remedy after a fork than to open the store again.
+    #[must_use]
+    pub fn after_fork(mut self, remedy: &'static str) -> Self {
+        self.after_fork = remedy;
+        self
+    }
+
+    /// Waits for an answer, on any thread, including one of an async runtime. The connections are
+    /// driven by a thread of their own, so they continue while this one sleeps.
+    pub fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
+        self.round_trips.fetch_add(1, Relaxed);
+        self.wait_uncounted(self.timeout, request)
+    }
+
+    /// [`wait`](Link::wait) without counting the round trip, for opening connections.
+    pub fn wait_uncounted<F: Future>(&self, timeout: Duration, request: F) -> Outcome<F::Output> {
+        if let Err(error) = self.refuse_fork() {
+            return Outcome::Refused(error);
+        }
+        let _context = self.runtime.as_ref().map(Runtime::enter);
+        // Unconstrained: a task that blocks here cannot yield, so its budget must not end.
+        let request = tokio::task::unconstrained(async {
+            // Created here, inside the runtime with its timer.
+            tokio::time::timeout(timeout, request).await
+        });
+        match pollster::block_on(request) {
+            Ok(answer) => Outcome::Answered(answer),
+            Err(_) => Outcome::TimedOut,
+        }
+    }
+
+    /// Returns an error in a forked child, whose connections are those of its parent.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn refuse_fork(&self) -> Result<()> {
+        let here = std::process::id();
+        match here == self.process {
+            true => Ok(()),
+            false => {
+                let path = (&*self.place).into();
+                let (opened_by, remedy) = (self.process, self.after_fork);
+                Err(Error::Forked { path, opened_by, here, remedy })
+            }
+        }
+    }
+
+    /// Runs `work` without waiting for it, if the link has a runtime.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
+    }
+
+    /// Counts `waits` more, for a request that took several round trips.
+    pub fn waited_also(&self, waits: usize) {
+        self.round_trips.fetch_add(waits as u64, Relaxed);
+    }
+
+    /// The longest wait for an answer.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// When an answer to a message that is sent now is late.
+    pub fn deadline(&self) -> Instant {
+        // A time-out may be too long for a point in time.
+        const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+        Instant::now() + self.timeout.min(A_YEAR)
+    }
+
+    /// The number of waits, for [`Store::round_trips`](keyloom::Store::round_trips).
+    pub fn round_trips(&self) -> u64 {
+        self.round_trips.load(Relaxed)
+    }
+
+    /// The address of the server in errors.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The error for a connection that broke outside a commit.
+    pub fn lost(&self, source: impl Into<BoxedError>) -> Error {
+        Error::Server(ServerError::ConnectionLost {
+            store: self.place.clone(),
+            source: SharedError::from(source),
+        })
+    }
+
+    /// The error for a server that did not answer in time outside a commit.
+    pub fn silent(&self) -> Error {
+        self.lost(Silent(self.timeout))
+    }
+
+    /// The error for a server that did not answer a commit in time.
+    pub fn silent_at_commit(&self) -> Error {
+        Error::CommitUnknown { source: Silent(self.timeout).into() }
+    }
+}
+impl Drop for Link {
+    fn drop(&mut self) {
+        // In the background: a store may be dropped on a thread of an async runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Ranges, page by page.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::{Buffer, Fetched, Pair, Session, Span};
+use keyloom::backend::{Merge, Merged};
+use keyloom::{KeyRange, Order, Result};
+
+/// The entries of the first page of a range in a snapshot: sending this many costs about as much as
+/// the request.
+pub(super) const FIRST_PAGE: usize = 1_024;
+/// The entries of the first page in a transaction. Every fetched entry counts as read, and fewer
+/// reads cause fewer conflicts.
+pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
+/// The factor by which the next page is larger.
+const GROWTH: usize = 4;
+/// The largest number of entries of a page.
+pub const LARGEST_PAGE: usize = 16_384;
+/// The largest size of a page. The server ends a page there if it can; otherwise the number of
+/// entries is estimated from the page before. A larger entry is a page by itself.
+pub const PAGE_BYTES: usize = 4 << 20;
+
+/// The entries of a range of a remote store. The iterator fetches page after page. Pages grow from
+/// 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is less.
+pub struct RemoteEntries<'r, S: Session> {
+    walk: Walk<'r, S>,
+}
+
+enum Walk<'r, S: Session> {
+    Server(Pages<'r, S>),
+    /// The own writes of the transaction, merged in.
+    Merged(Merge<'r, Pages<'r, S>, Bytes>),
+}
+
+/// The entries of a range on the server.
+struct Pages<'r, S> {
+    session: &'r S,
+    /// Deleted ranges of the transaction, which need not be fetched.
+    buffer: Option<&'r Buffer>,
+    /// The span still to be fetched.
+    rest: Option<Span>,
+    order: Order,
+    page: std::vec::IntoIter<Pair>,
+    next_page: usize,
+}
+
+impl<'r, S: Session> RemoteEntries<'r, S> {
+    pub(super) fn open(
+        session: &'r S,
+        buffer: Option<&'r Buffer>,
+        range: &KeyRange<'_>,
+        order: Order,
+        first_page: usize,
+    ) -> Self {
+        let span = Span::of(range);
+        let buffer = buffer.filter(|buffer| !buffer.is_empty());
+        let next_page = first_page.min(LARGEST_PAGE);
+        let page = Vec::new().into_iter();
+        let pages = Pages { session, buffer, rest: span.clone(), order, page, next_page };
+        let walk = match buffer {
+            Some(buffer) => Walk::Merged(Merge::new(buffer, span.as_ref(), order, pages)),
+            None => Walk::Server(pages),
+        };
+        Self { walk }
+    }
+}
+
+impl<S: Session> Pages<'_, S> {
+    fn fetch(&mut self) -> Result<()> {
+        // Taken, so that an iterator that failed stays ended.
+        let rest = self.rest.take();
+        let rest = match self.buffer {
+            Some(buffer) => rest.and_then(|span| buffer.beyond_cleared(span, self.order)),
+            None => rest,
+        };
+        let Some(span) = rest else { return Ok(()) };
+        let Fetched { entries, more } = self.session.fetch(&span, self.order, self.next_page)?;
+        if let Some((last, _)) = entries.last().filter(|_| more) {
+            self.rest = span.behind(self.order, last);
+        }
+        let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let most = PAGE_BYTES / (bytes / entries.len().max(1)).max(1);
+        self.next_page = (self.next_page * GROWTH).min(LARGEST_PAGE).min(most).max(1);
+        self.page = entries.into_iter();
+        Ok(())
+    }
+}
+
+impl<S: Session> Iterator for Pages<'_, S> {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.len() == 0
+            && let Err(error) = self.fetch()
+        {
+            return Some(Err(error));
+        }
+        self.page.next().map(Ok)
+    }
+}
+
+impl<S: Session> Iterator for RemoteEntries<'_, S> {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let merge = match &mut self.walk {
+            Walk::Server(pages) => return pages.next(),
+            Walk::Merged(merge) => merge,
+        };
+        Some(merge.next()?.map(pair))
+    }
+}
+
+pub(super) fn pair(entry: Merged<'_, Bytes, Bytes>) -> Pair {
+    match entry {
+        Merged::Written(key, value) => (Bytes::copy_from_slice(key), value.clone()),
+        Merged::Below(key, value) => (key, value),
+    }
+}
+
+impl<S: Session> fmt::Debug for RemoteEntries<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteEntries").finish_non_exhaustive()
+    }
+}

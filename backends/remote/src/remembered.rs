@@ -1,0 +1,105 @@
+//! What a snapshot or a transaction has read already.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use super::{Span, Write};
+use keyloom::KeyBuf;
+
+/// The bytes of keys and values that are kept.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The answers of the server to the gets of a snapshot or a transaction. They cannot change within
+/// it, except by its own writes: so the old record that a put reads costs nothing after a get of
+/// the record.
+///
+/// Entries of ranges are not kept: a walk over a large range would keep all of it.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    /// `None`: the key has no value.
+    answers: RefCell<BTreeMap<KeyBuf, Option<Bytes>>>,
+    bytes: Cell<usize>,
+}
+
+impl Remembered {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        self.answers.borrow().get(key).cloned()
+    }
+
+    /// Keeps the answers, as long as there is room.
+    pub(super) fn keep(&self, keys: &[&[u8]], answers: &[Option<Bytes>]) {
+        let mut kept = self.answers.borrow_mut();
+        for (key, answer) in keys.iter().zip(answers) {
+            let bytes = self.bytes.get() + key.len() + answer.as_ref().map_or(0, Bytes::len);
+            if bytes > MOST_BYTES {
+                return;
+            }
+            if kept.insert(KeyBuf::from_slice(key), answer.clone()).is_none() {
+                self.bytes.set(bytes);
+            }
+        }
+    }
+
+    /// Forgets what a write changes.
+    pub(super) fn forget(&mut self, write: &Write<'_>) {
+        let answers = self.answers.get_mut();
+        match write {
+            Write::Put(key, _) | Write::Delete(key) => _ = answers.remove(*key),
+            Write::DeleteSpan(Span { start, end }) => {
+                let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+                let span = (Bound::Included(start.as_slice()), end);
+                let gone = answers.range::<[u8], _>(span).map(|(key, _)| key.clone());
+                for key in gone.collect::<Vec<KeyBuf>>() {
+                    answers.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use keyloom::KeyRange;
+
+    fn remembered(keys: &[&[u8]]) -> Remembered {
+        let remembered = Remembered::default();
+        let answers: Vec<_> = keys.iter().map(|_| Some(Bytes::from_static(b"value"))).collect();
+        remembered.keep(keys, &answers);
+        remembered
+    }
+
+    fn kept(remembered: &Remembered) -> Vec<Vec<u8>> {
+        remembered.answers.borrow().keys().map(|key| key.to_vec()).collect()
+    }
+
+    #[test]
+    fn forgets_what_is_written() {
+        let mut some = remembered(&[b"a", b"b", b"c", b"d", b"e"]);
+        assert_eq!(some.get(b"a"), Some(Some(Bytes::from_static(b"value"))));
+        some.forget(&Write::Put(b"a", b"new"));
+        some.forget(&Write::Delete(b"e"));
+        some.forget(&Write::DeleteSpan(Span::of(&KeyRange::half_open(b"b", b"d")).unwrap()));
+        assert_eq!(kept(&some), [b"d"]);
+        assert_eq!(some.get(b"a"), None);
+        some.forget(&Write::DeleteSpan(Span::of(&KeyRange::all()).unwrap()));
+        assert!(kept(&some).is_empty());
+    }
+
+    #[test]
+    fn keeps_a_bounded_number_of_bytes() {
+        let remembered = Remembered::default();
+        let large = Some(Bytes::from(vec![0; MOST_BYTES / 2]));
+        for key in [b"a", b"b", b"c"] {
+            remembered.keep(&[key], std::slice::from_ref(&large));
+        }
+        remembered.keep(&[b"d"], &[None]);
+        assert_eq!(kept(&remembered), [b"a", b"d"]);
+        assert_eq!(remembered.get(b"d"), Some(None), "there is no value");
+    }
+}

@@ -1,0 +1,130 @@
+//! The traits that a remote backend implements.
+
+use bytes::Bytes;
+
+use super::{Buffer, Span};
+use keyloom::{AtomicOp, Order, Result, VersionstampedKey};
+
+/// Keys and values as a server sent them: owned, shared when cloned.
+pub type Pair = (Bytes, Bytes);
+
+/// Whether the server executes an operation natively.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Native {
+    /// It has executed it, or will at the commit.
+    Done,
+    /// It cannot: the transaction reads and writes instead.
+    Unknown,
+}
+
+/// Some entries of a span, and whether there are more after them.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The entries, in the order that was asked for.
+    pub entries: Vec<Pair>,
+    /// Whether the span contains more after them.
+    pub more: bool,
+}
+
+/// Reads from a server at one revision. Each method is one round trip.
+pub trait Session {
+    /// The largest number of spans for [`fetch_many`](Session::fetch_many).
+    const MOST_SPANS: usize;
+
+    /// The values of `keys`, in their order.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
+
+    /// At most `limit` entries of `span`, from its beginning in `order`.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched>;
+
+    /// At most `limit` entries of each span, in ascending order. The answer may end after any
+    /// entry; then `more` is set for the span of that entry and for all spans after it.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>>;
+
+    /// The number of keys in `span`; `None` if the server cannot count.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn count(&self, span: &Span) -> Result<Option<u64>>;
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub enum Write<'w> {
+    /// A key and its new value.
+    Put(&'w [u8], &'w [u8]),
+    /// A key to delete.
+    Delete(&'w [u8]),
+    /// A span whose keys are deleted.
+    DeleteSpan(Span),
+}
+
+/// A session that can also write.
+pub trait WriteSession: Session {
+    /// Adds a write to `buffer`, unless the client of the server has a buffer of its own.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn write(&mut self, buffer: &mut Buffer, write: Write<'_>) -> Result<()> {
+        match write {
+            Write::Put(key, value) => buffer.put(key, Bytes::copy_from_slice(value)),
+            Write::Delete(key) => buffer.delete(key),
+            Write::DeleteSpan(span) => buffer.delete_span(span),
+        }
+        Ok(())
+    }
+
+    /// Executes `operation` without a read, if the server can.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn apply(&mut self, _key: &[u8], _operation: &AtomicOp<'_>) -> Result<Native> {
+        Ok(Native::Unknown)
+    }
+
+    /// Puts a value under a key that the server completes at commit, if the server can do so.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn put_versionstamped(
+        &mut self,
+        _key: &VersionstampedKey<'_>,
+        _value: &[u8],
+    ) -> Result<Native> {
+        Ok(Native::Unknown)
+    }
+
+    /// The part of a transaction's limit that a write takes.
+    fn weight(&self, write: &Write<'_>) -> usize {
+        match write {
+            Write::Put(key, value) => key.len() + value.len(),
+            Write::Delete(key) => key.len(),
+            Write::DeleteSpan(_) => 0,
+        }
+    }
+
+    /// Sends the writes in `buffer` before the commit, if it has grown large and the server takes
+    /// writes before the commit.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn relieve(&mut self, buffer: &mut Buffer) -> Result<()>;
+
+    /// Sends the rest and commits.
+    ///
+    /// # Errors
+    /// Those of the server.
+    fn commit(self, buffer: Buffer) -> Result<()>;
+
+    /// See [`Transaction::must_restart`](keyloom::Transaction::must_restart).
+    fn must_restart(&self) -> bool;
+}
