@@ -60,13 +60,12 @@
 //! for their connections; a connection of `Postgres` is driven by the thread that waits for it.
 //!
 //! A backend is a crate of its own: [`backend`] contains parts for backends, and
-//! `conformance::check` (feature `conformance`) tests it. The memory store and LMDB are here,
+//! `keyloom-conformance` tests it. The memory store and LMDB are here,
 //! because the tests and examples of all crates run on them; neither brings more than heed.
 //!
 //! # Features
 //!
-//! `lmdb` (default): the LMDB backend. `json` and `messagepack`: codecs of values. `conformance`:
-//! the suite for backends, with proptest.
+//! `lmdb` (default): the LMDB backend. `json` and `messagepack`: codecs of values.
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -83,8 +82,6 @@ mod any;
 mod atomic;
 pub mod backend;
 mod budget;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 #[cfg(feature = "lmdb")]
 mod deadline;
 mod dynamic;

@@ -3,7 +3,7 @@
 //! A [`Store`] creates [`Snapshot`](Store::Snapshot)s, which only read and never change, and
 //! [`Transaction`](Store::Transaction)s, which also write and commit all or nothing. Both read
 //! through [`Reader`]. A transaction writes through [`Writer`], and only its owner can commit it. A
-//! store must satisfy the laws below. The conformance suite (feature `conformance`) checks each of
+//! store must satisfy the laws below. The crate `keyloom-conformance` checks each of
 //! them on every backend:
 //!
 //! 1. Keys are 1 to 511 bytes, ordered as unsigned bytes; anything else is an error, in reads too.

@@ -1,41 +1,42 @@
 //! Every store and every wrapper keeps the laws of the store.
 #![allow(clippy::unwrap_used)]
 
-use keyloom::conformance::{Fixture, Suite};
 use keyloom::{
     AnyStore, Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Reader, Store, Writer,
-    conformance,
 };
+use keyloom_conformance::{Fixture, Suite};
 
 #[test]
 fn memory_keeps_the_laws() {
-    conformance::check(|| Ok(Memory::new()));
+    keyloom_conformance::check(|| Ok(Memory::new()));
 }
 
 #[test]
 fn memory_with_transactions_side_by_side_keeps_the_laws() {
-    conformance::check(|| Ok(Memory::builder().optimistic(true).build()));
+    keyloom_conformance::check(|| Ok(Memory::builder().optimistic(true).build()));
 }
 
 #[test]
 fn memory_with_the_limits_of_etcd_keeps_the_laws() {
-    conformance::check(|| Ok(Memory::builder().limits(Limits::etcd()).optimistic(true).build()));
+    keyloom_conformance::check(|| {
+        Ok(Memory::builder().limits(Limits::etcd()).optimistic(true).build())
+    });
 }
 
 #[test]
 fn memory_with_the_limits_of_foundationdb_keeps_the_laws() {
     let limits = Limits::foundationdb();
-    conformance::check(|| Ok(Memory::builder().limits(limits).optimistic(true).build()));
+    keyloom_conformance::check(|| Ok(Memory::builder().limits(limits).optimistic(true).build()));
 }
 
 #[test]
 fn metered_memory_keeps_the_laws() {
-    conformance::check(|| Ok(Metered::new(Memory::new())));
+    keyloom_conformance::check(|| Ok(Metered::new(Memory::new())));
 }
 
 #[test]
 fn faulty_memory_without_a_fault_keeps_the_laws() {
-    conformance::check(|| Ok(Faulty::new(Memory::new())));
+    keyloom_conformance::check(|| Ok(Faulty::new(Memory::new())));
 }
 
 /// A memory store whose reads fail on demand.
@@ -65,13 +66,13 @@ fn reads_that_fail_say_so() {
 
 #[test]
 fn a_store_behind_any_store_other_keeps_the_laws() {
-    conformance::check(|| Ok(AnyStore::other("memory:", Memory::new())));
+    keyloom_conformance::check(|| Ok(AnyStore::other("memory:", Memory::new())));
 }
 
 #[test]
 fn a_conflicting_store_behind_any_store_keeps_the_laws() {
     let memory = || Memory::builder().limits(Limits::etcd()).optimistic(true).build();
-    conformance::check(|| Ok(AnyStore::other("memory:", memory())));
+    keyloom_conformance::check(|| Ok(AnyStore::other("memory:", memory())));
 }
 
 #[test]
@@ -176,26 +177,26 @@ fn lmdb_refuses_what_is_no_counter() {
 
 #[cfg(feature = "lmdb")]
 mod on_lmdb {
-    use keyloom::conformance::Reopening;
     use keyloom::lmdb::Durability;
-    use keyloom::{BoxedError, Faulty, Lmdb, Metered, Store, conformance};
+    use keyloom::{BoxedError, Faulty, Lmdb, Metered, Store};
+    use keyloom_conformance::{Reopening, With};
     use tempfile::TempDir;
 
-    type Temporary<S> = Result<(S, TempDir), BoxedError>;
+    type Temporary<S> = Result<With<S, TempDir>, BoxedError>;
 
     fn lmdb(durability: Durability) -> Temporary<Lmdb> {
         let directory = tempfile::tempdir()?;
-        Ok((Lmdb::options().durability(durability).open(directory.path())?, directory))
+        Ok(With(Lmdb::options().durability(durability).open(directory.path())?, directory))
     }
 
     fn wrapped<S: Store>(wrap: impl Fn(Lmdb) -> S) -> Temporary<S> {
-        let (store, directory) = lmdb(Durability::MayLoseStore)?;
-        Ok((wrap(store), directory))
+        let With(store, directory) = lmdb(Durability::MayLoseStore)?;
+        Ok(With(wrap(store), directory))
     }
 
     #[test]
     fn lmdb_keeps_the_laws() {
-        conformance::check(|| {
+        keyloom_conformance::check(|| {
             Reopening::open(tempfile::tempdir()?, |directory| {
                 let options = Lmdb::options().durability(Durability::MayLoseStore);
                 Ok(options.open(directory.path())?)
@@ -205,24 +206,25 @@ mod on_lmdb {
 
     #[test]
     fn lmdb_that_waits_for_the_disk_keeps_the_laws() {
-        conformance::check(|| lmdb(Durability::Full));
+        keyloom_conformance::check(|| lmdb(Durability::Full));
     }
 
     #[test]
     fn metered_lmdb_keeps_the_laws() {
-        conformance::check(|| wrapped(Metered::new));
+        keyloom_conformance::check(|| wrapped(Metered::new));
     }
 
     #[test]
     fn faulty_lmdb_without_a_fault_keeps_the_laws() {
-        conformance::check(|| wrapped(Faulty::new));
+        keyloom_conformance::check(|| wrapped(Faulty::new));
     }
 }
 
 /// The list that a report prints is whole: each name once, each a sentence of its own.
 #[test]
 fn every_check_has_a_name_of_its_own() {
-    let mut names: Vec<_> = conformance::checks::<Memory>().iter().map(|c| c.name()).collect();
+    let mut names: Vec<_> =
+        keyloom_conformance::checks::<Memory>().iter().map(|c| c.name()).collect();
     let all = names.len();
     names.sort_unstable();
     names.dedup();

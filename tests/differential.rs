@@ -10,9 +10,9 @@
 
 use std::cell::Cell;
 
-use keyloom::conformance::{Operation, operations, replay};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Memory, Store, Writer};
+use keyloom_conformance::{Operation, operations, replay};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 
 /// How many operations are made up. Each runs on three stores.
@@ -38,7 +38,7 @@ fn memory_lmdb_and_an_ordered_map_answer_alike() {
     let outcome = TestRunner::new(config).run(&operations(HISTORY_LENGTH), |history| {
         run.set(run.get() + history.len());
         kept.set(kept.get() + history.iter().filter(|o| matches!(o, Operation::Keep)).count());
-        let on = |name: &str, outcome: Result<(), keyloom::conformance::Finding>| {
+        let on = |name: &str, outcome: Result<(), keyloom_conformance::Finding>| {
             outcome.map_err(|finding| TestCaseError::fail(format!("{name}: {finding}")))
         };
         on("memory", replay(&Memory::new(), &history))?;

@@ -58,7 +58,7 @@ control() { # CHECKER PATTERN COMMAND...
 
 # What the compiler takes on trust; not the word in comments and strings.
 mapfile -t places < <(grep -rnE '^[^"/]*\bunsafe (\{|impl|trait|extern)' --include='*.rs' \
-    src patterns tests benches examples book | sort -V)
+    src backends patterns tests benches examples book | sort -V)
 for place in "${places[@]}"; do
     IFS=: read -r file line _ <<<"$place"
     why=$(head --lines="$line" "$file" | tail --lines=8 |

@@ -1,7 +1,7 @@
 //! Parts for backends: what a store outside this crate needs and few engines have.
 //!
 //! A backend implements [`Store`], [`Reader`], [`Writer`] and [`Transaction`] for one engine.
-//! `conformance::check` (feature `conformance`) tests it against the laws of the store. The chapter
+//! The crate `keyloom-conformance` tests it against the laws of the store. The chapter
 //! "Writing a backend" of the book writes one in some 150 lines.
 //!
 //! | if the engine | use |

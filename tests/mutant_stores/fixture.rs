@@ -1,7 +1,7 @@
 //! A mutant store for the conformance suite.
 
 use keyloom::BoxedError;
-use keyloom::conformance::Fixture;
+use keyloom_conformance::Fixture;
 
 use super::{Flaw, MutantStore};
 

@@ -1,6 +1,6 @@
 //! The flaws of the mutant stores.
 
-use keyloom::conformance::Law;
+use keyloom_conformance::Law;
 
 macro_rules! flaws {
     ($($(#[doc = $doc:literal])+ $flaw:ident: $law:ident, $check:literal;)+) => {

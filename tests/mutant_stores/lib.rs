@@ -30,7 +30,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 /// A memory store with one flaw.
 ///
 /// ```
-/// use keyloom::conformance::{Law, Suite};
+/// use keyloom_conformance::{Law, Suite};
 /// use keyloom_mutant_stores::{Flaw, MutantStore};
 /// let violations = Suite::new().run(|| Ok(MutantStore::new(Flaw::InclusiveEnd)))?;
 /// assert!(violations.iter().any(|violation| violation.law == Law::Ranges));

@@ -3,25 +3,24 @@
 
 use std::fs;
 
-use keyloom::conformance::Reopening;
 use keyloom::{
     AnyStore, BoxedError, Error, KeyRange, Order, Reader, StorageError, Store, Transaction, Writer,
-    conformance,
 };
+use keyloom_conformance::{Reopening, With};
 use keyloom_fjall::{Durability, Fjall};
 use tempfile::TempDir;
 
-type Temporary<S> = Result<(S, TempDir), BoxedError>;
+type Temporary<S> = Result<With<S, TempDir>, BoxedError>;
 
 fn fjall(durability: Durability) -> Temporary<Fjall> {
     let directory = tempfile::tempdir()?;
     let options = Fjall::options().durability(durability).cache_bytes(1 << 24);
-    Ok((options.open(directory.path().join("store"))?, directory))
+    Ok(With(options.open(directory.path().join("store"))?, directory))
 }
 
 #[test]
 fn fjall_keeps_the_laws() {
-    conformance::check(|| {
+    keyloom_conformance::check(|| {
         Reopening::open(tempfile::tempdir()?, |directory| {
             let options = Fjall::options().durability(Durability::MayLoseCommits);
             Ok(options.cache_bytes(1 << 24).open(directory.path().join("store"))?)
@@ -31,13 +30,13 @@ fn fjall_keeps_the_laws() {
 
 #[test]
 fn fjall_with_full_durability_keeps_the_laws() {
-    conformance::check(|| fjall(Durability::Full));
+    keyloom_conformance::check(|| fjall(Durability::Full));
 }
 
 #[test]
 fn a_reopened_store_has_the_commits_of_both_durabilities() {
     for durability in [Durability::Full, Durability::MayLoseCommits] {
-        let (store, directory) = fjall(durability).unwrap();
+        let With(store, directory) = fjall(durability).unwrap();
         store.transact(|txn| txn.put(b"a", b"1")).unwrap();
         let path = directory.path().join("store");
         drop(store);
@@ -49,7 +48,7 @@ fn a_reopened_store_has_the_commits_of_both_durabilities() {
 /// The directory as after a crash of the program: a copy taken while the store is open.
 #[test]
 fn a_copy_of_an_open_directory_has_the_commits() {
-    let (store, directory) = fjall(Durability::Full).unwrap();
+    let With(store, directory) = fjall(Durability::Full).unwrap();
     for n in 0..1_000_u32 {
         store.transact(|txn| txn.put(&n.to_be_bytes(), &[7; 100])).unwrap();
     }
@@ -74,7 +73,7 @@ fn copy_all(from: &std::path::Path, to: &std::path::Path) {
 /// Also after the writes in memory went to files, and were merged.
 #[test]
 fn many_writes_are_read_in_order_from_files_and_memory() {
-    let (store, _directory) = fjall(Durability::MayLoseCommits).unwrap();
+    let With(store, _directory) = fjall(Durability::MayLoseCommits).unwrap();
     let value = [7; 10_000];
     for n in (0..8_000_u32).map(|n| n.wrapping_mul(2_654_435_761)) {
         store.transact(|txn| txn.put(&n.to_be_bytes(), &value)).unwrap();
@@ -92,7 +91,7 @@ fn many_writes_are_read_in_order_from_files_and_memory() {
 
 #[test]
 fn writers_of_different_keys_do_not_conflict() {
-    let (store, _directory) = fjall(Durability::MayLoseCommits).unwrap();
+    let With(store, _directory) = fjall(Durability::MayLoseCommits).unwrap();
     let (mut one, mut two) = (store.begin().unwrap(), store.begin().unwrap());
     one.put(b"a", b"1").unwrap();
     assert_eq!(two.get(b"b").unwrap(), None);
@@ -109,7 +108,7 @@ fn writers_of_different_keys_do_not_conflict() {
 
 #[test]
 fn a_second_open_of_the_directory_is_refused() {
-    let (store, _directory) = fjall(Durability::Full).unwrap();
+    let With(store, _directory) = fjall(Durability::Full).unwrap();
     let again = Fjall::open(store.path());
     assert!(matches!(again, Err(Error::Storage(StorageError::InUse { .. }))), "{again:?}");
 }
@@ -195,7 +194,7 @@ fn of_threads_that_create_one_store_one_opens_it() {
 
 #[test]
 fn a_newer_format_is_refused() {
-    let (store, directory) = fjall(Durability::Full).unwrap();
+    let With(store, directory) = fjall(Durability::Full).unwrap();
     drop(store);
     let path = directory.path().join("store");
     let database = fjall::Database::builder(&path).open().unwrap();

@@ -3,30 +3,30 @@
 
 use std::fs;
 
-use keyloom::conformance::Reopening;
 use keyloom::{
     AnyStore, BoxedError, Error, Faulty, KeyRange, Metered, Order, Reader, StorageError, Store,
-    Transaction, Writer, conformance,
+    Transaction, Writer,
 };
+use keyloom_conformance::{Reopening, With};
 use keyloom_redb::{Durability, Redb};
 use tempfile::TempDir;
 
-type Temporary<S> = Result<(S, TempDir), BoxedError>;
+type Temporary<S> = Result<With<S, TempDir>, BoxedError>;
 
 fn redb(durability: Durability) -> Temporary<Redb> {
     let directory = tempfile::tempdir()?;
     let options = Redb::options().durability(durability).cache_bytes(1 << 24);
-    Ok((options.open(directory.path().join("store"))?, directory))
+    Ok(With(options.open(directory.path().join("store"))?, directory))
 }
 
 fn wrapped<S: Store>(wrap: impl Fn(Redb) -> S) -> Temporary<S> {
-    let (store, directory) = redb(Durability::MayLoseCommits)?;
-    Ok((wrap(store), directory))
+    let With(store, directory) = redb(Durability::MayLoseCommits)?;
+    Ok(With(wrap(store), directory))
 }
 
 #[test]
 fn redb_keeps_the_laws() {
-    conformance::check(|| {
+    keyloom_conformance::check(|| {
         Reopening::open(tempfile::tempdir()?, |directory| {
             let options = Redb::options().durability(Durability::MayLoseCommits);
             Ok(options.cache_bytes(1 << 24).open(directory.path().join("store"))?)
@@ -36,28 +36,28 @@ fn redb_keeps_the_laws() {
 
 #[test]
 fn redb_with_full_durability_keeps_the_laws() {
-    conformance::check(|| redb(Durability::Full));
+    keyloom_conformance::check(|| redb(Durability::Full));
 }
 
 #[test]
 fn metered_redb_keeps_the_laws() {
-    conformance::check(|| wrapped(Metered::new));
+    keyloom_conformance::check(|| wrapped(Metered::new));
 }
 
 #[test]
 fn faulty_redb_without_a_fault_keeps_the_laws() {
-    conformance::check(|| wrapped(Faulty::new));
+    keyloom_conformance::check(|| wrapped(Faulty::new));
 }
 
 #[test]
 fn redb_as_any_store_keeps_the_laws() {
-    conformance::check(|| wrapped(|store| AnyStore::other("redb:", store)));
+    keyloom_conformance::check(|| wrapped(|store| AnyStore::other("redb:", store)));
 }
 
 #[test]
 fn a_reopened_store_has_the_commits_of_both_durabilities() {
     for durability in [Durability::Full, Durability::MayLoseCommits] {
-        let (store, directory) = redb(durability).unwrap();
+        let With(store, directory) = redb(durability).unwrap();
         store.transact(|txn| txn.put(b"a", b"1")).unwrap();
         let path = directory.path().join("store");
         drop(store);
@@ -70,7 +70,7 @@ fn a_reopened_store_has_the_commits_of_both_durabilities() {
 #[test]
 fn a_copy_of_an_open_file_has_durable_commits_only() {
     let found_in_copy = |flush: bool| {
-        let (store, directory) = redb(Durability::MayLoseCommits).unwrap();
+        let With(store, directory) = redb(Durability::MayLoseCommits).unwrap();
         store.transact(|txn| txn.put(b"a", b"1")).unwrap();
         if flush {
             store.flush().unwrap();
@@ -87,7 +87,7 @@ fn a_copy_of_an_open_file_has_durable_commits_only() {
 
 #[test]
 fn a_value_read_in_a_transaction_is_a_slice_of_its_page() {
-    let (store, _directory) = redb(Durability::MayLoseCommits).unwrap();
+    let With(store, _directory) = redb(Durability::MayLoseCommits).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     let txn = store.begin().unwrap();
     let (one, two) = (txn.get(b"a").unwrap().unwrap(), txn.get(b"a").unwrap().unwrap());
@@ -99,7 +99,7 @@ fn a_value_read_in_a_transaction_is_a_slice_of_its_page() {
 
 #[test]
 fn the_count_of_all_keys_is_that_of_a_walk() {
-    let (store, _directory) = redb(Durability::MayLoseCommits).unwrap();
+    let With(store, _directory) = redb(Durability::MayLoseCommits).unwrap();
     let mut txn = store.begin().unwrap();
     for key in 0..300_u16 {
         txn.put(&key.to_be_bytes(), b"").unwrap();
@@ -113,7 +113,7 @@ fn the_count_of_all_keys_is_that_of_a_walk() {
 
 #[test]
 fn a_second_open_of_the_file_is_refused() {
-    let (store, _directory) = redb(Durability::Full).unwrap();
+    let With(store, _directory) = redb(Durability::Full).unwrap();
     assert!(matches!(Redb::open(store.path()), Err(Error::Storage(StorageError::InUse { .. }))));
 }
 
@@ -196,7 +196,7 @@ fn of_threads_that_create_one_store_one_opens_it() {
 
 #[test]
 fn a_newer_format_is_refused() {
-    let (store, directory) = redb(Durability::Full).unwrap();
+    let With(store, directory) = redb(Durability::Full).unwrap();
     drop(store);
     let path = directory.path().join("store");
     let database = redb::Database::open(&path).unwrap();
@@ -210,7 +210,7 @@ fn a_newer_format_is_refused() {
 
 #[test]
 fn a_nested_transaction_is_refused() {
-    let (store, _directory) = redb(Durability::Full).unwrap();
+    let With(store, _directory) = redb(Durability::Full).unwrap();
     let _txn = store.begin().unwrap();
     assert!(matches!(store.clone().begin(), Err(Error::NestedTransaction)));
     assert!(matches!(store.flush(), Err(Error::NestedTransaction)));

@@ -166,7 +166,7 @@ mod tests {
 
     use keyloom::value::Postcard;
     use keyloom::{AnyStore, BoxedError, Order};
-    use keyloom_tables::conformance::{Subject, check_maintained};
+    use keyloom_tables::conformance::{Subject, With, check_maintained};
 
     use super::*;
 
@@ -224,7 +224,7 @@ mod tests {
             let directory = tempfile::tempdir()?;
             let options = keyloom::Lmdb::options();
             let options = options.durability(keyloom::lmdb::Durability::MayLoseStore);
-            Ok::<_, BoxedError>((options.open(directory.path())?, directory))
+            Ok::<_, BoxedError>(With(options.open(directory.path())?, directory))
         };
         check_maintained(make, &Edges);
     }

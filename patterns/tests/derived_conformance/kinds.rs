@@ -8,7 +8,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{BoxedError, Desc, Lmdb, Memory, Order, Reader, Result, Subspace};
 use keyloom_patterns::aggregate::{Contributions, Event, Seen, contribution};
 use keyloom_patterns::bitmaps::one;
-use keyloom_patterns::conformance::{Fidelity, Subject, check_maintained};
+use keyloom_patterns::conformance::{Fidelity, Subject, With, check_maintained};
 use keyloom_patterns::join::Reversed;
 use keyloom_patterns::spatial::curve::Dimension;
 use keyloom_patterns::trees::path::PathTokenizer;
@@ -148,23 +148,23 @@ fn optimistic() -> Result<Memory, BoxedError> {
     Ok(Memory::builder().optimistic(true).build())
 }
 
-fn lmdb() -> Result<(Lmdb, tempfile::TempDir), BoxedError> {
+fn lmdb() -> Result<With<Lmdb, tempfile::TempDir>, BoxedError> {
     let directory = tempfile::tempdir()?;
     let options = Lmdb::options().durability(Durability::MayLoseStore);
-    Ok((options.open(directory.path())?, directory))
+    Ok(With(options.open(directory.path())?, directory))
 }
 
 keyloom_testing::postgres! {
-    fn on_postgres() -> Result<(keyloom::AnyStore, impl Sized), BoxedError> {
+    fn on_postgres() -> Result<With<keyloom::AnyStore, impl Sized>, BoxedError> {
         let store = keyloom_testing::servers::stores::postgres::open().ok_or("there is no server")?;
-        Ok((store.any(), store))
+        Ok(With(store.any(), store))
     }
 }
 
 keyloom_testing::etcd! {
-    fn on_etcd() -> Result<(keyloom::AnyStore, impl Sized), BoxedError> {
+    fn on_etcd() -> Result<With<keyloom::AnyStore, impl Sized>, BoxedError> {
         let store = keyloom_testing::servers::stores::etcd::open().ok_or("there is no server")?;
-        Ok((store.any(), store))
+        Ok(With(store.any(), store))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::thread;
 
-use keyloom::conformance::{Law, Suite, checks};
+use keyloom_conformance::{Law, Suite, checks};
 use keyloom_mutant_stores::{Flaw, Mutant, MutantStore};
 
 /// Whether the check of its law finds the flaw, without random histories.

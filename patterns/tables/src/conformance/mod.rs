@@ -3,7 +3,7 @@
 //!
 //! Needs the feature `conformance`. A test describes a kind by a [`Subject`]: how to make it, some
 //! records, a query, and the same query computed from the plain records. [`check_maintained`]
-//! checks every [`Law`] for the kind. Like the suite for stores ([`keyloom::conformance`]), it runs
+//! checks every [`Law`] for the kind. Like the suite for stores ([`keyloom_conformance`]), it runs
 //! on any store.
 //!
 //! ```
@@ -116,8 +116,8 @@ mod repairs;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use keyloom::conformance::Fixture;
 use keyloom::{BoxedError, Error, Reader, Result, Store, Subspace};
+pub use keyloom_conformance::{Fixture, With};
 use keyloom_kit::RecordKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

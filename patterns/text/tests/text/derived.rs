@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Reader, Result, Subspace};
-use keyloom_tables::conformance::{Fidelity, Subject, check_maintained};
+use keyloom_tables::conformance::{Fidelity, Subject, With, check_maintained};
 use keyloom_text::TextIndex;
 
 use super::corpus::{FIELDS, Index, Post, tokens, with_fields};
@@ -104,7 +104,7 @@ fn indexes_keep_the_laws_on_lmdb() {
     let make = || {
         let directory = tempfile::tempdir()?;
         let options = Lmdb::options().durability(Durability::MayLoseStore);
-        Ok((options.open(directory.path())?, directory))
+        Ok(With(options.open(directory.path())?, directory))
     };
     check_maintained(make, &KeysAsIds);
 }

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use anyhow::Result;
-use keyloom::conformance::{Fixture, Suite, Violation, checks};
 use keyloom::{BoxedError, Faulty, Lmdb, Memory, Metered, Store, lmdb::Durability};
+use keyloom_conformance::{Fixture, Suite, Violation, With, checks};
 use keyloom_mutant_stores::{Flaw, Mutant};
 use keyloom_redb::Redb;
 use tempfile::TempDir;
 
 use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
-/// [`keyloom::conformance`] in memory, on LMDB, and through what wraps a store.
+/// [`keyloom_conformance`] in memory, on LMDB, and through what wraps a store.
 pub struct Conformance;
 
 /// How many operations the random histories of a store have together.
@@ -97,13 +97,13 @@ fn optimistic() -> Memory {
 
 fn on_lmdb<S: Store>(suite: &Suite, within: &Path, wrap: impl Fn(Lmdb) -> S) -> Seen
 where
-    (S, TempDir): Fixture<Store = S>,
+    With<S, TempDir>: Fixture<Store = S>,
 {
     suite.run(|| {
         let directory = tempfile::tempdir_in(within)?;
         // No crash happens here, so nothing needs to wait for the disk.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
-        Ok((wrap(options.open(directory.path())?), directory))
+        Ok(With(wrap(options.open(directory.path())?), directory))
     })
 }
 
@@ -111,7 +111,7 @@ fn on_redb(suite: &Suite, within: &Path) -> Seen {
     suite.run(|| {
         let directory = tempfile::tempdir_in(within)?;
         let options = Redb::options().durability(keyloom_redb::Durability::MayLoseCommits);
-        Ok((options.open(directory.path().join("store"))?, directory))
+        Ok(With(options.open(directory.path().join("store"))?, directory))
     })
 }
 

@@ -2,13 +2,13 @@
 //!
 //! The short form of it is `cargo test --test differential`. What is done and compared, keys of the
 //! bytes that go wrong and snapshots that stay open across commits, is in
-//! [`keyloom::conformance::operations`].
+//! [`keyloom_conformance::operations`].
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use keyloom::conformance::{Finding, Operation, operations, replay};
 use keyloom::{KeyRange, Lmdb, Memory, Store, Writer, lmdb::Durability};
+use keyloom_conformance::{Finding, Operation, operations, replay};
 use keyloom_mutant_stores::{Flaw, MutantStore};
 use keyloom_redb::Redb;
 use proptest::strategy::{Strategy, ValueTree};

@@ -1,15 +1,16 @@
 //! The store keeps the laws of the store, and so do the wrappers around it.
 
-use keyloom::{BoxedError, Faulty, Metered, Store, conformance::Suite};
+use keyloom::{BoxedError, Faulty, Metered, Store};
+use keyloom_conformance::{Suite, With};
 use keyloom_etcd::Etcd;
 
 use crate::server::{Cleanup, Server, fresh};
 
 fn check<S: Store>(suite: &Suite, wrap: impl Fn(Etcd) -> S) {
     let Some(server) = Server::from_environment() else { return };
-    let make = || -> Result<(S, Cleanup), BoxedError> {
+    let make = || -> Result<With<S, Cleanup>, BoxedError> {
         let (store, cleanup) = server.fresh(Etcd::options());
-        Ok((wrap(store), cleanup))
+        Ok(With(wrap(store), cleanup))
     };
     suite.check(make);
 }

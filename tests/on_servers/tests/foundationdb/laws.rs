@@ -1,7 +1,7 @@
 //! FoundationDB keeps the laws of the store, and so do the wrappers around it.
 
-use keyloom::conformance::Suite;
 use keyloom::{AnyStore, Faulty, Metered, Store};
+use keyloom_conformance::{Suite, With};
 use keyloom_foundationdb::FoundationDb;
 
 use keyloom_testing::servers::stores::Temporary;
@@ -13,7 +13,7 @@ fn check<S: Store>(suite: &Suite, wrap: impl Fn(FoundationDb) -> S) {
     }
     suite.check(|| {
         let store: Temporary<FoundationDb> = open().ok_or("there was a cluster before")?;
-        Ok((wrap(store.clone()), store))
+        Ok(With(wrap(store.clone()), store))
     });
 }
 
@@ -39,5 +39,5 @@ fn faulty_foundationdb_without_a_fault_keeps_the_laws() {
 
 #[test]
 fn foundationdb_behind_an_address_keeps_the_laws() {
-    check(&small(), AnyStore::from);
+    check(&small(), |store| AnyStore::other(store.place(), store.clone()));
 }

@@ -1,6 +1,6 @@
 //! Addresses, prefixes, and a cluster that is not there.
 
-use keyloom::{AnyStore, Error, KeyRange, Reader, Store, Writer};
+use keyloom::{Error, KeyRange, Reader, Store, Writer};
 use keyloom_foundationdb::FoundationDb;
 
 use crate::cluster::fresh;

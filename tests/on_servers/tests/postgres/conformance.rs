@@ -1,6 +1,7 @@
 //! PostgreSQL keeps the laws of the store.
 
-use keyloom::{Faulty, Metered, Store, conformance};
+use keyloom::{Faulty, Metered, Store};
+use keyloom_conformance::With;
 use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::stores::Temporary;
@@ -10,9 +11,9 @@ fn check<S: Store>(wrap: impl Fn(Postgres) -> S) {
     if address().is_none() {
         return;
     }
-    conformance::check(|| {
+    keyloom_conformance::check(|| {
         let store: Temporary<Postgres> = open().ok_or("there was a server before")?;
-        Ok((wrap(store.clone()), store))
+        Ok(With(wrap(store.clone()), store))
     });
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use keyloom::key::display;
 use keyloom::{Error, KeyRange, Memory, Metered, Reader, Result, Store, Subspace, Writer, pack};
 use keyloom_spatial::{BoundingBox, Circle, GeoCell, Group, LatLng, PointIndex};
-use keyloom_tables::conformance::{Subject, check_maintained};
+use keyloom_tables::conformance::{Subject, With, check_maintained};
 use keyloom_tables::{DerivedEntries, Maintained, Page, Rule, Schema, Table};
 use keyloom_testing::TemporaryLmdb;
 use proptest::prelude::*;
@@ -480,7 +480,7 @@ fn groups_keep_the_laws_in_memory() {
 fn groups_keep_the_laws_on_lmdb() {
     let make = || {
         let store = TemporaryLmdb::new();
-        Ok(((*store).clone(), store))
+        Ok(With((*store).clone(), store))
     };
     check_maintained(make, &PointsInGroups);
 }

@@ -1,6 +1,7 @@
 //! The stores that have a server, where the environment says where it is.
 
 use anyhow::Result;
+#[cfg(feature = "postgres")]
 use keyloom_list_append::{Plan, Report, try_campaign};
 
 use super::Target;

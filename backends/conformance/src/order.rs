@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::compare::{BOTH_ORDERS, awkward_keys, blob, plant, same, walk};
-use crate::{KeyRange, Order, Reader, Store};
+use keyloom::{KeyRange, Order, Reader, Store};
 
 fn keys_in_order<R: Reader>(reader: &R, order: Order) -> Outcome<Vec<super::Blob>> {
     Ok(walk(reader, KeyRange::all(), order)?.into_iter().map(|(key, _)| key).collect())

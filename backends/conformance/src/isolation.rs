@@ -4,7 +4,7 @@ use std::thread;
 
 use super::compare::{Model, agree, plant};
 use super::{Finding, Outcome};
-use crate::{KeyRange, Result, Store, Transaction, Writer};
+use keyloom::{KeyRange, Result, Store, Transaction, Writer};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"e"];
 

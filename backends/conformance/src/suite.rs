@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Finding, Fixture, Law, Outcome, Violation, checks, failures, reopening};
-use crate::BoxedError;
+use keyloom::BoxedError;
 
 /// When a check that does not end is named.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The effort of a run.
 ///
 /// ```
-/// use keyloom::{Memory, conformance::Suite};
+/// use keyloom::Memory;
+/// use keyloom_conformance::Suite;
 /// let violations = Suite::new().operations(2_000).seed(7).run(|| Ok(Memory::new()))?;
 /// assert!(violations.is_empty());
 /// # Ok::<(), keyloom::BoxedError>(())
@@ -56,7 +57,8 @@ impl Suite {
     /// Runs only the checks whose names contain `name`, such as that of a violation.
     ///
     /// ```
-    /// use keyloom::{Memory, conformance::Suite};
+    /// use keyloom::Memory;
+    /// use keyloom_conformance::Suite;
     /// Suite::new().only("a_transaction_sees_its_own").check(|| Ok(Memory::new()));
     /// ```
     #[must_use]
@@ -83,7 +85,7 @@ impl Suite {
     /// check that has run for 30 seconds, again after twice that time, and so on.
     ///
     /// # Panics
-    /// In the cases of [`conformance::check`](super::check).
+    /// In the cases of [`keyloom_conformance::check`](super::check).
     // The one place of the library that panics: tests call it, like `assert!`.
     #[allow(clippy::panic)]
     pub fn check<F: Fixture>(&self, make: impl Fn() -> Result<F, BoxedError>) {

@@ -5,7 +5,7 @@ use super::compare::{
     same_list,
 };
 use super::{Blob, Outcome};
-use crate::{EntryPage, KeyBuf, KeyRange, Order, Reader, Store, Writer};
+use keyloom::{EntryPage, KeyBuf, KeyRange, Order, Reader, Store, Writer};
 use std::ops::Bound::{Excluded, Included};
 
 pub(super) fn pages_of_every_size_make_up_the_range<S: Store>(store: &S) -> Outcome {

@@ -2,7 +2,7 @@
 
 use super::compare::{Model, agree, plant};
 use super::{Finding, Outcome};
-use crate::{KeyRange, Result, Store, Writer};
+use keyloom::{KeyRange, Result, Store, Writer};
 
 const KEYS: [&[u8]; 5] = [b"a", b"aa", b"b", b"c", b"d"];
 

@@ -5,7 +5,7 @@ use super::compare::{
     range_many, same_list,
 };
 use super::{Fixture, Outcome};
-use crate::{KeyRange, Order, Reader, Result, Store};
+use keyloom::{KeyRange, Order, Reader, Result, Store};
 
 /// After how many reads one fails: in the first part of a range, and in later ones.
 const READS: [usize; 7] = [0, 1, 2, 7, 100, 150, 299];

@@ -8,7 +8,7 @@ use std::ops::Deref;
 /// `FF`.
 ///
 /// ```
-/// use keyloom::conformance::Blob;
+/// use keyloom_conformance::Blob;
 /// assert_eq!(format!("{:?}", Blob::from(&b"a\xFF\xFF\xFF\xFF\xFF"[..])), "[61 FF*5]");
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, found, get, root};
-use crate::{Error, KeyRange, Limits, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Limits, Store, Transaction, Writer};
 
 /// The longest value that the suite writes.
 const LONGEST: usize = 1 << 20;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Outcome;
 use super::compare::{BOTH_ORDERS, Model, agree, blob, expected, owned, plant, same, same_list};
-use crate::{KeyRange, Reader, Store, Transaction, Writer};
+use keyloom::{KeyRange, Reader, Store, Transaction, Writer};
 
 const KEYS: [&[u8]; 7] = [b"a", b"aa", b"b", b"c", b"d", b"e", b"f"];
 

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::compare::{BOTH_ORDERS, expected, found, get, owned, plant, same, same_list};
-use crate::{KeyRange, Order, Reader, Store, Writer};
+use keyloom::{KeyRange, Order, Reader, Store, Writer};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"e"];
 

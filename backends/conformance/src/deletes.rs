@@ -6,7 +6,7 @@ use super::compare::{
     MANY, Model, agree, agree_on_gets, awkward_keys, lies_between, many_keys, padded, plant,
 };
 use super::{Blob, Outcome};
-use crate::{KeyRange, Store, Transaction, Writer};
+use keyloom::{KeyRange, Store, Transaction, Writer};
 
 pub(super) fn a_deleted_key_is_gone_and_its_neighbours_stay<S: Store>(store: &S) -> Outcome {
     let keys = awkward_keys();

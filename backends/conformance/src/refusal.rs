@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, plant, same};
-use crate::{DynWriter, Error, Result, Store, Transaction, Writer};
+use keyloom::{DynWriter, Error, Result, Store, Transaction, Writer};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room for {0}")]

@@ -2,8 +2,8 @@
 
 use super::Outcome;
 use super::compare::{blob, ensure, found, get, root, same};
-use crate::key::Versionstamp;
-use crate::{Error, KeyRange, Order, Reader, Store, Subspace, VersionstampedKey, Writer};
+use keyloom::key::Versionstamp;
+use keyloom::{Error, KeyRange, Order, Reader, Store, Subspace, VersionstampedKey, Writer};
 
 pub(super) fn an_append_keeps_what_was_there<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| {
@@ -81,7 +81,7 @@ pub(super) fn a_transaction_sees_what_it_applied<S: Store>(store: &S) -> Outcome
 }
 
 pub(super) fn a_refused_key_is_refused_by_every_operation<S: Store>(store: &S) -> Outcome {
-    let long = [b'k'; crate::MAX_KEY_BYTES + 1];
+    let long = [b'k'; keyloom::MAX_KEY_BYTES + 1];
     let mut txn = store.begin()?;
     let outcomes = [
         txn.append_if_fits(&long, b""),
@@ -113,7 +113,7 @@ pub(super) fn versionstamps_ascend_with_the_commits<S: Store>(store: &S) -> Outc
     for round in 0..10_u8 {
         store.transact(|txn| {
             (0..3).try_for_each(|n| {
-                txn.put_versionstamped(&key(&prefix, &crate::pack(&"end")), &[round, n])
+                txn.put_versionstamped(&key(&prefix, &keyloom::pack(&"end")), &[round, n])
             })
         })?;
     }

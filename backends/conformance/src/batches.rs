@@ -7,7 +7,7 @@ use super::compare::{
     plant, range_many, same, same_list,
 };
 use super::{Blob, Outcome};
-use crate::{KeyRange, Reader, Store, Writer};
+use keyloom::{KeyRange, Reader, Store, Writer};
 
 fn many<R: Reader>(reader: &R, keys: &[&[u8]]) -> Outcome<Vec<Option<Blob>>> {
     let values = reader.get_many(keys)?;

@@ -3,22 +3,21 @@
 //! The test of a backend, or of a wrapper around one, has one line:
 //!
 //! ```
-//! use keyloom::{Memory, conformance};
-//! conformance::check(|| Ok(Memory::new()));
+//! use keyloom::Memory;
+//! keyloom_conformance::check(|| Ok(Memory::new()));
 //! ```
 //!
 //! The closure creates a fresh, *empty* store each time it is called, once for each check. If a
-//! store needs other resources, such as a directory, the closure returns a pair:
+//! store needs other resources, such as a directory, the closure returns it [`With`] them:
 //!
 //! ```
-//! # #[cfg(feature = "lmdb")] {
-//! use keyloom::{Lmdb, conformance, lmdb::Durability};
-//! conformance::check(|| {
+//! use keyloom::{Lmdb, lmdb::Durability};
+//! use keyloom_conformance::With;
+//! keyloom_conformance::check(|| {
 //!     let directory = tempfile::tempdir()?;
 //!     let options = Lmdb::options().durability(Durability::MayLoseStore);
-//!     Ok((options.open(directory.path())?, directory))
+//!     Ok(With(options.open(directory.path())?, directory))
 //! });
-//! # }
 //! ```
 //!
 //! Two kinds of laws need more than a store, and run only if the [`Fixture`] supports them: that
@@ -26,7 +25,7 @@
 //! that fails says so ([`Fixture::fail_read_after`]).
 //!
 //! A store may refuse a conflict at commit or make one writer wait for the other. Its
-//! [`Limits`](crate::Limits) may be as narrow as 100 writes per transaction, and 16 concurrent
+//! [`Limits`](keyloom::Limits) may be as narrow as 100 writes per transaction, and 16 concurrent
 //! snapshots and transactions. The suite stays within them.
 //!
 //! The suite cannot test durability, since it causes no crashes, and cannot end a call that blocks
@@ -66,10 +65,10 @@ mod waiting;
 
 use std::fmt;
 
-use crate::{BoxedError, Error, Store};
+use keyloom::{BoxedError, Error, Store};
 
 pub use blob::Blob;
-pub use fixture::{Fixture, Reopening};
+pub use fixture::{Fixture, Reopening, With};
 pub use histories::{Bounds, Operation, View, operations, replay};
 pub use suite::Suite;
 
@@ -195,8 +194,8 @@ macro_rules! laws {
         /// Every check of a store alone, in the order in which they run.
         ///
         /// ```
-        /// use keyloom::{Memory, conformance};
-        /// for check in conformance::checks::<Memory>() {
+        /// use keyloom::Memory;
+        /// for check in keyloom_conformance::checks::<Memory>() {
         ///     println!("{}: {}", check.law(), check.name().replace('_', " "));
         /// }
         /// ```

@@ -12,7 +12,7 @@ use super::compare::{
     root, same, same_list, walk,
 };
 use super::{Blob, Finding, Outcome};
-use crate::{Error, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, Transaction, Writer};
 
 /// A range of an [`Operation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +166,8 @@ fn orders() -> impl Strategy<Value = Order> {
 /// Histories of `length` operations.
 ///
 /// ```
-/// use keyloom::{Memory, conformance::{operations, replay}};
+/// use keyloom::Memory;
+/// use keyloom_conformance::{operations, replay};
 /// use proptest::prelude::*;
 /// proptest!(|(history in operations(40))| {
 ///     replay(&Memory::new(), &history)?;

@@ -1,6 +1,6 @@
 //! What a check runs on: a store, with the resources that it needs.
 
-use crate::{BoxedError, Store};
+use keyloom::{BoxedError, Store};
 
 /// A store under test, with the resources that must live as long as it: the store alone, a pair, or
 /// [`Reopening`].
@@ -8,7 +8,7 @@ use crate::{BoxedError, Store};
 /// The test of a store that can do more implements it for a type of its own:
 ///
 /// ```
-/// use keyloom::conformance::{self, Fixture};
+/// use keyloom_conformance::Fixture;
 /// use keyloom::{Fault, Faulty, Memory};
 /// struct Failing(Faulty<Memory>);
 ///
@@ -28,7 +28,7 @@ use crate::{BoxedError, Store};
 ///     }
 /// }
 ///
-/// conformance::check(|| Ok(Failing(Faulty::new(Memory::new()))));
+/// keyloom_conformance::check(|| Ok(Failing(Faulty::new(Memory::new()))));
 /// ```
 pub trait Fixture: Sized {
     /// The type of the store.
@@ -62,7 +62,22 @@ impl<S: Store> Fixture for S {
     }
 }
 
-impl<S: Store, T> Fixture for (S, T) {
+/// A store, and what it needs and must outlive it, such as its directory.
+///
+/// Not a pair: a future version of `keyloom` may implement [`Store`] for one.
+///
+/// ```
+/// use keyloom::Lmdb;
+/// use keyloom_conformance::With;
+/// keyloom_conformance::check(|| {
+///     let directory = tempfile::tempdir()?;
+///     Ok(With(Lmdb::open(directory.path())?, directory))
+/// });
+/// ```
+#[derive(Debug)]
+pub struct With<S, T>(pub S, pub T);
+
+impl<S: Store, T> Fixture for With<S, T> {
     type Store = S;
 
     fn store(&self) -> &S {
@@ -73,13 +88,11 @@ impl<S: Store, T> Fixture for (S, T) {
 /// A store that can be closed and opened again, with what stays in between, such as a directory.
 ///
 /// ```
-/// # #[cfg(feature = "lmdb")] {
-/// use keyloom::{Lmdb, conformance};
-/// use keyloom::conformance::Reopening;
-/// conformance::check(|| {
+/// use keyloom::Lmdb;
+/// use keyloom_conformance::Reopening;
+/// keyloom_conformance::check(|| {
 ///     Reopening::open(tempfile::tempdir()?, |directory| Ok(Lmdb::open(directory.path())?))
 /// });
-/// # }
 /// ```
 #[derive(Debug)]
 pub struct Reopening<S, R, O> {

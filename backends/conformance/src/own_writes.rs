@@ -5,7 +5,7 @@ use super::compare::{
     many_writes, plant,
 };
 use super::{Blob, Outcome};
-use crate::{KeyRange, Reader, Store, Transaction, Writer};
+use keyloom::{KeyRange, Reader, Store, Transaction, Writer};
 use std::ops::Bound::{Excluded, Included};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"\xFF"];

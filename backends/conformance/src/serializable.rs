@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::Outcome;
 use super::compare::{MANY, found, many_keys, plant, same};
-use crate::{Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Writer};
 
 /// A barrier with a short time-out.
 pub(super) struct Meeting {

@@ -5,7 +5,7 @@ use std::thread;
 
 use super::compare::{agree, agree_on_many, blob, ensure, get, many_writes, plant, same};
 use super::{Finding, Outcome};
-use crate::{KeyRange, Store, Transaction, Writer};
+use keyloom::{KeyRange, Store, Transaction, Writer};
 
 pub(super) fn a_commit_keeps_every_write<S: Store>(store: &S) -> Outcome {
     let writes = many_writes(store);

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, get, same};
 use super::serializable::{insist, on_threads};
-use crate::{KeyRange, Reader, Store, Writer};
+use keyloom::{KeyRange, Reader, Store, Writer};
 
 pub(super) fn threads_write_and_read_side_by_side<S: Store>(store: &S) -> Outcome {
     const THREADS: u8 = 4;

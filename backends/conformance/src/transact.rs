@@ -5,7 +5,7 @@ use std::thread;
 use super::compare::{Model, agree, blob, ensure, found, get, plant, same};
 use super::serializable::{Meeting, insist};
 use super::{Finding, Outcome};
-use crate::{Error, KeyRange, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Reader, Store, Transaction, Writer};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sold out of {0}")]
@@ -25,7 +25,7 @@ pub(super) fn an_error_of_the_body_rolls_back_and_comes_back_unchanged<S: Store>
 ) -> Outcome {
     let model = plant(store, &[b"a", b"b"])?;
     let mut runs = 0;
-    let answer = store.transact(|txn| -> crate::Result<()> {
+    let answer = store.transact(|txn| -> keyloom::Result<()> {
         runs += 1;
         txn.put(b"a", b"changed")?;
         txn.delete_range(KeyRange::starting_at(b"b"))?;

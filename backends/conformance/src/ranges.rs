@@ -8,7 +8,7 @@ use super::compare::{
 };
 use super::values::longest_value;
 use super::{Blob, Outcome};
-use crate::{KeyBounds, KeyRange, Order, Reader, Store, Writer};
+use keyloom::{KeyBounds, KeyRange, Order, Reader, Store, Writer};
 
 /// Bounds for [`awkward_keys`]: keys, byte strings between keys, and invalid keys.
 fn awkward_bounds() -> Vec<Blob> {

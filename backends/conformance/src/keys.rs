@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, found, get, padded, plant, root};
-use crate::{Error, Reader, Result, Store, Transaction, Writer};
+use keyloom::{Error, Reader, Result, Store, Transaction, Writer};
 
 type IsRight = fn(&Error) -> bool;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::compare::{ensure, same};
 use super::serializable::{insist, on_threads};
 use super::{Finding, Outcome};
-use crate::{AtomicOp, Error, KeyRange, Reader, Store, Writer};
+use keyloom::{AtomicOp, Error, KeyRange, Reader, Store, Writer};
 
 const SHORT: Duration = Duration::from_millis(20);
 /// Only a store that sleeps through a change waits so long.
@@ -62,7 +62,7 @@ pub(super) fn a_wait_ends_with_each_kind_of_write<S: Store>(store: &S) -> Outcom
     let many: Vec<_> = (b' '..b'~').map(|last| [b'm', last]).collect();
     let many: Vec<(&[u8], &[u8])> = many.iter().map(|key| (&key[..], &b""[..])).collect();
     type Write<'w, S> =
-        &'w (dyn Fn(&mut <S as Store>::Transaction<'_>) -> crate::Result<()> + Sync);
+        &'w (dyn Fn(&mut <S as Store>::Transaction<'_>) -> keyloom::Result<()> + Sync);
     let writes: [(&str, Write<'_, S>); 7] = [
         ("put", &|txn| txn.put(b"door", b"open")),
         ("delete", &|txn| txn.delete(b"door")),

@@ -2,7 +2,7 @@
 
 use super::compare::{Model, agree, awkward_keys, blob, found, plant, same, same_list, walk};
 use super::{Blob, Fixture, Outcome};
-use crate::{KeyRange, Order, Reader, Store, VersionstampedKey, Writer};
+use keyloom::{KeyRange, Order, Reader, Store, VersionstampedKey, Writer};
 
 /// Plants keys and changes some of them. Leaves a transaction behind that did not commit.
 fn prepare<S: Store>(store: &S) -> Outcome<Model> {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::Bound;
 
 use super::{Blob, Finding, Outcome};
-use crate::{Entry, EntryPage, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{Entry, EntryPage, Error, KeyRange, Order, Reader, Result, Store, Writer};
 
 /// The expected contents of the store.
 pub(super) type Model = BTreeMap<Blob, Blob>;
@@ -116,7 +116,7 @@ pub(super) fn pages<R: Reader>(
     limit: usize,
 ) -> Outcome<Vec<Pair>> {
     let (mut all, mut bytes) = (Vec::new(), 0);
-    let mut last: Option<crate::KeyBuf> = None;
+    let mut last: Option<keyloom::KeyBuf> = None;
     loop {
         let rest = match &last {
             Some(last) => range.clone().resume(order, last),

@@ -3,7 +3,7 @@
 
 use super::Outcome;
 use super::compare::{blob, ensure, found, get, root, same};
-use crate::{Error, Reader, Result, Store, Transaction, Writer};
+use keyloom::{Error, Reader, Result, Store, Transaction, Writer};
 
 pub(super) fn a_counter_is_8_bytes_little_endian<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| {
