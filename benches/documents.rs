@@ -11,7 +11,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::{AnyStore, Lmdb, Memory, Store};
 use keyloom_patterns::documents::collapse::{Collapse, InnerHits};
 use keyloom_patterns::documents::json::Collection;
-use keyloom_patterns::documents::{Lookup, Matches, PARENT, ScoreMode};
+use keyloom_patterns::documents::{Matches, PARENT, ScoreMode, TermsLookup};
 use keyloom_patterns::text::Query;
 use keyloom_patterns::{Schema, bitmaps::BitmapExpr};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn searches(c: &mut Criterion, name: &str, store: &impl Store) {
     let look_up = || -> BitmapExpr {
         let search = users.search(Query::term("name", "w40"));
         let found = Matches::of(users, &search, &snapshot).unwrap();
-        Lookup::new(users, posts, PARENT).records_of(&snapshot, &found).unwrap().filter()
+        TermsLookup::new(users, posts, PARENT).records_of(&snapshot, &found).unwrap().filter()
     };
     let search = posts.search(Query::term("text", "w3"));
     let filtered = || search.clone().filter(look_up()).hits(&snapshot).unwrap().items;

@@ -16,16 +16,16 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Memory, Store, Subspace};
-use keyloom_patterns::trees::{InsertAt, Nested, NodeId, Tree};
+use keyloom_patterns::trees::{InsertAt, NestedNode, NodeId, Tree};
 
 /// Ten roots, each with ten children, and so on, on four levels: ids 0..11,110, in preorder.
-fn forest() -> Vec<Nested<u32>> {
+fn forest() -> Vec<NestedNode<u32>> {
     let mut id = 0;
     (0..10).map(|_| node(&mut id, 3)).collect()
 }
 
-fn node(id: &mut NodeId, levels_below: u32) -> Nested<u32> {
-    let this = Nested::new(*id, format!("node {id}"), 7);
+fn node(id: &mut NodeId, levels_below: u32) -> NestedNode<u32> {
+    let this = NestedNode::new(*id, format!("node {id}"), 7);
     *id += 1;
     let children = if levels_below > 0 { 10 } else { 0 };
     (0..children).fold(this, |this, _| this.with(node(id, levels_below - 1)))

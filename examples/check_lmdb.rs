@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use keyloom::lmdb::file::{Report, verify};
+use keyloom::lmdb::file::{FileReport, verify};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn check(path: &Path) -> Result<Report, std::io::Error> {
+fn check(path: &Path) -> Result<FileReport, std::io::Error> {
     let file = if path.is_dir() { path.join("data.mdb") } else { path.into() };
     let report = verify(file, |done, total| eprint!("\r{done} of {total} pages"))
         .map_err(std::io::Error::other);
@@ -36,7 +36,7 @@ fn check(path: &Path) -> Result<Report, std::io::Error> {
     report
 }
 
-fn print(report: &Report, mut to: impl Write) -> Result<(), std::io::Error> {
+fn print(report: &FileReport, mut to: impl Write) -> Result<(), std::io::Error> {
     writeln!(to, "{} bytes, {} free pages", report.file_bytes, report.free_pages)?;
     for found in &report.databases {
         writeln!(

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use keyloom::Store;
 use keyloom_patterns::Schema;
-use keyloom_patterns::documents::parent_child::{Children, Link, OnDelete};
+use keyloom_patterns::documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_patterns::documents::{Documents, Nested};
 use keyloom_patterns::text::Analyzer;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Blog {
             index.field("name", Analyzer::simple(), |_, name: &String, add| add(name))
         });
         let users = users.unwrap();
-        let (link, rule) = (Link::by_key(), OnDelete::Delete);
+        let (link, rule) = (Link::by_key(), OnParentDelete::Delete);
         let posts = Children::declare(&schema, &users, "posts", 1, link, rule, |index| {
             index.field("text", Analyzer::simple(), |_, post: &Post, add| add(&post.text))
         });

@@ -8,7 +8,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use keyloom::{Memory, Result, Store, Subspace};
 use keyloom_patterns::trees::tree_document::Document;
-use keyloom_patterns::trees::{InsertAt, Nested, NodeId, TreeDocument};
+use keyloom_patterns::trees::{InsertAt, NestedNode, NodeId, TreeDocument};
 
 pub enum Operation {
     Get(NodeId),
@@ -55,12 +55,12 @@ pub const MIXES: [Mix; 3] = [
 
 /// Random operations, the same ones in each run. They are also applied to a document in memory, so
 /// that each operation is valid.
-pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec<Operation>> {
+pub fn operations(forest: &[NestedNode<u64>], mix: &Mix, count: usize) -> Result<Vec<Operation>> {
     let nowhere = TreeDocument::<u64>::new(&Subspace::root());
     let mut tree = nowhere.read(&Memory::new().snapshot()?)?;
     tree.import(None, forest)?;
     let mut ids: Vec<NodeId> =
-        forest.iter().flat_map(Nested::preorder).map(|(_, n)| n.id).collect();
+        forest.iter().flat_map(NestedNode::preorder).map(|(_, n)| n.id).collect();
     let mut next = ids.iter().max().map_or(0, |largest| largest + 1);
     let mut random = fastrand::Rng::with_seed(7);
     let mut operations = Vec::with_capacity(count);
@@ -114,7 +114,7 @@ fn chosen(mix: &Mix, mut number: u32) -> usize {
 }
 
 /// The files and directories of a source tree, with their sizes; each directory is sorted by name.
-pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>> {
+pub fn directory_tree() -> std::result::Result<Vec<NestedNode<u64>>, Box<dyn Error>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/directory-tree.tsv.gz");
     let mut text = String::new();
     MultiGzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
@@ -125,7 +125,7 @@ pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>>
         files.push((path.split('/').collect(), bytes.parse().unwrap_or(0)));
     }
     files.sort();
-    let mut forest: Vec<Nested<u64>> = Vec::new();
+    let mut forest: Vec<NestedNode<u64>> = Vec::new();
     let mut id = 0;
     for (path, bytes) in files {
         let mut siblings = &mut forest;
@@ -133,7 +133,7 @@ pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>>
             if siblings.last().is_none_or(|last| last.name != *name) {
                 id += 1;
                 let is_file = depth + 1 == path.len();
-                siblings.push(Nested::new(id, *name, if is_file { bytes } else { 0 }));
+                siblings.push(NestedNode::new(id, *name, if is_file { bytes } else { 0 }));
             }
             let Some(last) = siblings.last_mut() else { break };
             siblings = &mut last.children;

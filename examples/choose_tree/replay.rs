@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Metered, Reader, Result, Store};
-use keyloom_patterns::trees::{InsertAt, Nested, Tree};
+use keyloom_patterns::trees::{InsertAt, NestedNode, Tree};
 
 use crate::operations::Operation;
 
@@ -25,12 +25,12 @@ pub struct CostOf {
 pub struct Costs {
     pub of: BTreeMap<&'static str, CostOf>,
     /// The result of each operation (for a read that of `ask`), and the whole tree at the end.
-    pub answers: (Vec<u64>, Vec<Nested<u64>>),
+    pub answers: (Vec<u64>, Vec<NestedNode<u64>>),
 }
 
 pub fn replay<T: Tree<Value = u64>>(
     tree: &T,
-    forest: &[Nested<u64>],
+    forest: &[NestedNode<u64>],
     operations: &[Operation],
 ) -> std::result::Result<Costs, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use keyloom_patterns::spatial::{Area, CellBounds, CoverPart, EARTH_RADIUS, GeoCell, Relation};
+use keyloom_patterns::spatial::{Area, CellBounds, CellRelation, CoverPart, EARTH_RADIUS, GeoCell};
 use keyloom_patterns::{Circle, LatLng};
 
 use crate::card::Card;
@@ -74,9 +74,9 @@ impl Flat {
 /// Draws the cells of a cover by `outline`, in the colours of their classes.
 pub fn cells(card: &mut Card, parts: &[CoverPart], outline: impl Fn(&CellBounds) -> String) {
     let classes = [
-        (Relation::Outside, "gap edges"),
-        (Relation::Across, "across edges"),
-        (Relation::Inside, "inside edges"),
+        (CellRelation::Outside, "gap edges"),
+        (CellRelation::Across, "across edges"),
+        (CellRelation::Inside, "inside edges"),
     ];
     for (relation, class) in classes {
         let parts = parts.iter().filter(|part| part.relation() == relation);

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use keyloom::{AnyStore, Store};
-use keyloom_documents::files::{Entry, Files, FilesError, Kind};
+use keyloom_documents::files::{FileEntry, Files, FilesError, Kind};
 use keyloom_patterns::Schema;
 use keyloom_redb::Redb;
 use keyloom_text::QueryParser;
@@ -129,7 +129,7 @@ fn create(store: &AnyStore, files: &Files, path: &str) -> Done {
     }
 }
 
-fn line(entry: &Entry, name: &str) -> String {
+fn line(entry: &FileEntry, name: &str) -> String {
     match entry.kind {
         Kind::File { bytes, .. } => format!("{bytes:>10}  {name}"),
         _ => format!("{:>10}  {name}/", ""),

@@ -98,7 +98,7 @@ impl World {
         &self,
         reader: &impl Reader,
         path: &str,
-    ) -> Result<Option<(u32, keyloom_documents::files::Entry)>> {
+    ) -> Result<Option<(u32, keyloom_documents::files::FileEntry)>> {
         let mut items = self.files.list(reader, path, 1_000, None)?.items;
         Ok((!items.is_empty()).then(|| items.swap_remove(fastrand::usize(..items.len()))))
     }

@@ -11,7 +11,7 @@ use keyloom::{Memory, Result, Store};
 use keyloom_patterns::bitmaps::{BitSliced, Bitmap};
 use keyloom_patterns::documents::files::Files;
 use keyloom_patterns::documents::json::Collection;
-use keyloom_patterns::documents::parent_child::OnDelete;
+use keyloom_patterns::documents::parent_child::OnParentDelete;
 use keyloom_patterns::documents::{Children, Nested};
 use keyloom_patterns::entity::wide_column::{Keep, WideColumns};
 use keyloom_patterns::graph::{Blocks, Graph};
@@ -68,7 +68,7 @@ fn compiled() -> BTreeMap<&'static str, Vec<&'static str>> {
         Bitmap = Bitmap: check;
         BitSliced = BitSliced: check;
         Nested = Nested<u32, u32, u32>: check, repair;
-        Children = Children<u32, u32, u32, u32>: repair(&OnDelete<u32>);
+        Children = Children<u32, u32, u32, u32>: repair(&OnParentDelete<u32>);
         Files = Files: check, repair, sweep;
         Collection = Collection<u32>: check, repair;
         Graph = Graph<u32>: check, repair;

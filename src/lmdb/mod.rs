@@ -340,8 +340,11 @@ impl Lmdb {
     ///
     /// # Errors
     /// [`StorageError::NotAStore`] and [`StorageError::Damaged`] if the meta pages are unusable.
-    /// Other damage is not an error but is listed in [`Report::faults`](file::Report::faults).
-    pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<file::Report> {
+    /// Other damage is not an error but is listed in [`FileReport::faults`](file::FileReport::faults).
+    pub fn verify(
+        path: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<file::FileReport> {
         let path = path.as_ref();
         file::verify(path.join("data.mdb"), progress)
             .map_err(|error| open::explain_file(error, path))

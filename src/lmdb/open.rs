@@ -12,7 +12,7 @@ use std::time::Duration;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, WithoutTls};
 
-use super::file::{self, FileError, QuickCheck, Rule};
+use super::file::{self, FileError, FileRule, QuickCheck};
 use super::gate::Gate;
 use super::opening_lock::{OpeningLock, Others};
 use super::owned_by::OwnedBy;
@@ -250,7 +250,7 @@ fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
                     file::verify(data, |_, _| ()).map_err(|error| explain_file(error, path))?;
                 // After a power failure, a store without fsyncs may have two meta pages that are
                 // not consecutive. The newer one is used.
-                report.faults.into_iter().find(|fault| fault.rule != Rule::TransactionIds)
+                report.faults.into_iter().find(|fault| fault.rule != FileRule::TransactionIds)
             }
         };
         match fault {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use keyloom::lmdb::file::{FileError, QuickCheck, Rule, quick_check, read_meta, verify};
+use keyloom::lmdb::file::{FileError, FileRule, QuickCheck, quick_check, read_meta, verify};
 
 use crate::store::{Store, counted, file_of, walk};
 
@@ -15,7 +15,7 @@ fn sample() -> Vec<u8> {
     std::fs::read(store.data()).unwrap()
 }
 
-fn rules(bytes: &[u8]) -> Vec<Rule> {
+fn rules(bytes: &[u8]) -> Vec<FileRule> {
     walk(file_of(bytes).path()).faults.iter().map(|fault| fault.rule).collect()
 }
 
@@ -74,13 +74,13 @@ fn one_unsound_meta_page_is_a_fault_and_two_are_an_error() {
     for page in 0..2 {
         let mut one = bytes.clone();
         one[page * PAGE + 40..][..4].copy_from_slice(&17_u32.to_le_bytes());
-        assert!(rules(&one).contains(&Rule::Meta));
+        assert!(rules(&one).contains(&FileRule::Meta));
         let QuickCheck::Damaged(fault) = quick_check(file_of(&one).path()).unwrap() else {
             panic!()
         };
-        assert_eq!((fault.page, fault.rule), (page as u64, Rule::Meta));
+        assert_eq!((fault.page, fault.rule), (page as u64, FileRule::Meta));
         one[page * PAGE..][..PAGE].fill(0);
-        assert!(rules(&one).contains(&Rule::Meta));
+        assert!(rules(&one).contains(&FileRule::Meta));
     }
     bytes[40] = 1;
     bytes[PAGE + 40] = 1;
@@ -121,7 +121,7 @@ fn a_store_does_not_pass_for_a_new_one() {
     store.put_all(counted(100, 9));
     let mut bytes = store.compact();
     bytes[PAGE + 144] ^= 1;
-    assert_eq!(rules(&bytes), [Rule::TransactionIds]);
+    assert_eq!(rules(&bytes), [FileRule::TransactionIds]);
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn a_huge_last_page_takes_no_huge_memory() {
         bytes[page + 32..page + 40].copy_from_slice(&u64::MAX.to_le_bytes());
         bytes[page + 136..page + 144].copy_from_slice(&(u64::MAX / 8192).to_le_bytes());
     }
-    assert!(rules(&bytes).contains(&Rule::LastPage));
+    assert!(rules(&bytes).contains(&FileRule::LastPage));
     let quick = quick_check(file_of(&bytes).path()).unwrap();
-    assert!(matches!(quick, QuickCheck::Damaged(fault) if fault.rule == Rule::LastPage));
+    assert!(matches!(quick, QuickCheck::Damaged(fault) if fault.rule == FileRule::LastPage));
 }
 
 /// Every page of a compacted file is in use, so any cut is damage.
@@ -204,7 +204,7 @@ fn a_loop_is_reported() {
         let page = &mut looped[branch * PAGE..][..PAGE];
         let entry = usize::from(u16::from_le_bytes([page[18], page[19]]));
         page[entry..entry + 4].copy_from_slice(&(branch as u32).to_le_bytes());
-        assert!(rules(&looped).contains(&Rule::UsedTwice));
+        assert!(rules(&looped).contains(&FileRule::UsedTwice));
     }
 }
 
@@ -224,7 +224,7 @@ fn many_faults_are_counted_and_not_listed() {
     let report = walk(file_of(&bytes).path());
     assert_eq!(report.faults.len(), keyloom::lmdb::file::MAX_LISTED_FAULTS);
     assert!(report.fault_count > 400);
-    assert!(report.faults.iter().all(|fault| fault.rule == Rule::Packing));
+    assert!(report.faults.iter().all(|fault| fault.rule == FileRule::Packing));
 }
 
 #[test]
@@ -242,6 +242,6 @@ fn databases_with_duplicate_keys_are_reported_as_unsupported() {
     let report = walk(&directory.path().join("data.mdb"));
     assert_eq!(
         report.faults.iter().map(|fault| fault.rule).collect::<Vec<_>>(),
-        [Rule::Unsupported]
+        [FileRule::Unsupported]
     );
 }

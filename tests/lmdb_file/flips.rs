@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use keyloom::lmdb::file::{Report, read_meta, verify};
+use keyloom::lmdb::file::{FileReport, read_meta, verify};
 
 use crate::store::{Store, counted, file_of};
 
@@ -20,7 +20,7 @@ impl Flipped {
     }
 
     /// What is found with this bit turned over; `None` when the file is refused.
-    fn report(&self, bit: usize) -> Option<Report> {
+    fn report(&self, bit: usize) -> Option<FileReport> {
         let (at, old) = (bit / 8, self.bytes[bit / 8]);
         self.file.as_file().write_all_at(&[old ^ (1 << (bit % 8))], at as u64).unwrap();
         let report = verify(self.file.path(), |_, _| ());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, CompactionOption, Database, Env, EnvOpenOptions, WithoutTls};
-use keyloom::lmdb::file::{Report, verify};
+use keyloom::lmdb::file::{FileReport, verify};
 
 pub(crate) type Db = Database<'static, Bytes, Bytes>;
 
@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// Walks the file and compares it with what the engine says.
-    pub(crate) fn assert_sound(&self) -> Report {
+    pub(crate) fn assert_sound(&self) -> FileReport {
         let report = walk(&self.data());
         assert_eq!(report.faults, []);
         assert!(report.is_sound());
@@ -116,7 +116,7 @@ impl Store {
 }
 
 /// Walks a file, and checks what progress says.
-pub(crate) fn walk(path: &Path) -> Report {
+pub(crate) fn walk(path: &Path) -> FileReport {
     let mut last = (0, 0);
     let report = verify(path, |done, total| {
         assert!(last.0 <= done && done <= total, "{last:?}, then {done} of {total}");

@@ -17,7 +17,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::{Ratio, compare};
-use keyloom_patterns::trees::{MaterializedPath, Nested, Tree};
+use keyloom_patterns::trees::{MaterializedPath, NestedNode, Tree};
 
 const COUNTRIES: u64 = 245;
 const REGIONS: u64 = 3_800;
@@ -36,9 +36,9 @@ fn main() {
 }
 
 /// The world: country `n` has as many regions and cities as its share, which falls with `n`.
-fn world() -> Vec<Nested<u32>> {
+fn world() -> Vec<NestedNode<u32>> {
     let mut random = fastrand::Rng::with_seed(7);
-    let node = |id: u64, kind: &str| Nested::new(id, format!("{kind} {id}"), id as u32);
+    let node = |id: u64, kind: &str| NestedNode::new(id, format!("{kind} {id}"), id as u32);
     let mut countries: Vec<_> = (1..=COUNTRIES).map(|id| node(id, "country")).collect();
     // The square of a number from 0 to 1: more of the small ones.
     let mut few_of_many = |count: usize| (random.f64().powi(2) * count as f64) as usize;

@@ -1,5 +1,5 @@
-//! Nested sets on LMDB beside what a program with raw heed would write by hand for the same keys
-//! and values: all descendants of a root, 135,233 nodes in three levels, each with its id, its
+//! Nested sets on LMDB beside what a program with raw heed would write by hand for the same
+//! keys and values: all descendants of a root, 135,233 nodes in three levels, each with its id, its
 //! depth and its stored bytes.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
@@ -12,7 +12,7 @@ use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::compare;
-use keyloom_patterns::trees::{Nested, NestedSets, Tree};
+use keyloom_patterns::trees::{NestedNode, NestedSets, Tree};
 
 /// Cities of the catalogue, regions and countries that hold them: as many as in the real data.
 const NODES: u64 = 135_233;
@@ -53,12 +53,12 @@ fn main() {
 }
 
 /// A root, countries, regions and cities, with names as long as those of cities are.
-fn world() -> Nested<u32> {
-    let mut world = Nested::new(0, "world", 0);
+fn world() -> NestedNode<u32> {
+    let mut world = NestedNode::new(0, "world", 0);
     let mut id = 0;
     let mut next = |kind: &str| {
         id += 1;
-        Nested::new(id, format!("{kind} {id}"), id as u32)
+        NestedNode::new(id, format!("{kind} {id}"), id as u32)
     };
     let cities = NODES - 1 - REGIONS - COUNTRIES;
     for country in 0..COUNTRIES {

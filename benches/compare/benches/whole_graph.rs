@@ -55,8 +55,10 @@ fn main() {
     );
     let directed: DirectedCsrGraph<u32> =
         GraphBuilder::new().csr_layout(CsrLayout::Sorted).edges(edges.clone()).build();
-    let options =
-        algorithms::PageRank { iterations: ITERATIONS, ..algorithms::PageRank::default() };
+    let options = algorithms::PageRankOptions {
+        iterations: ITERATIONS,
+        ..algorithms::PageRankOptions::default()
+    };
     let config = PageRankConfig::new(ITERATIONS, 0.0, 0.85);
     let operations = edges.len() * ITERATIONS;
     compare(

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use keyloom::{Order, Result, Store, Subspace, Writer};
 use keyloom_patterns::bitmaps::one;
-use keyloom_patterns::documents::parent_child::{Children, Link, OnDelete};
+use keyloom_patterns::documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_patterns::documents::{Collapse, Documents, Matches, PARENT, ScoreMode};
 use keyloom_patterns::text::{Analyzer, Query};
 use keyloom_patterns::{BatchSize, Table};
@@ -39,7 +39,7 @@ impl Relations {
         let countries = Documents::declare(&tour.schema, "parent_countries", 1, |index| {
             index.values("continent", |_, country: &Country| one(&country.continent))
         })?;
-        let (link, rule) = (Link::by_key(), OnDelete::Refuse);
+        let (link, rule) = (Link::by_key(), OnParentDelete::Refuse);
         let cities =
             Children::declare(&tour.schema, &countries, "child_cities", 1, link, rule, |index| {
                 index

@@ -6,7 +6,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use keyloom::Store;
 use keyloom_patterns::BatchSize;
-use keyloom_patterns::graph::algorithms::{self, PageRank};
+use keyloom_patterns::graph::algorithms::{self, PageRankOptions};
 use keyloom_patterns::graph::{Direction, Graph, Hop};
 use serde::Deserialize;
 
@@ -116,7 +116,7 @@ impl Step for AdjacencyLists {
             "Which airports are the most central? (PageRank of the whole graph)",
             |snapshot| {
                 let rows = self.flights.at(snapshot)?.to_csr()?;
-                let ranks = algorithms::page_rank(&rows, &PageRank::default())?;
+                let ranks = algorithms::page_rank(&rows, &PageRankOptions::default())?;
                 let mut airports = rows.zip(ranks).collect::<keyloom::Result<Vec<_>>>()?;
                 airports.sort_by(|(_, a), (_, b)| b.total_cmp(a));
                 let line = |(airport, rank): &(String, f64)| format!("{airport}: {rank:.4}");

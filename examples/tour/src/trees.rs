@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use keyloom::value::Postcard;
 use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_patterns::trees::{
-    DeclareTree, MaterializedPath, Nested, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument,
+    DeclareTree, MaterializedPath, NestedNode, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument,
     TreeModel,
 };
 use keyloom_patterns::{Attached, BatchSize, Continuation, Index, entry};
@@ -148,11 +148,11 @@ impl Step for Hierarchies {
 }
 
 /// The parent of a subtree, and the subtree.
-type Piece = (Option<NodeId>, Nested<Size>);
+type Piece = (Option<NodeId>, NestedNode<Size>);
 
 /// Divides trees into subtrees that fit into a transaction of every store. Each subtree comes after
 /// the one that contains its parent.
-fn split(parent: Option<NodeId>, trees: Vec<Nested<Size>>, pieces: &mut Vec<Piece>) {
+fn split(parent: Option<NodeId>, trees: Vec<NestedNode<Size>>, pieces: &mut Vec<Piece>) {
     const MOST: usize = 500;
     for mut tree in trees {
         if nodes(&tree) <= MOST {
@@ -165,12 +165,12 @@ fn split(parent: Option<NodeId>, trees: Vec<Nested<Size>>, pieces: &mut Vec<Piec
     }
 }
 
-fn nodes(tree: &Nested<Size>) -> usize {
+fn nodes(tree: &NestedNode<Size>) -> usize {
     1 + tree.children.iter().map(nodes).sum::<usize>()
 }
 
 /// The files and directories; each directory is sorted by name.
-fn directory_tree(data: &Path) -> TourResult<Vec<Nested<Option<u64>>>> {
+fn directory_tree(data: &Path) -> TourResult<Vec<NestedNode<Option<u64>>>> {
     let path = data.join("directory-tree.tsv.gz");
     let named = |error| format!("{}: {error}", path.display());
     let packed = fs::read(&path).map_err(named)?;
@@ -187,7 +187,7 @@ fn directory_tree(data: &Path) -> TourResult<Vec<Nested<Option<u64>>>> {
 }
 
 /// Countries, their regions and their cities.
-fn countries(data: &Path) -> TourResult<Vec<Nested<u64>>> {
+fn countries(data: &Path) -> TourResult<Vec<NestedNode<u64>>> {
     let cities = cities::read(data)?.collect::<TourResult<Vec<_>>>()?;
     let path = |(_, city): &(u32, cities::City)| {
         ([city.country.clone(), city.admin1.clone(), city.name.clone()], city.population)
@@ -204,17 +204,17 @@ fn countries(data: &Path) -> TourResult<Vec<Nested<u64>>> {
 
 /// The forest of sorted paths. The last name of a path is a leaf with a value, and may occur
 /// several times; the other names occur once.
-fn forest<V: Default>(paths: Vec<(Vec<&str>, V)>) -> Vec<Nested<V>> {
+fn forest<V: Default>(paths: Vec<(Vec<&str>, V)>) -> Vec<NestedNode<V>> {
     let mut forest = Vec::new();
     let mut ids = 1..;
     for (path, value) in paths {
         let (mut siblings, leaf) = (&mut forest, path.len() - 1);
         let mut value = Some(value);
         for (depth, name) in path.iter().enumerate() {
-            let is_new = siblings.last().is_none_or(|last: &Nested<V>| last.name != *name);
+            let is_new = siblings.last().is_none_or(|last: &NestedNode<V>| last.name != *name);
             if is_new || depth == leaf {
                 let value = if depth == leaf { value.take() } else { None };
-                siblings.push(Nested::new(
+                siblings.push(NestedNode::new(
                     ids.next().unwrap_or_default(),
                     *name,
                     value.unwrap_or_default(),

@@ -38,7 +38,7 @@ pub use error::DocumentError;
 pub use files::Files;
 #[cfg(feature = "json")]
 pub use json::Collection;
-pub use lookup::Lookup;
+pub use lookup::TermsLookup;
 pub use matches::Matches;
 pub use nested::Nested;
 pub use numbered_fields::NumberedFields;

@@ -8,7 +8,7 @@
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_bitmaps::one;
-//! use keyloom_documents::{Lookup, Matches};
+//! use keyloom_documents::{Matches, TermsLookup};
 //! use keyloom_tables::Table;
 //! use keyloom_text::{Analyzer, Query, TextIndex};
 //! let space = Subspace::new("blog");
@@ -28,7 +28,7 @@
 //!
 //! let snapshot = store.snapshot()?;
 //! let johns = Matches::of(&by_name, &by_name.search(Query::term("name", "john")), &snapshot)?;
-//! let by_johns = Lookup::new(&by_name, &text, "author").records_of(&snapshot, &johns)?;
+//! let by_johns = TermsLookup::new(&by_name, &text, "author").records_of(&snapshot, &johns)?;
 //! let search = text.search(Query::term("title", "relationship")).filter(by_johns.filter());
 //! assert_eq!(search.hits(&snapshot)?.items[0].key, 7);
 //! # Ok::<(), keyloom::Error>(())
@@ -42,9 +42,9 @@
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | [`records_of`](Lookup::records_of) n keys among m records | n gets for the keys, nothing if keys are ids; 1 range per key, or if n is more than m / 64, 1 get per 1,016 records | 2, and 1 per range or 1,024 gets |
-//! | [`records_with`](Lookup::records_with) n values | the same without the keys | 1 less |
-//! | [`keys_of`](Lookup::keys_of) m records with n values in all | 1 get per 1,016 ids, n gets for the ids of the keys, nothing if keys are ids; 1 range over the ids | 3 |
+//! | [`records_of`](TermsLookup::records_of) n keys among m records | n gets for the keys, nothing if keys are ids; 1 range per key, or if n is more than m / 64, 1 get per 1,016 records | 2, and 1 per range or 1,024 gets |
+//! | [`records_with`](TermsLookup::records_with) n values | the same without the keys | 1 less |
+//! | [`keys_of`](TermsLookup::keys_of) m records with n values in all | 1 get per 1,016 ids, n gets for the ids of the keys, nothing if keys are ids; 1 range over the ids | 3 |
 //!
 //! Memory: 16 bytes per match, and the keys.
 //!
@@ -71,25 +71,25 @@ use crate::relation::steps::{Tallies, existing, with_values};
 use crate::score_mode::ScoreMode;
 
 /// A field of records that holds keys of other records; see the [module](self).
-pub struct Lookup<'i, P, D, K, V> {
+pub struct TermsLookup<'i, P, D, K, V> {
     owners: &'i TextIndex<P, D>,
     records: &'i TextIndex<K, V>,
     field: String,
 }
 
-impl<P, D, K, V> Clone for Lookup<'_, P, D, K, V> {
+impl<P, D, K, V> Clone for TermsLookup<'_, P, D, K, V> {
     fn clone(&self) -> Self {
         Self { owners: self.owners, records: self.records, field: self.field.clone() }
     }
 }
 
-impl<P, D, K, V> fmt::Debug for Lookup<'_, P, D, K, V> {
+impl<P, D, K, V> fmt::Debug for TermsLookup<'_, P, D, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lookup").field("field", &self.field).finish_non_exhaustive()
     }
 }
 
-impl<'i, P: RecordKey, D, K: RecordKey, V> Lookup<'i, P, D, K, V> {
+impl<'i, P: RecordKey, D, K: RecordKey, V> TermsLookup<'i, P, D, K, V> {
     /// Looks up the keys of records of `owners` in a [field of values](TextIndex::values) of
     /// `records`.
     ///

@@ -9,7 +9,7 @@ use keyloom_kit::Explain;
 
 use crate::Path;
 use crate::keys::VertexId;
-use crate::search::{Search, Searched};
+use crate::search::{GraphSearch, Searched};
 
 /// One half of the search: the vertices that it reached, each with its depth and the edge that it
 /// was reached by.
@@ -40,7 +40,7 @@ impl<I: VertexId> Half<I> {
     }
 }
 
-impl<I, V, E, C, R> Search<'_, '_, '_, I, V, E, C, R>
+impl<I, V, E, C, R> GraphSearch<'_, '_, '_, I, V, E, C, R>
 where
     I: VertexId,
     V: 'static,
@@ -51,7 +51,7 @@ where
     /// Whether `target` can be reached, along the labels and the edges that are allowed.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](Search::breadth_first).
+    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn reaches<Q>(&self, target: &Q) -> Result<Searched<bool>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -64,7 +64,7 @@ where
     /// from the one with fewer open vertices.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](Search::breadth_first).
+    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn shortest_path<Q>(&self, target: &Q) -> Result<Searched<Option<Path<I>>>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,

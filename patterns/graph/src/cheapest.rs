@@ -11,7 +11,7 @@ use keyloom_kit::Explain;
 use crate::csr::checked_weight;
 use crate::expand::Hop;
 use crate::keys::{VertexId, shown};
-use crate::search::{Search, Searched};
+use crate::search::{GraphSearch, Searched};
 use crate::{GraphError, Path};
 
 /// How many open vertices are expanded together on a store behind a network.
@@ -89,7 +89,7 @@ struct Task<'t, I> {
     avoid: &'t Avoid<I>,
 }
 
-impl<I, V, E, C, R> Search<'_, '_, '_, I, V, E, C, R>
+impl<I, V, E, C, R> GraphSearch<'_, '_, '_, I, V, E, C, R>
 where
     I: VertexId,
     V: 'static,
@@ -98,13 +98,13 @@ where
     R: Reader,
 {
     /// A path with the smallest sum of weights, `None` if there is none (Dijkstra's algorithm).
-    /// With [`max_depth`](Search::max_depth), the cheapest one among those with at most so many
+    /// With [`max_depth`](GraphSearch::max_depth), the cheapest one among those with at most so many
     /// edges. A store behind a network reads the edges of up to 64 open vertices in one round trip.
     ///
     /// # Errors
     /// [`GraphError::BadWeight`] for a weight that is negative or not a finite number;
     /// [`GraphError::CostOverflow`] if the cost of all paths is more than an `f64` can hold; errors
-    /// of [`breadth_first`](Search::breadth_first).
+    /// of [`breadth_first`](GraphSearch::breadth_first).
     pub fn cheapest_path<Q>(
         &self,
         target: &Q,
@@ -116,12 +116,12 @@ where
         self.cheapest_path_with(target, weight, |_| 0.0)
     }
 
-    /// [`cheapest_path`](Search::cheapest_path) with an estimate of the rest of the way from a
+    /// [`cheapest_path`](GraphSearch::cheapest_path) with an estimate of the rest of the way from a
     /// vertex to the target (A\*). The estimate must never be greater than the true rest: then the
     /// path is the cheapest one, and vertices that lead away from the target are not expanded.
     ///
     /// # Errors
-    /// Errors of [`cheapest_path`](Search::cheapest_path); [`GraphError::BadEstimate`] for an
+    /// Errors of [`cheapest_path`](GraphSearch::cheapest_path); [`GraphError::BadEstimate`] for an
     /// estimate that is not a number.
     pub fn cheapest_path_with<Q>(
         &self,
@@ -143,7 +143,7 @@ where
     /// Costs up to k searches per vertex of a path.
     ///
     /// # Errors
-    /// Errors of [`cheapest_path`](Search::cheapest_path).
+    /// Errors of [`cheapest_path`](GraphSearch::cheapest_path).
     pub fn k_cheapest_paths<Q>(
         &self,
         target: &Q,
@@ -185,7 +185,7 @@ where
 
 /// A state is expanded again when a cheaper way to it is found, so several can be expanded at once.
 fn run<I, V, E, C, R>(
-    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    search: &GraphSearch<'_, '_, '_, I, V, E, C, R>,
     task: &Task<'_, I>,
     weight: &impl Fn(&Hop<'_, I, E>) -> f64,
     estimate: &impl Fn(&I) -> f64,
@@ -297,7 +297,7 @@ fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Costed<I> {
 /// The cheapest path that begins like `path` up to its vertex number `spur`, and then takes an edge
 /// that no path in `found` takes there.
 fn spur_path<I, V, E, C, R>(
-    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    search: &GraphSearch<'_, '_, '_, I, V, E, C, R>,
     target: &I,
     weight: &impl Fn(&Hop<'_, I, E>) -> f64,
     found: &[Costed<I>],

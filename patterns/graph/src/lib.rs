@@ -124,6 +124,6 @@ pub use graph::Graph;
 pub use keys::{EdgeKey, VertexId};
 pub use neighbours::Neighbour;
 pub use path::Path;
-pub use search::{Search, Searched, Visit};
+pub use search::{GraphSearch, Searched, Visit};
 pub use steps::Steps;
 pub use view::GraphView;

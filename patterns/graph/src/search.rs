@@ -7,10 +7,10 @@
 //!
 //! | search | keys read | round trips, of a store behind a network |
 //! |---|---|---|
-//! | [`breadth_first`](Search::breadth_first) | m | d, and 1 more for each 1,024 vertices of a level |
-//! | [`depth_first`](Search::depth_first), [`simple_paths`](Search::simple_paths) | m | n |
-//! | [`shortest_path`](Search::shortest_path), [`reaches`](Search::reaches) | the edges around both ends, up to half of the distance each | d |
-//! | [`cheapest_path`](Search::cheapest_path) | m; a vertex that a cheaper way is found to is read again | n / 64 at best, n at worst |
+//! | [`breadth_first`](GraphSearch::breadth_first) | m | d, and 1 more for each 1,024 vertices of a level |
+//! | [`depth_first`](GraphSearch::depth_first), [`simple_paths`](GraphSearch::simple_paths) | m | n |
+//! | [`shortest_path`](GraphSearch::shortest_path), [`reaches`](GraphSearch::reaches) | the edges around both ends, up to half of the distance each | d |
+//! | [`cheapest_path`](GraphSearch::cheapest_path) | m; a vertex that a cheaper way is found to is read again | n / 64 at best, n at worst |
 //!
 //! Vertices with more than 128 edges cost further round trips, each of which reads 8 times as many.
 
@@ -54,7 +54,7 @@ pub struct Visit<I> {
 type Filter<'f, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'f>;
 
 /// A search from one vertex: what [`GraphView::search`] returns. See the [module](self).
-pub struct Search<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
+pub struct GraphSearch<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     pub(crate) view: &'v GraphView<'g, 'r, I, V, E, C, R>,
     pub(crate) from: I,
     pub(crate) along: Along,
@@ -63,9 +63,9 @@ pub struct Search<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static,
     filter: Option<Filter<'v, I, E>>,
 }
 
-impl<I: VertexId, V, E, C: Codec<E>, R> fmt::Debug for Search<'_, '_, '_, I, V, E, C, R> {
+impl<I: VertexId, V, E, C: Codec<E>, R> fmt::Debug for GraphSearch<'_, '_, '_, I, V, E, C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Search").field("along", &self.along).finish_non_exhaustive()
+        f.debug_struct("GraphSearch").field("along", &self.along).finish_non_exhaustive()
     }
 }
 
@@ -104,11 +104,11 @@ where
     /// assert_eq!(near.len(), 3);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    pub fn search<'v, Q>(&'v self, from: &Q) -> Search<'v, 'g, 'r, I, V, E, C, R>
+    pub fn search<'v, Q>(&'v self, from: &Q) -> GraphSearch<'v, 'g, 'r, I, V, E, C, R>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
     {
-        Search {
+        GraphSearch {
             view: self,
             from: from.to_owned(),
             along: Along::default(),
@@ -119,7 +119,7 @@ where
     }
 }
 
-impl<'v, I, V, E, C, R> Search<'v, '_, '_, I, V, E, C, R>
+impl<'v, I, V, E, C, R> GraphSearch<'v, '_, '_, I, V, E, C, R>
 where
     I: VertexId,
     V: 'static,
@@ -194,13 +194,13 @@ where
     /// Every vertex that can be reached, depth first: a vertex, then all that its first edge leads
     /// to, then all that its second edge leads to. Costs one round trip per vertex.
     ///
-    /// With [`max_depth`](Search::max_depth), a vertex whose first way was a detour is expanded
+    /// With [`max_depth`](GraphSearch::max_depth), a vertex whose first way was a detour is expanded
     /// again on each shorter way, since more lies within the depth then: at most that many times.
     /// Its place in the list remains that of its first way, its depth and parent are those of the
     /// shortest one.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](Search::breadth_first).
+    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn depth_first(&self) -> Result<Searched<Vec<Visit<I>>>> {
         let mut explain = Explain::default();
         let mut visits = Vec::<Visit<I>>::new();
@@ -247,7 +247,7 @@ where
     /// breaks.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](Search::breadth_first).
+    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn simple_paths<Q>(
         &self,
         target: &Q,

@@ -14,7 +14,7 @@ use super::sides::{ABSOLUTE, RELATIVE, Sides};
 
 /// The relation of an area to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
+pub enum CellRelation {
     /// They have no position in common.
     Outside,
     /// They may have positions in common.
@@ -41,11 +41,11 @@ pub struct CellBounds {
 ///
 /// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may define
 /// others. Queries find exactly the positions that the area [contains](Area::contains). A
-/// [relation](Area::relation) of [`Relation::Across`] is always correct and only costs time. A
-/// wrong [`Relation::Outside`] loses positions, and a wrong [`Relation::Inside`] adds some.
+/// [relation](Area::relation) of [`CellRelation::Across`] is always correct and only costs time. A
+/// wrong [`CellRelation::Outside`] loses positions, and a wrong [`CellRelation::Inside`] adds some.
 ///
 /// ```
-/// use keyloom_spatial::{Area, CellBounds, Relation};
+/// use keyloom_spatial::{Area, CellBounds, CellRelation};
 /// use keyloom_spatial::LatLng;
 /// /// North of the polar circle.
 /// struct Arctic;
@@ -55,11 +55,11 @@ pub struct CellBounds {
 ///         position.latitude() >= 66.56
 ///     }
 ///
-///     fn relation(&self, cell: &CellBounds) -> Relation {
+///     fn relation(&self, cell: &CellBounds) -> CellRelation {
 ///         match (cell.south >= 66.56, cell.north < 66.56) {
-///             (true, _) => Relation::Inside,
-///             (_, true) => Relation::Outside,
-///             _ => Relation::Across,
+///             (true, _) => CellRelation::Inside,
+///             (_, true) => CellRelation::Outside,
+///             _ => CellRelation::Across,
 ///         }
 ///     }
 /// }
@@ -69,7 +69,7 @@ pub trait Area {
     fn contains(&self, position: &LatLng) -> bool;
 
     /// The relation of the area to a cell.
-    fn relation(&self, cell: &CellBounds) -> Relation;
+    fn relation(&self, cell: &CellBounds) -> CellRelation;
 
     /// A box that contains the whole area. The default is the whole world.
     ///
@@ -121,7 +121,7 @@ macro_rules! same_area {
                 (**self).contains(position)
             }
 
-            fn relation(&self, cell: &CellBounds) -> Relation {
+            fn relation(&self, cell: &CellBounds) -> CellRelation {
                 (**self).relation(cell)
             }
 
@@ -221,26 +221,26 @@ impl Area for Circle {
             || (haversine <= self.surely_out && haversine.metres() <= self.radius)
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
         if cell.south > self.north || cell.north < self.south {
-            return Relation::Outside;
+            return CellRelation::Outside;
         }
         let sides = Sides::of(&self.centre, cell);
         if sides.nearest > self.half_width {
-            return Relation::Outside;
+            return CellRelation::Outside;
         }
         let latitude = self.centre.position.latitude();
         let has_centre = sides.nearest == 0.0 && (cell.south..=cell.north).contains(&latitude);
         if has_centre && cell.north - cell.south > self.north - self.south {
-            return Relation::Across;
+            return CellRelation::Across;
         }
         let (nearest, farthest) = sides.distances(&self.centre, cell);
         if nearest > self.surely_out {
-            Relation::Outside
+            CellRelation::Outside
         } else if farthest < self.surely_in {
-            Relation::Inside
+            CellRelation::Inside
         } else {
-            Relation::Across
+            CellRelation::Across
         }
     }
 
@@ -386,9 +386,9 @@ impl Area for BoundingBox {
             && (is_between || position.is_pole())
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
         if cell.south > self.north || cell.north < self.south {
-            return Relation::Outside;
+            return CellRelation::Outside;
         }
         // A pole is stored with longitude 0.
         let has_pole = (cell.north >= 90.0 && self.north >= 90.0
@@ -398,11 +398,11 @@ impl Area for BoundingBox {
         let stretches = self.stretches();
         if !has_pole && stretches.iter().all(|(west, east)| cell.east < *west || cell.west > *east)
         {
-            return Relation::Outside;
+            return CellRelation::Outside;
         }
         let is_high = self.south <= cell.south && cell.north <= self.north;
         let is_wide = stretches.iter().any(|(west, east)| *west <= cell.west && cell.east <= *east);
-        if is_high && is_wide { Relation::Inside } else { Relation::Across }
+        if is_high && is_wide { CellRelation::Inside } else { CellRelation::Across }
     }
 
     fn bounds(&self) -> BoundingBox {

@@ -8,7 +8,7 @@ use keyloom::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Area;
-use super::area::{BoundingBox, CellBounds, Relation};
+use super::area::{BoundingBox, CellBounds, CellRelation};
 use super::cover::Region;
 use super::curve::Morton;
 use super::position::{EARTH_RADIUS, LatLng, cosine};
@@ -197,16 +197,16 @@ impl Area for GeoCell {
         self.codes().contains(&code(position))
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
         if self.bits == 0 {
-            return Relation::Inside;
+            return CellRelation::Inside;
         }
         let own = GeoCell::bounds(self);
         let is_off = cell.south > own.north
             || cell.north < own.south
             || cell.west > own.east
             || cell.east < own.west;
-        if is_off { Relation::Outside } else { Relation::Across }
+        if is_off { CellRelation::Outside } else { CellRelation::Across }
     }
 
     fn bounds(&self) -> BoundingBox {
@@ -281,7 +281,7 @@ pub(super) fn outer_bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
 pub(super) struct OnSphere<A>(pub(super) A);
 
 impl<A: Area> Region<2> for OnSphere<A> {
-    fn relation(&self, low: [u32; 2], high: [u32; 2]) -> Relation {
+    fn relation(&self, low: [u32; 2], high: [u32; 2]) -> CellRelation {
         self.0.relation(&outer_bounds(low, high))
     }
 

@@ -1,6 +1,6 @@
 //! Areas that are made of two others.
 
-use super::area::{Area, BoundingBox, CellBounds, Relation};
+use super::area::{Area, BoundingBox, CellBounds, CellRelation};
 use super::position::LatLng;
 
 /// An area made of two others, by [`Area::union`], [`Area::intersection`] or [`Area::difference`].
@@ -41,8 +41,8 @@ impl<A: Area, B: Area> Area for Combined<A, B> {
         }
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
-        use Relation::{Across, Inside, Outside};
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
+        use CellRelation::{Across, Inside, Outside};
         let first = self.first.relation(cell);
         // The relation that the first area alone decides.
         let decisive = if let Operation::Union = self.operation { Inside } else { Outside };

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::area::Relation;
+use super::area::CellRelation;
 use super::curve::Morton;
 
 /// A region in the space of a Z-order curve of `N` dimensions.
 pub(super) trait Region<const N: usize> {
     /// The relation of the region to a block, given by its lowest and highest coordinates.
-    fn relation(&self, low: [u32; N], high: [u32; N]) -> Relation;
+    fn relation(&self, low: [u32; N], high: [u32; N]) -> CellRelation;
 
     /// The size of a block in any unit. The largest blocks are divided first.
     fn size(&self, low: [u32; N], high: [u32; N]) -> f64;
@@ -151,9 +151,9 @@ fn add<const N: usize>(
 {
     let (low, high) = block.corners();
     match region.relation(low, high) {
-        Relation::Outside => {}
-        Relation::Inside => runs.push(block.run(true)),
-        Relation::Across => across.push(Sized { size: region.size(low, high), block }),
+        CellRelation::Outside => {}
+        CellRelation::Inside => runs.push(block.run(true)),
+        CellRelation::Across => across.push(Sized { size: region.size(low, high), block }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::area::Relation;
+use super::area::CellRelation;
 use super::cell::GeoCell;
 use super::cover::{Cover, Run};
 
@@ -10,7 +10,7 @@ use super::cover::{Cover, Run};
 /// [`AreaQuery::cover_parts`](super::AreaQuery::cover_parts).
 ///
 /// ```
-/// use keyloom_spatial::{GeoCell, Relation};
+/// use keyloom_spatial::{GeoCell, CellRelation};
 /// use keyloom_spatial::{Circle, PointIndex, LatLng};
 /// # let space = keyloom::Subspace::new("by_place");
 /// let by_place = PointIndex::new(&space, |_id: &u32, (latitude, longitude): &(f64, f64)| {
@@ -22,7 +22,7 @@ use super::cover::{Cover, Run};
 /// // Of the part that Paris is in, all is within the circle.
 /// let code = *GeoCell::of(&paris, 64)?.codes().start();
 /// let part = parts.iter().find(|part| part.codes().contains(&code)).expect("Paris is in one");
-/// assert_eq!(part.relation(), Relation::Inside);
+/// assert_eq!(part.relation(), CellRelation::Inside);
 /// assert!(part.cells().any(|cell| GeoCell::of(&paris, cell.bits()).is_ok_and(|its| its == cell)));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -30,7 +30,7 @@ use super::cover::{Cover, Run};
 pub struct CoverPart {
     range: usize,
     codes: RangeInclusive<u64>,
-    relation: Relation,
+    relation: CellRelation,
 }
 
 impl CoverPart {
@@ -44,11 +44,11 @@ impl CoverPart {
         self.codes.clone()
     }
 
-    /// The relation of the area to this part. Points in an [`Inside`](Relation::Inside) part are
-    /// returned without a check; those in an [`Across`](Relation::Across) part are checked one by
-    /// one. [`Outside`](Relation::Outside) is a gap within a range; its points are dropped. After a
+    /// The relation of the area to this part. Points in an [`Inside`](CellRelation::Inside) part are
+    /// returned without a check; those in an [`Across`](CellRelation::Across) part are checked one by
+    /// one. [`Outside`](CellRelation::Outside) is a gap within a range; its points are dropped. After a
     /// few points in a row outside the area, the query skips codes that cannot be in it.
-    pub fn relation(&self) -> Relation {
+    pub fn relation(&self) -> CellRelation {
         self.relation
     }
 
@@ -80,9 +80,9 @@ impl Cover {
             for Run { first, last, is_inside } in runs {
                 if let Some(gap) = behind.filter(|behind| behind < first) {
                     let codes = gap..=first - 1;
-                    parts.push(CoverPart { range, codes, relation: Relation::Outside });
+                    parts.push(CoverPart { range, codes, relation: CellRelation::Outside });
                 }
-                let relation = if *is_inside { Relation::Inside } else { Relation::Across };
+                let relation = if *is_inside { CellRelation::Inside } else { CellRelation::Across };
                 parts.push(CoverPart { range, codes: *first..=*last, relation });
                 behind = last.checked_add(1);
             }

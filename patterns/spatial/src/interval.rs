@@ -1,6 +1,6 @@
 //! An interval in one dimension of a grid.
 
-use super::area::Relation;
+use super::area::CellRelation;
 
 /// The cells of one dimension that contain some interval of values. Cells grow with values, so all
 /// values of a cell between the first and the last one are in the interval.
@@ -22,13 +22,13 @@ impl Interval {
     }
 
     /// The relation to a block of cells.
-    pub(super) fn relation(&self, low: u32, high: u32) -> Relation {
+    pub(super) fn relation(&self, low: u32, high: u32) -> CellRelation {
         if self.first > self.last || high < self.first || low > self.last {
-            return Relation::Outside;
+            return CellRelation::Outside;
         }
         let begins_inside = low > self.first || low == self.first && self.has_all_of_first;
         let ends_inside = high < self.last || high == self.last && self.has_all_of_last;
-        if begins_inside && ends_inside { Relation::Inside } else { Relation::Across }
+        if begins_inside && ends_inside { CellRelation::Inside } else { CellRelation::Across }
     }
 
     /// The number of cells of a block that are in the interval.
@@ -39,10 +39,10 @@ impl Interval {
 }
 
 /// The relation of a region to a block, from the relations in each dimension.
-pub(super) fn all_of(relations: impl IntoIterator<Item = Relation>) -> Relation {
-    relations.into_iter().fold(Relation::Inside, |all, one| match (all, one) {
-        (Relation::Outside, _) | (_, Relation::Outside) => Relation::Outside,
-        (Relation::Inside, Relation::Inside) => Relation::Inside,
-        _ => Relation::Across,
+pub(super) fn all_of(relations: impl IntoIterator<Item = CellRelation>) -> CellRelation {
+    relations.into_iter().fold(CellRelation::Inside, |all, one| match (all, one) {
+        (CellRelation::Outside, _) | (_, CellRelation::Outside) => CellRelation::Outside,
+        (CellRelation::Inside, CellRelation::Inside) => CellRelation::Inside,
+        _ => CellRelation::Across,
     })
 }

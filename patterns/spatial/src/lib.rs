@@ -171,7 +171,7 @@ mod sides;
 pub mod space_time;
 mod xz;
 
-pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
+pub use area::{Area, BoundingBox, CellBounds, CellRelation, Circle};
 pub use cell::GeoCell;
 pub use combined::Combined;
 pub use cover_part::CoverPart;

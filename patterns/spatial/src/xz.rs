@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::area::{BoundingBox, Relation};
+use super::area::{BoundingBox, CellRelation};
 use super::cell::coordinates;
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 
@@ -222,7 +222,7 @@ impl Query {
     /// An extent whose south-western corner is in the area overlaps it. One whose corner is not in
     /// the area is not inside it. So each kind of query needs the enlarged element for only one of
     /// the two tests.
-    fn relation(&self, element: &Element) -> Relation {
+    fn relation(&self, element: &Element) -> CellRelation {
         let (may_be, must_be) = match self.wanted {
             Wanted::Overlapping | Wanted::Containing => (element.extents(), element.corners()),
             Wanted::Inside => (element.corners(), element.extents()),
@@ -231,19 +231,19 @@ impl Query {
         let has_pole = self.has_north_pole && may_be.y.high == u32::MAX
             || self.has_south_pole && may_be.y.low == 0;
         if !has_pole && !self.touched.overlaps(&may_be) {
-            Relation::Outside
+            CellRelation::Outside
         } else if self.inside.is_some_and(|inside| inside.holds(&must_be)) {
-            Relation::Inside
+            CellRelation::Inside
         } else {
-            Relation::Across
+            CellRelation::Across
         }
     }
 
     fn add(&self, element: Element, across: &mut VecDeque<Element>, runs: &mut Vec<Run>) {
         match self.relation(&element) {
-            Relation::Outside => {}
-            Relation::Inside => runs.push(element.run(true)),
-            Relation::Across => across.push_back(element),
+            CellRelation::Outside => {}
+            CellRelation::Inside => runs.push(element.run(true)),
+            CellRelation::Across => across.push_back(element),
         }
     }
 }

@@ -18,7 +18,7 @@ pub use declare::DeclareTree;
 pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use tree::{
-    Children, InsertAt, Nested, NodeCodec, NodeId, NodeRecord, OnDelete, Tree, TreeError,
-    TreeModel, TreeNode, Visit,
+    InsertAt, NestedNode, NestedNodes, NodeCodec, NodeId, NodeRecord, OnDelete, Tree, TreeError,
+    TreeModel, TreeNode, VisitedNode,
 };
 pub use tree_document::TreeDocument;

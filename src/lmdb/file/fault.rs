@@ -56,13 +56,13 @@ pub struct Fault {
     /// The page in which it was found.
     pub page: u64,
     /// The rule that the page breaks.
-    pub rule: Rule,
+    pub rule: FileRule,
     /// The contents found.
     pub detail: String,
 }
 
 impl Fault {
-    pub(super) fn new(page: u64, rule: Rule, detail: impl Into<String>) -> Self {
+    pub(super) fn new(page: u64, rule: FileRule, detail: impl Into<String>) -> Self {
         Self { page, rule, detail: detail.into() }
     }
 }
@@ -70,7 +70,7 @@ impl Fault {
 /// The rules for the pages of a sound file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum FileRule {
     /// A meta page contains its magic, version and number, and possible flags and sizes.
     Meta,
     /// The meta pages are of two consecutive transactions, each on the page of its parity. After a
@@ -122,7 +122,7 @@ pub enum Rule {
     Unsupported,
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for FileRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Meta => "meta page",

@@ -1,7 +1,7 @@
 //! The contents of one meta page, and the check whether they are possible.
 
 use super::page::{u16_at, u32_at, u64_at};
-use super::{Fault, MAX_DEPTH, Rule};
+use super::{Fault, FileRule, MAX_DEPTH};
 
 /// The length of the header and the content of a meta page.
 pub(super) const META_BYTES: usize = 152;
@@ -74,7 +74,7 @@ impl TreeRecord {
     }
 
     /// A contradiction within the record, given the last page of the file.
-    pub(super) fn contradiction(&self, last_page: u64) -> Option<(Rule, String)> {
+    pub(super) fn contradiction(&self, last_page: u64) -> Option<(FileRule, String)> {
         let counts = [self.branch_pages, self.leaf_pages, self.overflow_pages, self.entries];
         let detail = match (self.root, self.depth) {
             (None, 0) if counts == [0; 4] => return None,
@@ -82,13 +82,13 @@ impl TreeRecord {
             (None, depth) => format!("no root, but depth {depth} and counts {counts:?}"),
             (Some(root), 1..=MAX_DEPTH) => {
                 let detail = format!("the root is page {root}, the last page {last_page}");
-                return Some((Rule::PageRange, detail));
+                return Some((FileRule::PageRange, detail));
             }
             (Some(root), depth) => {
                 format!("the root is page {root}, the depth {depth} is not in 1..={MAX_DEPTH}")
             }
         };
-        Some((Rule::TreeRecord, detail))
+        Some((FileRule::TreeRecord, detail))
     }
 }
 
@@ -102,7 +102,7 @@ impl Meta {
         let detail = format!(
             "page {last_page}, but a file of {file_bytes} bytes is too short to list the rest as free"
         );
-        Some(Fault::new(self.page, Rule::LastPage, detail))
+        Some(Fault::new(self.page, FileRule::LastPage, detail))
     }
 
     /// The fault of the roots in a file of this length.
@@ -110,7 +110,7 @@ impl Meta {
         let roots = [self.free.root, self.main.root].into_iter().flatten();
         let root = roots.into_iter().find(|root| *root >= self.pages_in(file_bytes))?;
         let detail = format!("it leads to page {root}, the file has {file_bytes} bytes");
-        Some(Fault::new(self.page, Rule::PastEnd, detail))
+        Some(Fault::new(self.page, FileRule::PastEnd, detail))
     }
 
     /// The number of whole pages in so many bytes.
@@ -130,7 +130,7 @@ impl Meta {
             return Ok(self);
         }
         let detail = format!("pages of {} bytes instead of {page_bytes}", self.page_bytes);
-        Err(Fault::new(self.page, Rule::Meta, detail))
+        Err(Fault::new(self.page, FileRule::Meta, detail))
     }
 
     pub(super) fn parse(bytes: &[u8; META_BYTES], page: u64) -> Option<(u32, Self)> {
@@ -149,30 +149,30 @@ impl Meta {
     }
 
     /// A contradiction within this page, except in its trees.
-    pub(super) fn contradiction(&self, main_pad: u32) -> Option<(Rule, String)> {
+    pub(super) fn contradiction(&self, main_pad: u32) -> Option<(FileRule, String)> {
         let Self { page_bytes, map_bytes, last_page, .. } = *self;
         if !PAGE_SIZES.contains(&page_bytes) {
-            return Some((Rule::Meta, format!("pages of {page_bytes} bytes")));
+            return Some((FileRule::Meta, format!("pages of {page_bytes} bytes")));
         }
         let used_bytes = last_page.checked_add(1).and_then(|n| n.checked_mul(page_bytes.into()));
         if last_page < 1 || used_bytes.is_none_or(|used| used > map_bytes) {
             let detail = format!("the last page is {last_page}, the map has {map_bytes} bytes");
-            return Some((Rule::Meta, detail));
+            return Some((FileRule::Meta, detail));
         }
         if self.transaction_id != 0 && self.transaction_id % 2 != self.page {
             let detail =
                 format!("transaction {} belongs on the other meta page", self.transaction_id);
-            return Some((Rule::TransactionIds, detail));
+            return Some((FileRule::TransactionIds, detail));
         }
         if self.transaction_id == 0 && last_page != 1 {
             return Some((
-                Rule::TransactionIds,
+                FileRule::TransactionIds,
                 "a state before the first commit is not empty".into(),
             ));
         }
         if self.free.flags & !FILE_FLAGS != INTEGER_KEYS || main_pad != 0 {
             let detail = format!("flags {:#06x}, pad {main_pad}", self.free.flags);
-            return Some((Rule::Meta, detail));
+            return Some((FileRule::Meta, detail));
         }
         None
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use super::meta::{META_BYTES, PAGE_SIZES};
 use super::page::{u16_at, u32_at, u64_at};
-use super::{Fault, FileError, Meta, Rule};
+use super::{Fault, FileError, FileRule, Meta};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
@@ -62,7 +62,7 @@ impl MetaPages {
         let mut faults = Vec::new();
         if ids != [0, 0] && ids[0].abs_diff(ids[1]) != 1 {
             let detail = format!("{} on page 0 and {} on page 1", ids[0], ids[1]);
-            faults.push(Fault::new(newest.page, Rule::TransactionIds, detail));
+            faults.push(Fault::new(newest.page, FileRule::TransactionIds, detail));
         }
         Self { newest, faults }
     }
@@ -76,7 +76,7 @@ struct Short {
 
 impl Short {
     fn fault(&self, page: u64) -> Fault {
-        Fault::new(page, Rule::PastEnd, format!("the file has {} bytes", self.file_bytes))
+        Fault::new(page, FileRule::PastEnd, format!("the file has {} bytes", self.file_bytes))
     }
 }
 
@@ -112,7 +112,7 @@ fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> 
         if found.is_ok() {
             break;
         }
-        // Report the fault found with the most common page size, which is tried first.
+        // FileReport the fault found with the most common page size, which is tried first.
         found = at(page_bytes)?.or(found);
     }
     Ok(found)
@@ -126,7 +126,7 @@ fn whole(meta: Meta) -> Result<Meta, Fault> {
 /// The meta page in `bytes`, if it keeps every rule that concerns it alone, except those of its
 /// trees.
 fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
-    let fault = |(rule, detail): (Rule, String)| Fault::new(page, rule, detail);
+    let fault = |(rule, detail): (FileRule, String)| Fault::new(page, rule, detail);
     let header = [
         ("number", u64_at(bytes, 0), page),
         ("flags", u16_at(bytes, FLAGS_AT).map(u64::from), META_PAGE.into()),
@@ -137,11 +137,11 @@ fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
         if found != Some(expected) {
             let found = found.unwrap_or_default();
             let detail = format!("{what} {found:#x} instead of {expected:#x}");
-            return Err(fault((Rule::Meta, detail)));
+            return Err(fault((FileRule::Meta, detail)));
         }
     }
     let Some((main_pad, meta)) = Meta::parse(bytes, page) else {
-        return Err(fault((Rule::Meta, "it is too short".into())));
+        return Err(fault((FileRule::Meta, "it is too short".into())));
     };
     match meta.contradiction(main_pad) {
         Some(contradiction) => Err(fault(contradiction)),

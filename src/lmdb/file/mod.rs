@@ -39,7 +39,7 @@
 //! # Faults that are found, and those that are not
 //!
 //! LMDB has no checksums. Every field that leads from page to page is checked against redundant
-//! data, see [`Rule`]. A *value* has no redundant data, and a *key* only its order, so damage
+//! data, see [`FileRule`]. A *value* has no redundant data, and a *key* only its order, so damage
 //! inside them is not detected. The same holds for
 //!
 //! * a value in an overflow run that became shorter, or longer within the last page of the run;
@@ -75,13 +75,13 @@ mod walk;
 use std::fs::File;
 use std::path::Path;
 
-pub use fault::{Fault, FileError, Rule};
+pub use fault::{Fault, FileError, FileRule};
 pub use meta::{Meta, TreeRecord};
 
 use meta_pages::MetaPages;
 use walk::Walk;
 
-/// The number of faults that a [`Report`] lists; the others are counted.
+/// The number of faults that a [`FileReport`] lists; the others are counted.
 pub const MAX_LISTED_FAULTS: usize = 100;
 
 /// The greatest depth of a tree in LMDB.
@@ -114,7 +114,7 @@ pub enum QuickCheck {
 /// Pages that a fault made unreachable are in none of the counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct FileReport {
     /// The meta page of the state that was walked: the newest sound one.
     pub meta: Meta,
     /// The length of the file.
@@ -137,7 +137,7 @@ pub struct Report {
     pub fault_count: u64,
 }
 
-impl Report {
+impl FileReport {
     /// Whether no fault was found.
     pub fn is_sound(&self) -> bool {
         self.fault_count == 0
@@ -246,8 +246,11 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
 ///
 /// # Errors
 /// [`FileError`] if the file cannot be read or is not a supported LMDB data file. Damage is not an
-/// error but is listed in [`Report::faults`].
-pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<Report, FileError> {
+/// error but is listed in [`FileReport::faults`].
+pub fn verify(
+    path: impl AsRef<Path>,
+    progress: impl FnMut(u64, u64),
+) -> Result<FileReport, FileError> {
     let (file, file_bytes) = open(path.as_ref())?;
     let MetaPages { newest: meta, faults } = MetaPages::read(&file)?;
     let mut walk = Walk::new(&file, meta, file_bytes, progress);

@@ -1,6 +1,6 @@
 //! One page of a tree: from its bytes to entries that are known to be inside it.
 
-use super::{Fault, Rule};
+use super::{Fault, FileRule};
 
 /// The bytes before the offsets of a page, and before the value in an overflow run.
 pub(super) const HEADER_BYTES: usize = 16;
@@ -27,7 +27,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// The rule that a page breaks, and the details.
-type Broken = (Rule, String);
+type Broken = (FileRule, String);
 
 /// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl<'p> Page<'p> {
             Some(offsets) if lower <= upper && upper <= bytes.len() => {
                 Ok(Self { bytes, kind, offsets })
             }
-            _ => Err((Rule::FreeSpace, format!("{lower}..{upper} of {} bytes", bytes.len()))),
+            _ => Err((FileRule::FreeSpace, format!("{lower}..{upper} of {} bytes", bytes.len()))),
         }
     }
 
@@ -124,13 +124,13 @@ impl<'p> Page<'p> {
         for &(start, end) in &*spans {
             if start != free_until {
                 let detail = format!("an entry starts at {start} instead of {free_until}");
-                return Err((Rule::Packing, detail));
+                return Err((FileRule::Packing, detail));
             }
             free_until = end;
         }
         if free_until != self.bytes.len() {
             let detail = format!("the entries end at {free_until}, not with the page");
-            return Err((Rule::Packing, detail));
+            return Err((FileRule::Packing, detail));
         }
         Ok(())
     }
@@ -151,18 +151,18 @@ pub(super) fn pages_for(value_bytes: u32, page_bytes: usize) -> u64 {
 fn check_header(bytes: &[u8], number: u64, flags: u16) -> Result<(), Broken> {
     let found = u64_at(bytes, 0).unwrap_or_default();
     if found != number {
-        return Err((Rule::PageNumber, format!("the header contains {found}")));
+        return Err((FileRule::PageNumber, format!("the header contains {found}")));
     }
     let found = u16_at(bytes, 10).unwrap_or_default();
     if found != flags {
-        return Err((Rule::PageKind, format!("flags {found:#06x} instead of {flags:#06x}")));
+        return Err((FileRule::PageKind, format!("flags {found:#06x} instead of {flags:#06x}")));
     }
     Ok(())
 }
 
 /// The entry at an offset, and its end.
 fn entry_at(bytes: &[u8], offset: usize, kind: Kind) -> Result<(Entry<'_>, usize), Broken> {
-    let outside = || (Rule::Packing, "it is not inside the page".to_owned());
+    let outside = || (FileRule::Packing, "it is not inside the page".to_owned());
     let entry = bytes.get(offset..).ok_or_else(outside)?;
     let (header, rest) = entry.split_at_checked(ENTRY_HEADER_BYTES).ok_or_else(outside)?;
     let low = u32_at(header, 0).ok_or_else(outside)?;
@@ -184,18 +184,18 @@ fn entry_at(bytes: &[u8], offset: usize, kind: Kind) -> Result<(Entry<'_>, usize
 fn leaf_target(value_bytes: u32, flags: u16, rest: &[u8]) -> Result<(Target<'_>, usize), Broken> {
     let inline = || {
         let value = usize::try_from(value_bytes).ok().and_then(|bytes| rest.get(..bytes));
-        value.ok_or_else(|| (Rule::Packing, "its value is not inside the page".to_owned()))
+        value.ok_or_else(|| (FileRule::Packing, "its value is not inside the page".to_owned()))
     };
     match flags {
         0 => inline().map(|value| (Target::Value(value), value.len())),
         IN_OVERFLOW_RUN => match u64_at(rest, 0) {
             Some(page) => Ok((Target::OverflowRun { page, value_bytes }, 8)),
-            None => Err((Rule::Packing, "its page number is not inside the page".to_owned())),
+            None => Err((FileRule::Packing, "its page number is not inside the page".to_owned())),
         },
         IS_TREE => inline().map(|record| (Target::Tree(record), record.len())),
         flags if flags & HAS_SEVERAL_VALUES != 0 => {
-            Err((Rule::Unsupported, "a key with several values".to_owned()))
+            Err((FileRule::Unsupported, "a key with several values".to_owned()))
         }
-        flags => Err((Rule::EntryFlags, format!("flags {flags:#06x}"))),
+        flags => Err((FileRule::EntryFlags, format!("flags {flags:#06x}"))),
     }
 }

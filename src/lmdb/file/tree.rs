@@ -1,7 +1,7 @@
 //! The contents of a tree, and the rules for its keys and counts.
 
 use super::page::{Kind, Page};
-use super::{Fault, Rule, TreeRecord};
+use super::{Fault, FileRule, TreeRecord};
 
 /// The greatest length of a key in LMDB.
 const MAX_KEY_BYTES: usize = 511;
@@ -94,14 +94,14 @@ impl Tree {
         let skipped = usize::from(kind == Kind::Branch);
         for (at, entry) in page.entries().enumerate().skip(skipped) {
             if !self.takes_key_of(entry.key.len()) {
-                return fault(Rule::KeySize, format!("key {at} has {} bytes", entry.key.len()));
+                return fault(FileRule::KeySize, format!("key {at} has {} bytes", entry.key.len()));
             }
             let is_behind = least.is_none_or(|least| {
                 self.is_before(least, entry.key) || (may_be_least && least == entry.key)
             });
             if !is_behind {
                 return fault(
-                    Rule::KeyOrder,
+                    FileRule::KeyOrder,
                     format!("key {at} is not greater than the one before"),
                 );
             }
@@ -109,7 +109,7 @@ impl Tree {
         }
         match (least, place.end) {
             (Some(last), Some(end)) if !self.is_before(last, end) => {
-                fault(Rule::KeyOrder, "the last key is not before the next page's".to_owned())
+                fault(FileRule::KeyOrder, "the last key is not before the next page's".to_owned())
             }
             _ => Ok(()),
         }
@@ -125,7 +125,7 @@ impl Tree {
         match counts.into_iter().find(|(_, found, said)| found != said) {
             Some((what, found, said)) => {
                 let detail = format!("{name} has {found} {what}, its record states {said}");
-                Err(Fault::new(page, Rule::Counts, detail))
+                Err(Fault::new(page, FileRule::Counts, detail))
             }
             None => Ok(()),
         }
@@ -141,7 +141,7 @@ impl Found {
             }
             _ => {
                 let detail = format!("the value of the database {name:?} is not a tree record");
-                Err(Fault::new(page, Rule::TreeRecord, detail))
+                Err(Fault::new(page, FileRule::TreeRecord, detail))
             }
         }
     }

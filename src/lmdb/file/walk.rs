@@ -8,7 +8,7 @@ use super::free_list::{FreePages, FreeRecord};
 use super::page::{HEADER_BYTES, Kind, Page, Target, pages_for, run_pages};
 use super::page_set::PageSet;
 use super::tree::{Checked, Found, Holds, Place, Tree};
-use super::{DatabaseReport, Fault, MAX_DEPTH, Meta, Report, Rule, TreeRecord};
+use super::{DatabaseReport, Fault, FileReport, FileRule, MAX_DEPTH, Meta, TreeRecord};
 
 /// The number of pages between two reports of progress.
 const PROGRESS_PAGES: u64 = 256;
@@ -28,7 +28,7 @@ pub(super) struct Walk<'f, P> {
     spans: Vec<(usize, usize)>,
     progress: P,
     next_progress: u64,
-    pub(super) report: Report,
+    pub(super) report: FileReport,
 }
 
 impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
@@ -44,13 +44,13 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             spans: Vec::new(),
             progress,
             next_progress: 0,
-            report: Report::new(meta, file_bytes),
+            report: FileReport::new(meta, file_bytes),
         }
     }
 
     /// Walks all trees. The free tree comes first, so that every page of another tree can be
     /// compared with the list of free pages.
-    pub(super) fn run(mut self) -> Report {
+    pub(super) fn run(mut self) -> FileReport {
         let meta = self.report.meta;
         if let Some(fault) = meta.last_page_fault(self.report.file_bytes) {
             self.report.record(fault);
@@ -60,7 +60,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         for Found { page, name, record } in main {
             if record.flags != 0 {
                 let detail = format!("the database {name:?} has flags {:#06x}", record.flags);
-                self.report.record(Fault::new(page, Rule::Unsupported, detail));
+                self.report.record(Fault::new(page, FileRule::Unsupported, detail));
                 continue;
             }
             let tree =
@@ -80,7 +80,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
     fn walk_main(&mut self, meta: &Meta) -> Vec<Found> {
         if meta.main.flags != 0 {
             let detail = format!("the main tree has flags {:#06x}", meta.main.flags);
-            self.report.record(Fault::new(meta.page, Rule::Unsupported, detail));
+            self.report.record(Fault::new(meta.page, FileRule::Unsupported, detail));
             return Vec::new();
         }
         let holds = Holds::Databases(Vec::new());
@@ -91,14 +91,14 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
     }
 
     /// A page that is neither used nor free is lost, unless a fault hides its owner.
-    fn finish(mut self) -> Report {
+    fn finish(mut self) -> FileReport {
         let accounted = META_PAGES + self.used.len() + self.free.len();
         let lost = (self.last_page + 1).saturating_sub(accounted);
         if lost > 0 && self.report.is_sound() {
             let is_lost = |page: &u64| !self.used.contains(*page) && !self.free.contains(*page);
             let first = (META_PAGES..=self.last_page).find(is_lost).unwrap_or_default();
             let detail = format!("{lost} pages, this is the first, are neither used nor free");
-            self.report.record(Fault::new(first, Rule::Lost, detail));
+            self.report.record(Fault::new(first, FileRule::Lost, detail));
         }
         self.report.free_pages = self.free.len();
         let pages_in_file = self.report.meta.pages_in(self.report.file_bytes);
@@ -150,7 +150,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         let page = Page::check(buffer, place.page, kind, &mut self.spans)?;
         if !tree.takes_entries(kind, page.len()) {
             let detail = format!("{} in a {kind:?} page", page.len());
-            return Err(Fault::new(place.page, Rule::TooFewEntries, detail));
+            return Err(Fault::new(place.page, FileRule::TooFewEntries, detail));
         }
         tree.check_keys(&page, kind, &place)?;
         match kind {
@@ -217,7 +217,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
                 }
                 Holds::FreePages | Holds::Values => {
                     let detail = "an entry outside the main tree holds a tree";
-                    Err(Fault::new(number, Rule::EntryFlags, detail))
+                    Err(Fault::new(number, FileRule::EntryFlags, detail))
                 }
             },
         }
@@ -230,18 +230,18 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             return Ok(());
         }
         let detail = format!("a record of transaction {id}, the newest is {newest}");
-        Err(Fault::new(number, Rule::FreeList, detail))
+        Err(Fault::new(number, FileRule::FreeList, detail))
     }
 
     fn free_inline(&mut self, value: &[u8], number: u64) -> Checked {
-        let fault = |detail| Fault::new(number, Rule::FreeList, detail);
+        let fault = |detail| Fault::new(number, FileRule::FreeList, detail);
         let mut record = FreeRecord::of(value.len() as u64).map_err(fault)?;
         let Self { free, used, last_page, .. } = self;
         record.take(value, &mut FreePages { free, used, last_page: *last_page }).map_err(fault)
     }
 
     fn free_in_run(&mut self, run: u64, value_bytes: u32, number: u64) -> Checked {
-        let fault = |detail| Fault::new(number, Rule::FreeList, detail);
+        let fault = |detail| Fault::new(number, FileRule::FreeList, detail);
         let mut record = FreeRecord::of(value_bytes.into()).map_err(fault)?;
         let mut buffer = vec![0; self.page_bytes];
         let mut left = usize::try_from(value_bytes).unwrap_or(usize::MAX);
@@ -270,7 +270,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         let needed = pages_for(value_bytes, self.page_bytes);
         if pages < needed {
             let detail = format!("{pages} pages for {value_bytes} bytes, which need {needed}");
-            return Err(Fault::new(run, Rule::OverflowRun, detail));
+            return Err(Fault::new(run, FileRule::OverflowRun, detail));
         }
         // Ends at the first page past the end of the file, so a wrong count does not make this loop
         // long.
@@ -285,19 +285,19 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         let fault = |rule, detail| Err(Fault::new(from, rule, detail));
         if !(META_PAGES..=self.last_page).contains(&page) {
             let detail = format!("it leads to page {page}, the last page is {}", self.last_page);
-            return fault(Rule::PageRange, detail);
+            return fault(FileRule::PageRange, detail);
         }
         if page >= self.report.meta.pages_in(self.report.file_bytes) {
             let file_bytes = self.report.file_bytes;
             let detail = format!("it leads to page {page}, the file has {file_bytes} bytes");
-            return fault(Rule::PastEnd, detail);
+            return fault(FileRule::PastEnd, detail);
         }
         if self.free.contains(page) {
-            return fault(Rule::UsedAndFree, format!("it leads to page {page}, which is free"));
+            return fault(FileRule::UsedAndFree, format!("it leads to page {page}, which is free"));
         }
         if !self.used.insert(page) {
             return fault(
-                Rule::UsedTwice,
+                FileRule::UsedTwice,
                 format!("it leads to page {page}, which is also used elsewhere"),
             );
         }
@@ -318,8 +318,8 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         let position = page * self.page_bytes as u64 + at;
         self.file.read_exact_at(buffer, position).map_err(|error| {
             let rule = match error.kind() {
-                io::ErrorKind::UnexpectedEof => Rule::PastEnd,
-                _ => Rule::Unreadable,
+                io::ErrorKind::UnexpectedEof => FileRule::PastEnd,
+                _ => FileRule::Unreadable,
             };
             Fault::new(page, rule, error.to_string())
         })

@@ -19,7 +19,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use keyloom::lmdb::file::{
-    FileError, MAX_LISTED_FAULTS, QuickCheck, Report, quick_check, read_meta, verify,
+    FileError, FileReport, MAX_LISTED_FAULTS, QuickCheck, quick_check, read_meta, verify,
 };
 
 const PAGE_BYTES: usize = 4096;
@@ -112,7 +112,7 @@ fn check(path: &std::path::Path, file_bytes: u64) {
     }
 }
 
-fn agree(report: &Report, quick: &QuickCheck, file_bytes: u64) {
+fn agree(report: &FileReport, quick: &QuickCheck, file_bytes: u64) {
     assert_eq!(report.file_bytes, file_bytes);
     assert_eq!(report.faults.len() as u64, report.fault_count.min(MAX_LISTED_FAULTS as u64));
     for fault in &report.faults {

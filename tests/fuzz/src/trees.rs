@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use keyloom::{Error, KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
 use keyloom_patterns::trees::{
-    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, Tree, TreeDocument,
+    AdjacencyList, InsertAt, MaterializedPath, NestedNode, NestedSets, Tree, TreeDocument,
 };
 
 /// The nodes of each tree.
@@ -32,8 +32,10 @@ type Entry = (Vec<u8>, Vec<u8>);
 impl<T: Tree<Value = u32>> Stored<T> {
     fn new(make: impl Fn(&Subspace) -> T) -> Self {
         let (tree, store) = (make(&Subspace::new("tree")), Memory::new());
-        let some = Nested::new(2, "b", 20).with(Nested::new(3, "c", 30)).with(
-            Nested::new(4, "d\0", 40).with(Nested::new(5, "e", 50)).with(Nested::new(6, "f", 60)),
+        let some = NestedNode::new(2, "b", 20).with(NestedNode::new(3, "c", 30)).with(
+            NestedNode::new(4, "d\0", 40)
+                .with(NestedNode::new(5, "e", 50))
+                .with(NestedNode::new(6, "f", 60)),
         );
         store
             .transact(|txn| {

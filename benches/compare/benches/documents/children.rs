@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use keyloom::{Lmdb, Store};
 use keyloom_compare::compare;
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{Documents, Matches, ScoreMode};
 use keyloom_tables::Schema;
 use rusqlite::{Connection, params};
@@ -20,13 +20,20 @@ type Row = ((u32, u32), Child);
 fn load(store: &Lmdb, parents: u32, rows: &[Row]) -> Staff {
     let schema = Schema::open(store, "company").unwrap();
     let branches = Documents::<u32, ()>::declare(&schema, "branches", 1, |index| index).unwrap();
-    let staff =
-        Staff::declare(&schema, &branches, "staff", 1, Link::by_key(), OnDelete::Refuse, |index| {
+    let staff = Staff::declare(
+        &schema,
+        &branches,
+        "staff",
+        1,
+        Link::by_key(),
+        OnParentDelete::Refuse,
+        |index| {
             index
                 .integers("kind", |_, child: &Child| Some(child.0.into()))
                 .integers("amount", |_, child| Some(child.1))
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     let all: Vec<u32> = (0..parents).collect();
     for some in all.chunks(BATCH) {
         let some = some.iter().map(|parent| (*parent, ()));

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use keyloom_patterns::trees::{Nested, NodeId};
+use keyloom_patterns::trees::{NestedNode, NodeId};
 
 /// Ids of cities are those of GeoNames, below 2^32; countries and regions have ids above.
 const COUNTRIES: NodeId = 1 << 40;
@@ -14,7 +14,7 @@ const REGIONS: NodeId = 1 << 41;
 
 pub struct Cities {
     /// The countries, each with its regions and cities.
-    pub forest: Vec<Nested<u64>>,
+    pub forest: Vec<NestedNode<u64>>,
     pub cities: Vec<NodeId>,
     /// The regions of about a thousand cities, with their countries.
     pub regions: Vec<(NodeId, NodeId)>,
@@ -25,7 +25,7 @@ impl Cities {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/cities.csv.gz");
         let file = BufReader::new(File::open(path).unwrap());
         let mut rows = csv::Reader::from_reader(MultiGzDecoder::new(file));
-        type Regions = BTreeMap<String, Vec<Nested<u64>>>;
+        type Regions = BTreeMap<String, Vec<NestedNode<u64>>>;
         let mut countries: BTreeMap<String, Regions> = BTreeMap::new();
         let mut cities = Vec::new();
         for row in rows.records() {
@@ -33,21 +33,21 @@ impl Cities {
             let id = row[0].parse().unwrap();
             cities.push(id);
             let regions = countries.entry(row[2].to_owned()).or_default();
-            let city = Nested::new(id, &row[1], row[5].parse().unwrap());
+            let city = NestedNode::new(id, &row[1], row[5].parse().unwrap());
             regions.entry(row[3].to_owned()).or_default().push(city);
         }
         let mut next_region = REGIONS;
-        let region = |(name, cities): (String, Vec<Nested<u64>>)| {
+        let region = |(name, cities): (String, Vec<NestedNode<u64>>)| {
             next_region += 1;
-            Nested { children: cities.into(), ..Nested::new(next_region, name, 0) }
+            NestedNode { children: cities.into(), ..NestedNode::new(next_region, name, 0) }
         };
         let mut region = region;
-        let forest: Vec<Nested<u64>> = countries
+        let forest: Vec<NestedNode<u64>> = countries
             .into_iter()
             .zip(COUNTRIES..)
             .map(|((name, regions), id)| {
                 let regions = regions.into_iter().map(&mut region).collect();
-                Nested { children: regions, ..Nested::new(id, name, 0) }
+                NestedNode { children: regions, ..NestedNode::new(id, name, 0) }
             })
             .collect();
         let all =

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use keyloom_patterns::trees::{Nested, NodeId};
+use keyloom_patterns::trees::{NestedNode, NodeId};
 use rusqlite::{Connection, Statement};
 
 const TABLES: &str = "
@@ -48,7 +48,7 @@ pub const MOVE_PATH: &str = "
     UPDATE paths SET path = ?2 || substr(path, length(?1) + 1)
     WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')";
 
-pub fn open(path: &Path, forest: &[Nested<u64>]) -> Connection {
+pub fn open(path: &Path, forest: &[NestedNode<u64>]) -> Connection {
     let mut sqlite = Connection::open(path).unwrap();
     sqlite.pragma_update(None, "journal_mode", "WAL").unwrap();
     sqlite.pragma_update(None, "synchronous", "OFF").unwrap();

@@ -8,7 +8,7 @@ use keyloom_kit::derived::unless_undecodable;
 use keyloom_kit::{Inconsistency, Rule};
 use keyloom_tables::table::record;
 
-use super::entry::{Entry, Kind};
+use super::entry::{FileEntry, Kind};
 use super::{Files, ROOT, TRASH};
 
 /// What the check keeps of an entry.
@@ -26,7 +26,7 @@ enum Known {
 }
 
 impl Known {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &FileEntry) -> Self {
         match entry.kind {
             Kind::Directory => Self::Directory { above: entry.directory },
             Kind::File { pieces, .. } => Self::File { above: entry.directory, pieces },
@@ -76,7 +76,7 @@ impl Files {
             let entry = entry?;
             // A damaged key is reported by the check of the indexes.
             let Ok(id) = space.unpack::<u32>(&entry.0) else { continue };
-            let found = unless_undecodable(record::<_, u32, Entry, Postcard>(space, entry))?;
+            let found = unless_undecodable(record::<_, u32, FileEntry, Postcard>(space, entry))?;
             all.insert(id, found.map_or(Known::Unknown, |(_, entry)| Known::of(&entry)));
         }
         Ok(all)

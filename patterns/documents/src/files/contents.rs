@@ -4,7 +4,7 @@ use keyloom::{Reader, Result, Writer};
 use serde::{Deserialize, Serialize};
 
 use super::entry::names;
-use super::{Entry, Files, FilesError, Kind};
+use super::{FileEntry, Files, FilesError, Kind};
 
 /// The greatest number of bytes of a piece. Every store takes values of this size, and LMDB stores
 /// one in eight pages.
@@ -73,12 +73,12 @@ impl Files {
             let pieces = pieces_of(contents);
             let many = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
             let kind = Kind::File { bytes: contents.len() as u64, pieces: many };
-            let entry = Entry { directory, name: name.to_owned(), kind };
+            let entry = FileEntry { directory, name: name.to_owned(), kind };
             let (id, before) = match existing {
-                Some((_, Entry { kind: Kind::Directory, .. })) => {
+                Some((_, FileEntry { kind: Kind::Directory, .. })) => {
                     return Err(FilesError::IsADirectory { path: path.to_owned() }.into());
                 }
-                Some((id, Entry { kind: Kind::File { pieces, .. }, .. })) => {
+                Some((id, FileEntry { kind: Kind::File { pieces, .. }, .. })) => {
                     self.entries.put(txn, &id, &entry)?;
                     (id, pieces)
                 }

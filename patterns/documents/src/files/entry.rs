@@ -6,7 +6,7 @@ use super::FilesError;
 
 /// A file or a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct FileEntry {
     pub(super) directory: u32,
     /// The name in its directory.
     pub name: String,
@@ -29,7 +29,7 @@ pub enum Kind {
     },
 }
 
-impl Entry {
+impl FileEntry {
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         self.kind == Kind::Directory

@@ -34,7 +34,7 @@
 //!
 //! | table or index | key | value |
 //! |---|---|---|
-//! | `entries` | id | an [`Entry`]: the id of its directory, its name, and what it is |
+//! | `entries` | id | a [`FileEntry`]: the id of its directory, its name, and what it is |
 //! | `by_place`, unique | directory, name | id |
 //! | `by_name` | name, id | |
 //! | `pieces` | id, number | up to [`PIECE_BYTES`] of the contents, as text or as bytes |
@@ -113,10 +113,10 @@ use keyloom_text::{Analyzer, TextIndex};
 
 pub use contents::PIECE_BYTES;
 use contents::Piece;
-pub use entry::{Entry, Kind};
+pub use entry::{FileEntry, Kind};
 pub use error::FilesError;
 pub use search::{FileSearch, FoundFile};
-pub use walk::Walk;
+pub use walk::FileWalk;
 
 /// The id of the root directory.
 const ROOT: u32 = 0;
@@ -126,9 +126,9 @@ const TRASH: u32 = u32::MAX;
 
 /// A file system in a schema of its own; see the [module](self).
 pub struct Files {
-    entries: Table<u32, Entry>,
-    by_place: Attached<Index<u32, Entry, (u32, String)>>,
-    by_name: Attached<Index<u32, Entry, String>>,
+    entries: Table<u32, FileEntry>,
+    by_place: Attached<Index<u32, FileEntry, (u32, String)>>,
+    by_name: Attached<Index<u32, FileEntry, String>>,
     pieces: Table<(u32, u32), Piece>,
     contents: Attached<TextIndex<(u32, u32), Piece>>,
     last: Table<u8, u32>,
@@ -158,12 +158,12 @@ impl Files {
     /// # Errors
     /// The errors of [`open`](Files::open).
     pub fn open_with<S: Store>(schema: &Schema<'_, S>, analyzer: &Analyzer) -> Result<Self> {
-        let entries = schema.table::<u32, Entry>("entries")?;
-        let by_place = schema.unique_index(&entries, "by_place", 1, |_, entry: &Entry| {
+        let entries = schema.table::<u32, FileEntry>("entries")?;
+        let by_place = schema.unique_index(&entries, "by_place", 1, |_, entry: &FileEntry| {
             place((entry.directory, &entry.name))
         })?;
         let by_name =
-            schema.index(&entries, "by_name", 1, |_, entry: &Entry| place(&entry.name))?;
+            schema.index(&entries, "by_name", 1, |_, entry: &FileEntry| place(&entry.name))?;
         let pieces = schema.table::<(u32, u32), Piece>("pieces")?;
         let contents = schema.derive(&pieces, "contents", 1, |space| {
             let index = TextIndex::new(space);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::{Reader, Result, Store, Writer};
 use keyloom_kit::{Progress, RepairOptions, in_batches};
 
-use super::{Entry, Files, FilesError, Kind, TRASH};
+use super::{FileEntry, Files, FilesError, Kind, TRASH};
 
 impl Files {
     /// Removes a file, or a directory that is empty.
@@ -70,7 +70,7 @@ impl Files {
 
     /// Removes a batch from the trash.
     fn remove_some(&self, txn: &mut impl Writer, batch: u64) -> Result<u64> {
-        let (mut removed, mut directories) = (0, Vec::<(u32, Entry)>::new());
+        let (mut removed, mut directories) = (0, Vec::<(u32, FileEntry)>::new());
         while removed < batch {
             let at = directories.last().map_or(TRASH, |(id, _)| *id);
             match self.first_in(txn, at)? {
@@ -85,12 +85,12 @@ impl Files {
         Ok(removed)
     }
 
-    fn first_in(&self, reader: &impl Reader, directory: u32) -> Result<Option<(u32, Entry)>> {
+    fn first_in(&self, reader: &impl Reader, directory: u32) -> Result<Option<(u32, FileEntry)>> {
         Ok(self.entries_of(reader, directory, 1, None)?.items.pop())
     }
 
     /// Removes an entry and its pieces; returns how many records these are.
-    fn remove_entry(&self, txn: &mut impl Writer, id: u32, entry: &Entry) -> Result<u64> {
+    fn remove_entry(&self, txn: &mut impl Writer, id: u32, entry: &FileEntry) -> Result<u64> {
         let pieces = match entry.kind {
             Kind::File { pieces, .. } => pieces,
             Kind::Directory => 0,

@@ -7,7 +7,7 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_kit::{Continuation, Page};
 use keyloom_text::{Highlighter, Query};
 
-use super::{Entry, Files};
+use super::{FileEntry, Files};
 use crate::collapse::{Collapse, InnerHits};
 
 /// How many pieces of a file are found at most.
@@ -56,7 +56,7 @@ impl Files {
         reader: &impl Reader,
         prefix: &str,
         limit: usize,
-    ) -> Result<Vec<(String, u32, Entry)>> {
+    ) -> Result<Vec<(String, u32, FileEntry)>> {
         let index = self.by_name.at(reader)?;
         let mut found = Vec::new();
         let mut entries =

@@ -4,7 +4,7 @@ use keyloom::{Reader, Result, Writer};
 use keyloom_kit::{Continuation, Fnv, Page};
 
 use super::entry::{names, split};
-use super::{Entry, Files, FilesError, Kind, ROOT, TRASH};
+use super::{FileEntry, Files, FilesError, Kind, ROOT, TRASH};
 
 /// How many shards take blocks of ids.
 // With one counter, all concurrent creations conflict. `IdBlocks` is no alternative: it takes
@@ -23,7 +23,7 @@ impl Files {
     /// # Errors
     /// [`FilesError::BadPath`]; [`FilesError::NotADirectory`] if a file is on the way; any error of
     /// the store.
-    pub fn get(&self, reader: &impl Reader, path: &str) -> Result<Option<(u32, Entry)>> {
+    pub fn get(&self, reader: &impl Reader, path: &str) -> Result<Option<(u32, FileEntry)>> {
         if names(path)?.is_empty() {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ impl Files {
     }
 
     /// The entry at a path, which must exist.
-    pub(super) fn required(&self, reader: &impl Reader, path: &str) -> Result<(u32, Entry)> {
+    pub(super) fn required(&self, reader: &impl Reader, path: &str) -> Result<(u32, FileEntry)> {
         let (directories, name) = split(path)?;
         let directory = self.directory(reader, path, &directories)?;
         let found = self.child(reader, directory, name)?;
@@ -72,14 +72,14 @@ impl Files {
         reader: &impl Reader,
         directory: u32,
         name: &str,
-    ) -> Result<Option<(u32, Entry)>> {
+    ) -> Result<Option<(u32, FileEntry)>> {
         let found = self.by_place.at(reader)?.get(reader, (directory, name))?;
         let Some(found) = found else { return Ok(None) };
         let id: u32 = found.record_key()?;
         Ok(Some((id, self.entry(reader, id)?)))
     }
 
-    pub(super) fn entry(&self, reader: &impl Reader, id: u32) -> Result<Entry> {
+    pub(super) fn entry(&self, reader: &impl Reader, id: u32) -> Result<FileEntry> {
         let entry = self.entries.get(reader, &id)?;
         entry.ok_or_else(|| FilesError::Damaged { id, why: "it has no record" }.into())
     }
@@ -96,7 +96,7 @@ impl Files {
         path: &str,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<(u32, Entry)>> {
+    ) -> Result<Page<(u32, FileEntry)>> {
         let directory = self.directory_at(reader, path)?;
         self.entries_of(reader, directory, limit, after)
     }
@@ -107,7 +107,7 @@ impl Files {
         directory: u32,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<(u32, Entry)>> {
+    ) -> Result<Page<(u32, FileEntry)>> {
         self.by_place.query().prefix(directory).limit(limit).after(after).records(reader)
     }
 
@@ -144,7 +144,7 @@ impl Files {
             let (directories, name) = split(path)?;
             let directory = self.directory(txn, path, &directories)?;
             self.refuse_existing(txn, directory, name, path)?;
-            let entry = Entry { directory, name: name.to_owned(), kind: Kind::Directory };
+            let entry = FileEntry { directory, name: name.to_owned(), kind: Kind::Directory };
             self.add(txn, &entry)
         })
     }
@@ -154,7 +154,7 @@ impl Files {
         &self,
         reader: &impl Reader,
         path: &'p str,
-    ) -> Result<(u32, &'p str, Option<(u32, Entry)>)> {
+    ) -> Result<(u32, &'p str, Option<(u32, FileEntry)>)> {
         let (directories, name) = split(path)?;
         let directory = self.directory(reader, path, &directories)?;
         Ok((directory, name, self.child(reader, directory, name)?))
@@ -174,14 +174,14 @@ impl Files {
     }
 
     /// Adds an entry with a new id.
-    pub(super) fn add(&self, txn: &mut impl Writer, entry: &Entry) -> Result<u32> {
+    pub(super) fn add(&self, txn: &mut impl Writer, entry: &FileEntry) -> Result<u32> {
         let id = self.new_id(txn, entry)?;
         self.entries.put(txn, &id, entry)?;
         Ok(id)
     }
 
     /// The next id of the shard of an entry: of its block, or else of a new one.
-    fn new_id(&self, txn: &mut impl Writer, entry: &Entry) -> Result<u32> {
+    fn new_id(&self, txn: &mut impl Writer, entry: &FileEntry) -> Result<u32> {
         let shard = shard_of(entry);
         let next = self.last.get(txn, &shard)?.and_then(|last| last.checked_add(1));
         let id = match next.filter(|next| !next.is_multiple_of(BLOCK)) {
@@ -235,7 +235,7 @@ impl Files {
     }
 }
 
-fn shard_of(entry: &Entry) -> u8 {
+fn shard_of(entry: &FileEntry) -> u8 {
     let mut hash = Fnv::new();
     hash.add(&entry.directory.to_be_bytes());
     hash.add(entry.name.as_bytes());

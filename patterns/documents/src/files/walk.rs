@@ -2,7 +2,7 @@
 
 use keyloom::{Reader, Result};
 
-use super::{Entry, Files};
+use super::{FileEntry, Files};
 
 /// How many entries are read together.
 const BATCH: usize = 1_000;
@@ -10,11 +10,11 @@ const BATCH: usize = 1_000;
 /// The entries below a directory, each before those in it, by name: returned by
 /// [`Files::walk`]. Keeps the entries of the directories on the way in memory.
 #[derive(Debug)]
-pub struct Walk<'f, 'r, R> {
+pub struct FileWalk<'f, 'r, R> {
     files: &'f Files,
     reader: &'r R,
     /// The entries to come, with the paths of their directories: the next one is the last.
-    stack: Vec<(String, u32, Entry)>,
+    stack: Vec<(String, u32, FileEntry)>,
     has_failed: bool,
 }
 
@@ -24,15 +24,19 @@ impl Files {
     /// # Errors
     /// [`FilesError`](super::FilesError) as of [`list`](Files::list); any error of the store. The
     /// iterator also returns errors of the store.
-    pub fn walk<'f, 'r, R: Reader>(&'f self, reader: &'r R, path: &str) -> Result<Walk<'f, 'r, R>> {
+    pub fn walk<'f, 'r, R: Reader>(
+        &'f self,
+        reader: &'r R,
+        path: &str,
+    ) -> Result<FileWalk<'f, 'r, R>> {
         let directory = self.directory_at(reader, path)?;
-        let mut walk = Walk { files: self, reader, stack: Vec::new(), has_failed: false };
+        let mut walk = FileWalk { files: self, reader, stack: Vec::new(), has_failed: false };
         walk.push(directory, path.trim_end_matches('/'))?;
         Ok(walk)
     }
 }
 
-impl<R: Reader> Walk<'_, '_, R> {
+impl<R: Reader> FileWalk<'_, '_, R> {
     fn push(&mut self, directory: u32, path: &str) -> Result<()> {
         let (from, mut after) = (self.stack.len(), None);
         loop {
@@ -49,8 +53,8 @@ impl<R: Reader> Walk<'_, '_, R> {
     }
 }
 
-impl<R: Reader> Iterator for Walk<'_, '_, R> {
-    type Item = Result<(String, u32, Entry)>;
+impl<R: Reader> Iterator for FileWalk<'_, '_, R> {
+    type Item = Result<(String, u32, FileEntry)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (directory, id, entry) = self.stack.pop().filter(|_| !self.has_failed)?;

@@ -56,7 +56,7 @@ impl<P: Clone, I: Clone, V> Link<P, (P, I), V> {
 
 /// What becomes of the children when their parent is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnDelete<P> {
+pub enum OnParentDelete<P> {
     /// A parent with children is not deleted.
     #[default]
     Refuse,
@@ -68,7 +68,7 @@ pub enum OnDelete<P> {
     Reparent(P),
 }
 
-impl<P: Pack> OnDelete<P> {
+impl<P: Pack> OnParentDelete<P> {
     /// In words, for the definition in the schema.
     pub(super) fn shown(&self) -> String {
         match self {

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use keyloom::{Memory, Store};
-//! use keyloom_documents::parent_child::{Children, Link, OnDelete};
+//! use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 //! use keyloom_documents::{Documents, ScoreMode};
 //! use keyloom_tables::Schema;
 //! use keyloom_text::{Analyzer, Query};
@@ -17,7 +17,7 @@
 //! })?;
 //! // The key of an employee is that of the branch, and a number.
 //! let employees = Children::<String, String, (String, u32), String>::declare(
-//!     &schema, &branches, "employees", 1, Link::by_key(), OnDelete::Refuse,
+//!     &schema, &branches, "employees", 1, Link::by_key(), OnParentDelete::Refuse,
 //!     |index| index.field("hobby", Analyzer::simple(), |_, hobby: &String, add| add(hobby)),
 //! )?;
 //! let key = |branch: &str, number| (branch.to_owned(), number);
@@ -76,7 +76,7 @@
 //! * After each [`put`](Children::put) and [`move_to`](Children::move_to), the parent of the record
 //!   exists, and no record is its own ancestor.
 //! * If a parent is deleted through [`Documents`], its children are treated as the
-//!   [rule](OnDelete) of the relation says, in the same transaction.
+//!   [rule](OnParentDelete) of the relation says, in the same transaction.
 //!
 //! # Cost
 //!
@@ -116,7 +116,7 @@ use keyloom_tables::Schema;
 use keyloom_tables::table::record;
 use keyloom_text::TextIndex;
 
-pub use link::{Link, OnDelete};
+pub use link::{Link, OnParentDelete};
 
 use crate::documents::{Documents, MAX_DEPTH};
 use crate::error::DocumentError;
@@ -129,7 +129,7 @@ pub struct Children<P: RecordKey, D: 'static, K: RecordKey, V: 'static, C = Post
     relation: Relation<P, D, K, V, C>,
     records: Documents<K, V, C>,
     link: Link<P, K, V>,
-    on_delete: OnDelete<P>,
+    on_delete: OnParentDelete<P>,
 }
 
 impl<P: RecordKey + Clone, D, K: RecordKey, V, C> Clone for Children<P, D, K, V, C> {
@@ -179,7 +179,7 @@ where
         name: &str,
         version: u32,
         link: Link<P, K, V>,
-        on_delete: OnDelete<P>,
+        on_delete: OnParentDelete<P>,
         index: impl Fn(TextIndex<K, V>) -> TextIndex<K, V>,
     ) -> Result<Self> {
         let records = Documents::declare(schema, name, version, |space| {
@@ -292,17 +292,17 @@ where
     }
 
     /// Treats all children without an existing parent by a rule, in bounded transactions, and
-    /// repairs the index of the children. [`OnDelete::Keep`] and [`OnDelete::Refuse`] leave these
-    /// children as they are.
+    /// repairs the index of the children. [`OnParentDelete::Keep`] and [`OnParentDelete::Refuse`]
+    /// leave these children as they are.
     ///
-    /// If there is a record at the new key of a child that [`OnDelete::Reparent`] would move, the
-    /// child stays and counts as [contested](Progress::contested). [`check`](Relation::check) still
-    /// reports it; move it to another parent, or remove one of the two records.
+    /// If there is a record at the new key of a child that [`OnParentDelete::Reparent`] would move,
+    /// the child stays and counts as [contested](Progress::contested). [`check`](Relation::check)
+    /// still reports it; move it to another parent, or remove one of the two records.
     ///
     /// # Errors
-    /// The other errors of [`move_to`](Self::move_to) for [`OnDelete::Reparent`]; as
+    /// The other errors of [`move_to`](Self::move_to) for [`OnParentDelete::Reparent`]; as
     /// [`Attached::repair`](keyloom_tables::Attached::repair).
-    pub fn repair(&self, store: &impl Store, rule: &OnDelete<P>) -> Result<Progress> {
+    pub fn repair(&self, store: &impl Store, rule: &OnParentDelete<P>) -> Result<Progress> {
         let to_the_end = |_: &_| ControlFlow::Continue(());
         self.repair_with(store, rule, &RepairOptions::default(), to_the_end)
     }
@@ -315,20 +315,20 @@ where
     pub fn repair_with<S: Store>(
         &self,
         store: &S,
-        rule: &OnDelete<P>,
+        rule: &OnParentDelete<P>,
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         let resolve = |txn: &mut DynWriter<'_>, keys: &[K], done: &mut Progress| match rule {
-            OnDelete::Delete => {
+            OnParentDelete::Delete => {
                 done.removed += self.records.delete_at(txn, keys, 0)? as u64;
                 Ok(())
             }
-            OnDelete::Reparent(parent) => keys.iter().try_for_each(|key| {
+            OnParentDelete::Reparent(parent) => keys.iter().try_for_each(|key| {
                 done.contested += u64::from(!self.reparent(txn, key, parent)?);
                 Ok(())
             }),
-            OnDelete::Keep | OnDelete::Refuse => Ok(()),
+            OnParentDelete::Keep | OnParentDelete::Refuse => Ok(()),
         };
         let mut stages = Stages::new(options, progress);
         stages.run(|options, progress| {
@@ -386,7 +386,7 @@ impl<P: RecordKey, D, K: RecordKey, V, C> Children<P, D, K, V, C> {
         parents: keyloom_tables::Attached<TextIndex<P, D>, C>,
         records: Documents<K, V, C>,
         link: Link<P, K, V>,
-        on_delete: OnDelete<P>,
+        on_delete: OnParentDelete<P>,
     ) -> Self {
         let (children, parent_of) = (records.text().clone(), Arc::clone(&link.parent_of));
         Self { relation: Relation { parents, children, parent_of }, records, link, on_delete }

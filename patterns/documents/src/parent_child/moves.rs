@@ -4,7 +4,7 @@ use keyloom::value::Codec;
 use keyloom::{DynWriter, Error, Reader, Result};
 use keyloom_kit::RecordKey;
 
-use super::{Children, OnDelete, shown};
+use super::{Children, OnParentDelete, shown};
 use crate::documents::Part;
 use crate::error::DocumentError;
 
@@ -60,24 +60,24 @@ where
         &self,
         txn: &mut DynWriter<'_>,
         parent: &P,
-        rule: &OnDelete<P>,
+        rule: &OnParentDelete<P>,
         depth: usize,
     ) -> Result<()> {
         let keys = match rule {
-            OnDelete::Keep => return Ok(()),
-            OnDelete::Refuse => self.some_keys_of(txn, parent, 1)?,
-            OnDelete::Delete | OnDelete::Reparent(_) => self.keys_of(txn, parent)?,
+            OnParentDelete::Keep => return Ok(()),
+            OnParentDelete::Refuse => self.some_keys_of(txn, parent, 1)?,
+            OnParentDelete::Delete | OnParentDelete::Reparent(_) => self.keys_of(txn, parent)?,
         };
         match rule {
             _ if keys.is_empty() => Ok(()),
-            OnDelete::Keep => Ok(()),
-            OnDelete::Refuse => Err(DocumentError::HasChildren {
+            OnParentDelete::Keep => Ok(()),
+            OnParentDelete::Refuse => Err(DocumentError::HasChildren {
                 key: shown(&self.packed(parent)),
                 children: self.records.name().to_owned(),
             }
             .into()),
-            OnDelete::Delete => self.records.delete_at(txn, &keys, depth).map(drop),
-            OnDelete::Reparent(other) => keys.iter().try_for_each(|key| {
+            OnParentDelete::Delete => self.records.delete_at(txn, &keys, depth).map(drop),
+            OnParentDelete::Reparent(other) => keys.iter().try_for_each(|key| {
                 let moved = self.moved_to(txn, key, other)?;
                 self.move_at(txn, key, moved, depth).map(drop)
             }),

@@ -8,7 +8,7 @@ use keyloom_kit::RecordKey;
 use keyloom_tables::Schema;
 use keyloom_text::TextIndex;
 
-use super::{Children, Link, MAX_DEPTH, OnDelete, record, shown, with_parent};
+use super::{Children, Link, MAX_DEPTH, OnParentDelete, record, shown, with_parent};
 use crate::documents::{Documents, Part, WeakDocuments};
 use crate::error::DocumentError;
 
@@ -23,7 +23,7 @@ where
     ///
     /// ```
     /// use keyloom::{Memory, Store};
-    /// use keyloom_documents::parent_child::{Children, Link, OnDelete};
+    /// use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
     /// use keyloom_tables::Schema;
     /// let store = Memory::new();
     /// let schema = Schema::open(&store, "forum")?;
@@ -33,7 +33,7 @@ where
     ///     |id, (_, text), to: &u32| (*id, (Some(*to), text)),
     /// );
     /// type Replies = Children<u32, Reply, u32, Reply>;
-    /// let rule = OnDelete::Delete;
+    /// let rule = OnParentDelete::Delete;
     /// let replies = Replies::of_itself(&schema, "replies", 1, link, rule, |index| index)?;
     /// store.transact(|txn| {
     ///     replies.put(txn, &1, &(None, "question".into()))?;
@@ -51,7 +51,7 @@ where
         name: &str,
         version: u32,
         link: Link<K, K, V>,
-        on_delete: OnDelete<K>,
+        on_delete: OnParentDelete<K>,
         index: impl Fn(TextIndex<K, V>) -> TextIndex<K, V>,
     ) -> Result<Self> {
         let records = Documents::declare(schema, name, version, |space| {
@@ -70,7 +70,7 @@ where
 struct OfItself<K: RecordKey, V: 'static, C> {
     records: WeakDocuments<K, V, C>,
     link: Link<K, K, V>,
-    on_delete: OnDelete<K>,
+    on_delete: OnParentDelete<K>,
 }
 
 impl<K: RecordKey + Clone, V, C> OfItself<K, V, C> {

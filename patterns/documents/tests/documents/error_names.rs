@@ -1,7 +1,7 @@
 //! Errors name documents, their elements, texts and paths as the program does.
 
 use keyloom::{Memory, Result, Store};
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{Collection, Documents, Files, Nested};
 use keyloom_tables::Schema;
 use keyloom_testing::errors::{alone, assert_names, reported, texts};
@@ -32,7 +32,7 @@ fn errors_of_damaged_documents_show_names() {
             "votes",
             1,
             Link::by_key(),
-            OnDelete::Refuse,
+            OnParentDelete::Refuse,
             |index| index,
         )
         .unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::{Error, Fault, Faulty, Memory, Metered, Store, Subspace};
 use keyloom_bitmaps::{FieldValues, InvertedIndexError, one};
-use keyloom_documents::{DocumentError, Lookup, Matches, ScoreMode};
+use keyloom_documents::{DocumentError, Matches, ScoreMode, TermsLookup};
 use keyloom_tables::Table;
 use keyloom_testing::ids::text;
 use keyloom_testing::laws::{clear, counts, long_property};
@@ -57,8 +57,8 @@ impl Blog {
         }
     }
 
-    fn lookup(&self) -> Lookup<'_, String, String, u32, Post> {
-        Lookup::new(&self.names, &self.text, "author")
+    fn lookup(&self) -> TermsLookup<'_, String, String, u32, Post> {
+        TermsLookup::new(&self.names, &self.text, "author")
     }
 
     fn put(&self, store: &impl Store, users: &Users, posts: &Posts) {
@@ -210,13 +210,13 @@ fn wrong_lookups_are_refused() {
     let snapshot = store.snapshot().unwrap();
     let none = blog.names.search(Query::term("name", "nobody at all"));
     let none = Matches::of(&blog.names, &none, &snapshot).unwrap();
-    let lookup = |field: &str| Lookup::new(&blog.names, &blog.text, field);
+    let lookup = |field: &str| TermsLookup::new(&blog.names, &blog.text, field);
     assert!(lookup("author").records_of(&snapshot, &none).unwrap().is_empty());
     let error = lookup("writer").records_of(&snapshot, &none).unwrap_err();
     let unknown = error.downcast_ref();
     assert!(matches!(unknown, Some(InvertedIndexError::UnknownField { .. })), "{error}");
     let other = TextIndex::<String, String>::new(&Subspace::new("other"));
-    let error = Lookup::new(&other, &blog.text, "author").records_of(&snapshot, &none);
+    let error = TermsLookup::new(&other, &blog.text, "author").records_of(&snapshot, &none);
     let error = error.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(DocumentError::OtherIndex { .. })), "{error}");
     // A field whose values are not keys of users.

@@ -69,7 +69,7 @@ pub use components::weak_components;
 pub use degrees::{DegreeStats, degree_stats};
 pub use label_propagation::label_propagation;
 pub(crate) use page_rank::check_damping;
-pub use page_rank::{PageRank, page_rank};
+pub use page_rank::{PageRankOptions, page_rank};
 pub use shortest_paths::shortest_paths;
 pub use strong::strong_components;
 pub use topological::topological_order;

@@ -10,7 +10,7 @@ use crate::parallel::{Threads, collect, fill};
 
 /// The parameters of [`page_rank`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct PageRank {
+pub struct PageRankOptions {
     /// The probability to follow an edge instead of starting again. Default: 0.85.
     pub damping: f64,
     /// The largest number of iterations. Default: 20.
@@ -23,7 +23,7 @@ pub struct PageRank {
     pub restart_at: Vec<VertexNumber>,
 }
 
-impl Default for PageRank {
+impl Default for PageRankOptions {
     fn default() -> Self {
         Self { damping: 0.85, iterations: 20, tolerance: None, restart_at: Vec::new() }
     }
@@ -41,7 +41,7 @@ pub(crate) fn check_damping(damping: f64) -> Result<()> {
     }
 }
 
-impl PageRank {
+impl PageRankOptions {
     fn check(&self, graph: &Adjacency<'_>) -> Result<()> {
         check_damping(self.damping)?;
         let bounds = 0.0..=f64::INFINITY;
@@ -116,14 +116,15 @@ fn sum(vertices: &[u32], shares: &[f64]) -> f64 {
 ///
 /// ```
 /// use keyloom::{Memory, Store};
-/// use keyloom_graph::algorithms::{PageRank, page_rank};
+/// use keyloom_graph::algorithms::{PageRankOptions, page_rank};
 /// use keyloom_graph::Graph;
 /// use keyloom_tables::Schema;
 /// let store = Memory::new();
 /// let graph = Graph::<u32>::directed(&Schema::open(&store, "test")?, "graph")?;
 /// store.transact(|txn| graph.put_edge(txn, &1, "to", &2, &()))?;
 /// let csr = graph.at(&store.snapshot()?)?.to_csr()?;
-/// let options = PageRank { tolerance: Some(1e-9), iterations: 100, ..PageRank::default() };
+/// let options =
+///     PageRankOptions { tolerance: Some(1e-9), iterations: 100, ..PageRankOptions::default() };
 /// let ranks = page_rank(&csr, &options)?;
 /// assert!((ranks[1] / ranks[0] - 1.85).abs() < 1e-6);
 /// # Ok::<(), keyloom::Error>(())
@@ -132,7 +133,7 @@ fn sum(vertices: &[u32], shares: &[f64]) -> f64 {
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a damping outside 0..=1 or a
 /// restart at a number that is not a vertex; [`GraphError::NotConverged`].
-pub fn page_rank(graph: &Adjacency<'_>, options: &PageRank) -> Result<Vec<f64>> {
+pub fn page_rank(graph: &Adjacency<'_>, options: &PageRankOptions) -> Result<Vec<f64>> {
     options.check(graph)?;
     let vertices = graph.vertices as usize;
     let (incoming, degrees) = (graph.incoming(), graph.out().degrees());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::Store;
-use keyloom_graph::algorithms::{self, PageRank};
+use keyloom_graph::algorithms::{self, PageRankOptions};
 use keyloom_graph::{Adjacency, Csr, Direction, GraphError, VertexNumber};
 use keyloom_testing::laws::long_property;
 use petgraph::algo::{is_cyclic_directed, kosaraju_scc};
@@ -204,7 +204,7 @@ fn ranks(csr: &Adjacency<'_>, model: &Model) {
             expected = next;
         }
         let restart_at = restart_at.into_iter().map(VertexNumber::from_index).collect();
-        let options = PageRank { damping: 0.7, iterations: 5, tolerance: None, restart_at };
+        let options = PageRankOptions { damping: 0.7, iterations: 5, tolerance: None, restart_at };
         let found = algorithms::page_rank(csr, &options).unwrap();
         assert!(close(&found, &expected), "{found:?} {expected:?}");
     }
@@ -424,13 +424,18 @@ fn bad_input_of_algorithms_is_refused() {
         assert!(algorithms::shortest_paths(csr, none).is_err());
         assert!(csr.id(none).is_err());
         assert_eq!(csr.neighbours(none, Direction::Both), []);
-        let options = PageRank { restart_at: vec![none], ..PageRank::default() };
+        let options = PageRankOptions { restart_at: vec![none], ..PageRankOptions::default() };
         assert!(algorithms::page_rank(csr, &options).is_err());
         assert!(
-            algorithms::page_rank(csr, &PageRank { damping: 1.5, ..PageRank::default() }).is_err()
+            algorithms::page_rank(
+                csr,
+                &PageRankOptions { damping: 1.5, ..PageRankOptions::default() }
+            )
+            .is_err()
         );
         assert!(algorithms::betweenness(csr, 1, 0).is_err());
-        let options = PageRank { tolerance: Some(0.0), iterations: 2, ..PageRank::default() };
+        let options =
+            PageRankOptions { tolerance: Some(0.0), iterations: 2, ..PageRankOptions::default() };
         let error = algorithms::page_rank(csr, &options).unwrap_err();
         let error = error.downcast_ref::<GraphError>();
         assert!(matches!(error, Some(GraphError::NotConverged { iterations: 2, .. })));

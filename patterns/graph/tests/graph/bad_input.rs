@@ -86,12 +86,13 @@ fn bad_numbers_are_refused(store: &impl Store) {
         let run = Computation::declare(&schema(), &graph, "ranks", 1, program).unwrap();
         let error = run.run(store).unwrap_err();
         assert!(matches!(&error, Error::InvalidArgument { what: "damping", .. }), "{error}");
-        let parameters = algorithms::PageRank { damping, ..Default::default() };
+        let parameters = algorithms::PageRankOptions { damping, ..Default::default() };
         let error = algorithms::page_rank(&rows, &parameters).unwrap_err();
         assert!(matches!(&error, Error::InvalidArgument { what: "damping", .. }), "{error}");
     }
     for tolerance in [f64::NAN, -1.0] {
-        let parameters = algorithms::PageRank { tolerance: Some(tolerance), ..Default::default() };
+        let parameters =
+            algorithms::PageRankOptions { tolerance: Some(tolerance), ..Default::default() };
         let error = algorithms::page_rank(&rows, &parameters).unwrap_err();
         assert!(matches!(&error, Error::InvalidArgument { what: "tolerance", .. }), "{error}");
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use keyloom::Store;
-use keyloom_graph::algorithms::{self, PageRank};
+use keyloom_graph::algorithms::{self, PageRankOptions};
 use keyloom_graph::{Blocks, Csr, Graph, VertexNumber};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::clear;
@@ -78,7 +78,7 @@ pub fn check(name: &str, csr: &Csr<'_, u64>) {
     let bfs = algorithms::bfs(csr, source).unwrap();
     let depth = |depth: Option<u32>| depth.map_or(UNREACHABLE as f64, f64::from);
     assert_close(name, "BFS", csr.zip(bfs.into_iter().map(depth)));
-    let options = PageRank { iterations: 2, ..PageRank::default() };
+    let options = PageRankOptions { iterations: 2, ..PageRankOptions::default() };
     assert_close(name, "PR", csr.zip(algorithms::page_rank(csr, &options).unwrap()));
     assert_close(name, "CDLP", csr.zip(ids(algorithms::label_propagation(csr, 2))));
     assert_close(name, "WCC", csr.zip(ids(algorithms::weak_components(csr))));

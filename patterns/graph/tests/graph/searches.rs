@@ -134,7 +134,16 @@ fn depth_first(found: &[keyloom_graph::Visit<u32>], peer: &DiGraphMap<u32, u32>)
 }
 
 fn simple_paths<'v, S: keyloom::Reader + 'v>(
-    search: &impl Fn() -> keyloom_graph::Search<'v, 'v, 'v, u32, u8, u32, keyloom::value::Postcard, S>,
+    search: &impl Fn() -> keyloom_graph::GraphSearch<
+        'v,
+        'v,
+        'v,
+        u32,
+        u8,
+        u32,
+        keyloom::value::Postcard,
+        S,
+    >,
     target: u32,
     peer: &DiGraphMap<u32, u32>,
 ) {

@@ -69,7 +69,7 @@ impl DoubleBarrier {
         &self,
         session: &'s Session<S>,
         patience: Duration,
-    ) -> Result<Entry<'s, S>> {
+    ) -> Result<BarrierEntry<'s, S>> {
         session.release_pending();
         let (store, id) = (&session.store, session.id());
         let mut ticket = None;
@@ -84,16 +84,16 @@ impl DoubleBarrier {
             })
         });
         match (entered, ticket) {
-            (Ok(round), Some(ticket)) => Ok(Entry::new(self, session, ticket, round)),
+            (Ok(round), Some(ticket)) => Ok(BarrierEntry::new(self, session, ticket, round)),
             (Err(error), Some(ticket)) => {
                 let withdraw = || store.transact(|txn| self.withdraw(txn, id, ticket));
                 // A second time, since an entry that stays counts as a participant.
                 match withdraw().or_else(|_| withdraw()) {
-                    Ok(Some(round)) => Ok(Entry::new(self, session, ticket, round)),
+                    Ok(Some(round)) => Ok(BarrierEntry::new(self, session, ticket, round)),
                     Ok(None) => Err(error),
                     Err(_) => {
                         // It leaves later, also a round that has begun.
-                        drop(Entry::new(self, session, ticket, 0));
+                        drop(BarrierEntry::new(self, session, ticket, 0));
                         Err(error)
                     }
                 }
@@ -205,7 +205,7 @@ impl DoubleBarrier {
 /// The part of a session in a round of a [`DoubleBarrier`]. If it is dropped, the session leaves
 /// without waiting for the others; if the store fails then, the session leaves later.
 #[must_use = "an entry that is dropped leaves the barrier"]
-pub struct Entry<'s, S: Store + Clone> {
+pub struct BarrierEntry<'s, S: Store + Clone> {
     barrier: DoubleBarrier,
     session: &'s Session<S>,
     ticket: u64,
@@ -213,14 +213,14 @@ pub struct Entry<'s, S: Store + Clone> {
     has_left: bool,
 }
 
-impl<S: Store + Clone> fmt::Debug for Entry<'_, S> {
+impl<S: Store + Clone> fmt::Debug for BarrierEntry<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = self.barrier.of.shown(ENTRY);
-        f.debug_struct("Entry").field("of", &of).field("ticket", &self.ticket).finish()
+        f.debug_struct("BarrierEntry").field("of", &of).field("ticket", &self.ticket).finish()
     }
 }
 
-impl<'s, S: Store + Clone> Entry<'s, S> {
+impl<'s, S: Store + Clone> BarrierEntry<'s, S> {
     fn new(barrier: &DoubleBarrier, session: &'s Session<S>, ticket: u64, round: u64) -> Self {
         Self { barrier: barrier.clone(), session, ticket, round, has_left: false }
     }
@@ -257,7 +257,7 @@ impl<'s, S: Store + Clone> Entry<'s, S> {
     }
 }
 
-impl<S: Store + Clone> Drop for Entry<'_, S> {
+impl<S: Store + Clone> Drop for BarrierEntry<'_, S> {
     fn drop(&mut self) {
         if self.has_left {
             return;

@@ -71,7 +71,7 @@
 //! | [`Permit::release`] | 4 gets, 2 keys written |
 //! | [`Permit::verify`] | 1 get |
 //! | [`DoubleBarrier::enter`] | that of a request of a semaphore; the n-th writes 1 key more |
-//! | [`Entry::leave`] | 1 key written, by the last one 2; then a poll of those that are inside |
+//! | [`BarrierEntry::leave`] | 1 key written, by the last one 2; then a poll of those that are inside |
 //! | [`Barrier::hold`], [`Election::campaign`] | that of a [lock](crate#cost), and for a leader a transaction with 1 key written |
 //! | [`Barrier::wait`], [`Election::leader`] | that of a refused lock; 3 gets. Nothing is written |
 //!
@@ -108,7 +108,7 @@ use crate::path::PathPart;
 use crate::{Lock, LockPath, Locks};
 
 pub use barrier::Barrier;
-pub use double_barrier::{DoubleBarrier, Entry};
+pub use double_barrier::{BarrierEntry, DoubleBarrier};
 pub use election::{Election, Leader, Leadership};
 use members::Members;
 pub use semaphore::{Permit, Semaphore};

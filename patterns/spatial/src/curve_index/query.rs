@@ -6,7 +6,7 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::{Error, Reader, Result, Subspace};
 use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan};
 
-use super::super::area::Relation;
+use super::super::area::CellRelation;
 use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
 use super::super::cover::{Cover, Region};
 use super::super::curve::Morton;
@@ -79,7 +79,7 @@ impl<const N: usize> Cells<N> {
 }
 
 impl<const N: usize> Region<N> for Cells<N> {
-    fn relation(&self, low: [u32; N], high: [u32; N]) -> Relation {
+    fn relation(&self, low: [u32; N], high: [u32; N]) -> CellRelation {
         all_of(self.with(low, high).map(|(cells, low, high)| cells.relation(low, high)))
     }
 

@@ -4,7 +4,7 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 use keyloom_kit::{Explain, Reading, RecordKey, within};
 use keyloom_tables::index::Found;
 
-use super::super::area::{Area, Relation};
+use super::super::area::{Area, CellRelation};
 use super::super::cell::{GeoCell, code};
 use super::super::code_walk::{Only, is_taken};
 use super::super::located::{Located, code_of};
@@ -128,7 +128,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
 
     fn push(&mut self, stretch: Stretch) {
         let bounds = stretch.cell.outer_bounds();
-        if self.area.relation(&bounds) == Relation::Outside {
+        if self.area.relation(&bounds) == CellRelation::Outside {
             return;
         }
         let is_past = self

@@ -8,7 +8,7 @@ use geo::{Coord, LineString, Rect};
 use keyloom::{Error, Result};
 
 use self::edges::Edges;
-use super::area::{Area, BoundingBox, CellBounds, Relation};
+use super::area::{Area, BoundingBox, CellBounds, CellRelation};
 use super::position::{LatLng, check_finite, check_latitude};
 
 /// A polygon, which may have holes. Its edges and the edges of its holes belong to it.
@@ -113,15 +113,15 @@ impl Polygon {
     }
 
     /// The relation to a cell, shifted to the longitudes of the polygon.
-    fn relation_to(&self, cell: &Rect<f64>) -> Relation {
+    fn relation_to(&self, cell: &Rect<f64>) -> CellRelation {
         if !self.bounds.intersects(cell) {
-            Relation::Outside
+            CellRelation::Outside
         } else if self.edges.cross(cell) {
-            Relation::Across
+            CellRelation::Across
         } else if self.has(cell.center()) {
-            Relation::Inside
+            CellRelation::Inside
         } else {
-            Relation::Outside
+            CellRelation::Outside
         }
     }
 }
@@ -135,17 +135,17 @@ impl Area for Polygon {
         is_at_pole || TURNS.iter().any(|turn| self.has(Coord { x: x + turn, y }))
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
         let has_pole = cell.north >= 90.0 && self.bounds.max().y >= 90.0
             || cell.south <= -90.0 && self.bounds.min().y <= -90.0;
-        let mut relation = if has_pole { Relation::Across } else { Relation::Outside };
+        let mut relation = if has_pole { CellRelation::Across } else { CellRelation::Outside };
         for turn in TURNS {
             let south_west = Coord { x: cell.west + turn - MARGIN, y: cell.south - MARGIN };
             let north_east = Coord { x: cell.east + turn + MARGIN, y: cell.north + MARGIN };
             match self.relation_to(&Rect::new(south_west, north_east)) {
-                Relation::Inside => return Relation::Inside,
-                Relation::Across => relation = Relation::Across,
-                Relation::Outside => {}
+                CellRelation::Inside => return CellRelation::Inside,
+                CellRelation::Across => relation = CellRelation::Across,
+                CellRelation::Outside => {}
             }
         }
         relation

@@ -88,7 +88,7 @@ use keyloom_kit::parts::{AnyParts, PackAs};
 use keyloom_tables::index::Index;
 use keyloom_tables::stands_on_index;
 
-use super::area::{Area, Relation};
+use super::area::{Area, CellRelation};
 use super::cell::{OnSphere, coordinates};
 use super::cover::Region;
 use super::curve::Morton;
@@ -367,10 +367,10 @@ fn last_of(place: [u32; 2]) -> [u32; 2] {
 }
 
 impl<A: Area> Region<3> for InBin<A> {
-    fn relation(&self, low: [u32; 3], high: [u32; 3]) -> Relation {
+    fn relation(&self, low: [u32; 3], high: [u32; 3]) -> CellRelation {
         let ((low, begins), (high, ends)) = (split(low), split(high));
         match self.times.relation(begins, ends) {
-            Relation::Outside => Relation::Outside,
+            CellRelation::Outside => CellRelation::Outside,
             times => all_of([times, self.area.relation(low, last_of(high))]),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use keyloom::{Memory, Store, Subspace};
-use keyloom_spatial::{Area, CoverPart, GeoCell, Relation};
+use keyloom_spatial::{Area, CellRelation, CoverPart, GeoCell};
 use keyloom_spatial::{BoundingBox, Circle, LatLng, PointIndex, Polygon};
 use keyloom_tables::{Scan, Table};
 
@@ -74,7 +74,7 @@ fn parts_are_ordered_and_no_range_begins_or_ends_with_a_gap() {
             for pair in parts.windows(2) {
                 let (this, next) = (&pair[0], &pair[1]);
                 assert!(this.codes().end() < next.codes().start());
-                let is_gap = |part: &CoverPart| part.relation() == Relation::Outside;
+                let is_gap = |part: &CoverPart| part.relation() == CellRelation::Outside;
                 if this.range() == next.range() {
                     assert_eq!(this.codes().end() + 1, *next.codes().start(), "no hole");
                     assert!(!is_gap(this) || !is_gap(next));
@@ -117,9 +117,9 @@ fn relation_of_each_part_is_right_and_parts_cover_the_area() {
             for place in &places {
                 let relation = part_of(&parts, place).map(CoverPart::relation);
                 match relation {
-                    None | Some(Relation::Outside) => assert!(!area.contains(place), "{place}"),
-                    Some(Relation::Inside) => assert!(area.contains(place), "{place}"),
-                    Some(Relation::Across) => {}
+                    None | Some(CellRelation::Outside) => assert!(!area.contains(place), "{place}"),
+                    Some(CellRelation::Inside) => assert!(area.contains(place), "{place}"),
+                    Some(CellRelation::Across) => {}
                 }
                 seen.insert(format!("{relation:?}"));
             }
@@ -142,11 +142,11 @@ fn a_query_reads_its_parts_and_nothing_else() {
             let query = index.within(&*area).in_ranges(budget).unwrap();
             let parts = query.cover_parts();
             let kind = |place: &LatLng| part_of(&parts, place).map(CoverPart::relation);
-            let count = |taken: &dyn Fn(Relation) -> bool| {
+            let count = |taken: &dyn Fn(CellRelation) -> bool| {
                 places.iter().filter(|place| kind(place).is_some_and(taken)).count() as u64
             };
-            let in_gaps = count(&|relation| relation == Relation::Outside);
-            let inside = count(&|relation| relation == Relation::Inside);
+            let in_gaps = count(&|relation| relation == CellRelation::Outside);
+            let inside = count(&|relation| relation == CellRelation::Inside);
             let all = count(&|_| true);
             let found = places.iter().filter(|place| area.contains(place)).count() as u64;
             let mut points = query.points(&snapshot).unwrap();

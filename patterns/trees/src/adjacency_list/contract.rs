@@ -12,7 +12,7 @@ use super::place::Sibling;
 use crate::tree::{
     NodeOf, VisitOf, encode_node, exists, first_named, in_stages, not_below, stoppable, unknown,
 };
-use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
+use crate::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeNode};
 
 impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     type Value = V;
@@ -278,7 +278,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         txn.guarded(|txn| self.add_all(txn, parent.into(), trees))
     }

@@ -9,7 +9,7 @@ use keyloom::{Error, KeyRange, Order, Reader, Result};
 
 use super::AdjacencyList;
 use crate::tree::{TreeError, depth_bounds};
-use crate::{NodeId, TreeNode, Visit};
+use crate::{NodeId, TreeNode, VisitedNode};
 
 /// The number of siblings per read: initial and maximum.
 const SIBLINGS: (usize, usize) = (16, 1_024);
@@ -130,9 +130,9 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<Visit<R::Bytes<'r>, V, C>>> {
+    fn step(&mut self) -> Result<Option<VisitedNode<R::Bytes<'r>, V, C>>> {
         if let Some(node) = self.itself.take() {
-            return Ok(Some(Visit { depth: 0, node }));
+            return Ok(Some(VisitedNode { depth: 0, node }));
         }
         while let Some(level) = self.open.last_mut() {
             let Some(sibling) = level.ready.next() else {
@@ -150,7 +150,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
                 self.open_level(depth + 1, Some(id))?;
             }
             if u64::from(depth) >= self.first {
-                return Ok(Some(Visit { depth, node: TreeNode::new(id, sibling.stored, 0) }));
+                return Ok(Some(VisitedNode { depth, node: TreeNode::new(id, sibling.stored, 0) }));
             }
         }
         Ok(None)
@@ -226,7 +226,7 @@ pub(super) fn find_leaves<R: Reader, B, V, C>(
 }
 
 impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
-    type Item = Result<Visit<R::Bytes<'r>, V, C>>;
+    type Item = Result<VisitedNode<R::Bytes<'r>, V, C>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();

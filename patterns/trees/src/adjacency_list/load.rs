@@ -11,14 +11,14 @@ use super::link::{Link, TOMBSTONE};
 use super::room::Room;
 use crate::rank::{self, Rank};
 use crate::tree::{TreeError, encode_node, exists, unknown};
-use crate::{InsertAt, Nested, NodeId};
+use crate::{InsertAt, NestedNode, NodeId};
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
     pub(super) fn add_all(
         &self,
         txn: &mut impl Writer,
         parent: Option<NodeId>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         if trees.is_empty() {
             return Ok(());
@@ -40,7 +40,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         &self,
         reader: &R,
         parent: Option<NodeId>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         let ids: Vec<NodeId> = parent.into_iter().chain(nodes(trees).map(|node| node.id)).collect();
         let keys: Vec<KeyBuf> = ids.iter().map(|id| self.node_key(*id)).collect();
@@ -73,12 +73,12 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         &self,
         reader: &impl Reader,
         parent: Option<NodeId>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         if !self.unique_names {
             return Ok(());
         }
-        let fitting = |tree: &Nested<V>| self.fitting_name_key(parent, &tree.name, tree.id);
+        let fitting = |tree: &NestedNode<V>| self.fitting_name_key(parent, &tree.name, tree.id);
         let keys = trees.iter().map(fitting).collect::<Result<Vec<KeyBuf>>>()?;
         // Read all in one round trip.
         for ((tree, key), named) in trees.iter().zip(&keys).zip(reader.get_many(&keys)?) {
@@ -105,7 +105,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     fn collect(
         &self,
         parent: Option<NodeId>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
         room: &Room,
         writes: &mut SortedWrites,
     ) -> Result<()> {
@@ -122,7 +122,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     fn collect_children(
         &self,
         parent: Option<NodeId>,
-        children: &[Nested<V>],
+        children: &[NestedNode<V>],
         ranks: &[Rank],
         writes: &mut SortedWrites,
     ) -> Result<()> {
@@ -141,6 +141,6 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 }
 
-fn nodes<V>(trees: &[Nested<V>]) -> impl Iterator<Item = &Nested<V>> {
+fn nodes<V>(trees: &[NestedNode<V>]) -> impl Iterator<Item = &NestedNode<V>> {
     trees.iter().flat_map(|tree| tree.preorder().map(|(_, node)| node))
 }

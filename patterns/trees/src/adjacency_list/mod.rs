@@ -150,7 +150,7 @@ use link::Link;
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_trees::{AdjacencyList, Nested, InsertAt, Tree};
+/// use keyloom_trees::{AdjacencyList, NestedNode, InsertAt, Tree};
 ///
 /// let tree = AdjacencyList::<u32>::new(&Subspace::new("goods"));
 /// let store = Memory::new();
@@ -174,7 +174,7 @@ use link::Link;
 /// // Apples and their descendants become a root: five key writes, whatever their number.
 /// store.transact(|txn| tree.move_to(txn, 3, InsertAt::first(None)))?;
 /// let roots = tree.export(&store.snapshot()?, None)?;
-/// assert_eq!(roots[0], Nested::new(3, "apples", 70).with(Nested::new(4, "boskop", 30)));
+/// assert_eq!(roots[0], NestedNode::new(3, "apples", 70).with(NestedNode::new(4, "boskop", 30)));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct AdjacencyList<V, C = Postcard> {

@@ -45,12 +45,11 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// ```
     /// use std::ops::ControlFlow::Continue;
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{MaterializedPath, Nested, Tree};
+    /// use keyloom_trees::{MaterializedPath, NestedNode, Tree};
     /// let files = MaterializedPath::<()>::new(&Subspace::new("files")).of_names();
     /// let store = Memory::new();
-    /// store.transact(|txn| {
-    ///     files.import(txn, None, &[Nested::new(1, "old", ()).with(Nested::new(2, "a", ()))])
-    /// })?;
+    /// let old = NestedNode::new(1, "old", ()).with(NestedNode::new(2, "a", ()));
+    /// store.transact(|txn| files.import(txn, None, &[old.clone()]))?;
     /// let done = files.rename_in_steps(&store, 1, "new", |_| Continue(()))?;
     /// assert!(done.finished);
     /// assert_eq!(files.node_at(&store.snapshot()?, ["new", "a"])?, Some(2));

@@ -8,7 +8,7 @@ use keyloom::{KeyBuf, Order, Reader, Result, Writer};
 
 use super::super::rank::{Rank, spread};
 use super::super::tree::{TreeError, exists};
-use super::super::{Nested, NodeId};
+use super::super::{NestedNode, NodeId};
 use super::MaterializedPath;
 use super::change::Rewrite;
 use super::layout::{Located, foreign};
@@ -18,7 +18,7 @@ use super::path::{Path, by_name, by_rank};
 struct Siblings<'t, V> {
     parent: Option<NodeId>,
     path: Path,
-    trees: std::slice::Iter<'t, Nested<V>>,
+    trees: std::slice::Iter<'t, NestedNode<V>>,
     /// Empty for paths of names.
     ranks: std::vec::IntoIter<Rank>,
 }
@@ -37,10 +37,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         txn: &mut impl Writer,
         parent: Option<NodeId>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         let layout = &self.layout;
-        let nodes = trees.iter().flat_map(Nested::preorder).map(|(_, node)| node.id);
+        let nodes = trees.iter().flat_map(NestedNode::preorder).map(|(_, node)| node.id);
         let mut ids: Vec<NodeId> = nodes.collect();
         let Some(first) = ids.first().copied() else { return Ok(()) };
         let count = ids.len();
@@ -99,7 +99,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     fn free_path(
         &self,
         siblings: &Siblings<'_, V>,
-        node: &Nested<V>,
+        node: &NestedNode<V>,
         coming: &mut Coming,
     ) -> Result<Path> {
         let (parent, name) = (siblings.parent, &node.name);
@@ -124,7 +124,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         reader: &impl Reader,
         parent: &Path,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<HashMap<Path, Vec<u8>>> {
         if !self.layout.names() {
             return Ok(HashMap::new());

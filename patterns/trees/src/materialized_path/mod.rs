@@ -6,12 +6,12 @@
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
-//! use keyloom_trees::{MaterializedPath, Nested, InsertAt, Tree};
+//! use keyloom_trees::{MaterializedPath, NestedNode, InsertAt, Tree};
 //!
 //! let parts = MaterializedPath::<u32>::new(&Subspace::new("parts")); // the value: grams
-//! let wheel = [Nested::new(2, "wheel", 900)
-//!     .with(Nested::new(3, "spoke", 7))
-//!     .with(Nested::new(4, "rim", 500))];
+//! let wheel = [NestedNode::new(2, "wheel", 900)
+//!     .with(NestedNode::new(3, "spoke", 7))
+//!     .with(NestedNode::new(4, "rim", 500))];
 //! let store = Memory::new();
 //! store.transact(|txn| {
 //!     parts.insert(txn, 1, "bicycle", &11_000, InsertAt::last(None))?;
@@ -164,7 +164,7 @@ use keyloom_kit::{InOrder, Inconsistency, Progress, RepairOptions, get_many};
 use super::tree::{
     NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, not_below, stoppable,
 };
-use super::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
+use super::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeModel, TreeNode};
 use crate::tree::in_stages;
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below, is_within};
@@ -230,7 +230,7 @@ impl<V, C> MaterializedPath<V, C> {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{MaterializedPath, Nested, InsertAt, Tree};
+    /// use keyloom_trees::{MaterializedPath, NestedNode, InsertAt, Tree};
     /// // The value of a node is its size in bytes.
     /// let files = MaterializedPath::<u64>::new(&Subspace::new("files")).of_names();
     /// let store = Memory::new();
@@ -238,7 +238,7 @@ impl<V, C> MaterializedPath<V, C> {
     ///     files.import(
     ///         txn,
     ///         None,
-    ///         &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))],
+    ///         &[NestedNode::new(1, "src", 0).with(NestedNode::new(2, "lib.rs", 812))],
     ///     )?;
     ///     files.insert(txn, 3, "main.rs", &97, InsertAt::sorted(1))
     /// })?;
@@ -500,7 +500,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         txn.guarded(|txn| self.load_below(txn, parent.into(), trees))
     }

@@ -7,7 +7,7 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
 use keyloom_kit::Walk;
 
 use super::super::tree::depth_bounds;
-use super::super::{NodeId, TreeNode, Visit};
+use super::super::{NodeId, TreeNode, VisitedNode};
 use super::layout::{Layout, foreign};
 use super::path::{ESCAPE, Measured, Segments, is_within};
 
@@ -156,7 +156,7 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     // Return each result where it is made: joining the branches first would pass every visit
     // through memory.
     #[inline(always)]
-    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<VisitedNode<R::Bytes<'r>, V, C>>> {
         loop {
             match self.entries.as_mut()?.next() {
                 Some(Ok((key, record))) => {
@@ -172,7 +172,7 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
                     self.last = Some(key);
                     if depth >= self.origin.min {
                         let node = TreeNode::new(id, record, self.origin.layout.header());
-                        return Some(Ok(Visit { depth, node }));
+                        return Some(Ok(VisitedNode { depth, node }));
                     }
                 }
                 Some(Err(error)) => {
@@ -233,7 +233,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
         Ok(Self { origin, range, walk, hidden, pending: None })
     }
 
-    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<VisitedNode<R::Bytes<'r>, V, C>>> {
         let next = self.visit().transpose();
         if !matches!(next, Some(Ok(_))) {
             self.walk.end();
@@ -242,12 +242,12 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
         next
     }
 
-    fn visit<V, C>(&mut self) -> Result<Option<Visit<R::Bytes<'r>, V, C>>> {
+    fn visit<V, C>(&mut self) -> Result<Option<VisitedNode<R::Bytes<'r>, V, C>>> {
         while let Some((key, record)) = self.entry()? {
             let (depth, id) = self.origin.find(&key, &record).ok_or_else(|| foreign(&key))?;
             if depth >= self.origin.min {
                 let node = TreeNode::new(id, record, self.origin.layout.header());
-                return Ok(Some(Visit { depth, node }));
+                return Ok(Some(VisitedNode { depth, node }));
             }
         }
         Ok(None)
@@ -303,7 +303,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
 pub(super) enum Descendants<'r, R: Reader, V, C> {
     Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
     /// With the last visit.
-    Bounded(Box<BoundedWalk<'r, R>>, Option<Result<Visit<R::Bytes<'r>, V, C>>>),
+    Bounded(Box<BoundedWalk<'r, R>>, Option<Result<VisitedNode<R::Bytes<'r>, V, C>>>),
 }
 
 impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
@@ -324,7 +324,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
 }
 
 impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
-    type Item = Result<Visit<R::Bytes<'r>, V, C>>;
+    type Item = Result<VisitedNode<R::Bytes<'r>, V, C>>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
@@ -342,7 +342,7 @@ impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
 #[inline(never)]
 fn advance<'r, R: Reader, V, C>(
     walk: &mut BoundedWalk<'r, R>,
-    next: &mut Option<Result<Visit<R::Bytes<'r>, V, C>>>,
+    next: &mut Option<Result<VisitedNode<R::Bytes<'r>, V, C>>>,
 ) {
     *next = walk.next();
 }

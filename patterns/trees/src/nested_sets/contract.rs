@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::NestedSets;
 use super::change::Going;
-use super::descend::{Children, Descend, Visits};
+use super::descend::{Descend, NestedNodes, Visits};
 use super::labels::{Label, Span};
 use super::layout::{Header, Keys, Position, disagreement, header, row_node};
 use super::place::Placed;
@@ -21,7 +21,7 @@ use crate::tree::{
     NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, in_stages, not_below,
     stoppable, unknown,
 };
-use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
+use crate::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeNode};
 
 /// The place of the row of a node.
 struct RowKey {
@@ -77,7 +77,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             None => span,
             Some(_) => span.and_then(|span| between(span.first, span.last)),
         };
-        let mut children = Children::open(view, parent, inside, order)?;
+        let mut children = NestedNodes::open(view, parent, inside, order)?;
         Ok(std::iter::from_fn(move || children.next()))
     }
 
@@ -97,7 +97,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             Order::Ascending => between(view.row_at(last, at.left)?.right, hi),
             Order::Descending => between(lo, at.left),
         };
-        let mut children = Children::open(view, parent, rest, order)?;
+        let mut children = NestedNodes::open(view, parent, rest, order)?;
         Ok(std::iter::from_fn(move || children.next()))
     }
 
@@ -324,11 +324,11 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         txn.guarded(|txn| {
             let parent = parent.into();
-            let nodes = || trees.iter().flat_map(Nested::preorder);
+            let nodes = || trees.iter().flat_map(NestedNode::preorder);
             let ids: Vec<NodeId> = nodes().map(|(_, node)| node.id).collect();
             let Some((first, _)) = ids.split_first_chunk::<1>() else { return Ok(()) };
             let mut going = Vec::with_capacity(ids.len());

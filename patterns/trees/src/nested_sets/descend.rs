@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::labels::{Label, Span};
 use super::layout::{Header, Keys, no_row, row_node, split_header};
 use super::view::{RowOf, View, between};
-use crate::{NodeId, TreeNode, Visit};
+use crate::{NodeId, TreeNode, VisitedNode};
 
 /// A stored row, with its depth and its header.
 type Found<'r, R> = (u32, Header, Entry<<R as Reader>::Bytes<'r>>);
@@ -160,7 +160,7 @@ impl<'r, R: Reader> Visits<'r, R> {
     // Inlined into the caller's loop, and each visit is returned where it is made. Otherwise every
     // visit would be passed through memory, which costs a third of a scan.
     #[inline(always)]
-    pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
+    pub(super) fn next<V, C>(&mut self) -> Option<Result<VisitedNode<R::Bytes<'r>, V, C>>> {
         if self.descend.is_plain() {
             match self.descend.walk.entries()?.next() {
                 Some(Ok((key, bytes))) => {
@@ -172,7 +172,7 @@ impl<'r, R: Reader> Visits<'r, R> {
                     let depth = self.descend.depth_of(right);
                     self.descend.open.push(right);
                     let node = TreeNode::new(id, bytes, header);
-                    return Some(Ok(Visit { depth, node }));
+                    return Some(Ok(VisitedNode { depth, node }));
                 }
                 Some(Err(error)) => return Some(Err(self.descend.end(error))),
                 None => {}
@@ -182,7 +182,7 @@ impl<'r, R: Reader> Visits<'r, R> {
             return Some(Err(error));
         }
         let (depth, header, (_, bytes)) = self.found.take()?;
-        Some(Ok(Visit { depth, node: TreeNode::new(header.id, bytes, header.bytes) }))
+        Some(Ok(VisitedNode { depth, node: TreeNode::new(header.id, bytes, header.bytes) }))
     }
 
     /// The general case: the end of a part, and walks over some depths only.
@@ -198,7 +198,7 @@ impl<'r, R: Reader> Visits<'r, R> {
 
 /// The children of a node, in ascending or descending order.
 #[allow(clippy::large_enum_variant, reason = "there is one per walk, and it stays where it is")]
-pub(super) enum Children<'k, 'r, R: Reader> {
+pub(super) enum NestedNodes<'k, 'r, R: Reader> {
     Forwards(Visits<'r, R>),
     Backwards {
         view: View<'k, 'r, R>,
@@ -209,7 +209,7 @@ pub(super) enum Children<'k, 'r, R: Reader> {
     },
 }
 
-impl<'k, 'r, R: Reader> Children<'k, 'r, R> {
+impl<'k, 'r, R: Reader> NestedNodes<'k, 'r, R> {
     /// Opens a walk over the children of `parent`, which are inside `inside`.
     pub(super) fn open(
         view: View<'k, 'r, R>,

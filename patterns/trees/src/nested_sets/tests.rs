@@ -307,8 +307,8 @@ fn room_at_one_spot_is_made_in_steps_and_inserts_continue() {
 /// children. They are so dense that the windows around them are full.
 fn first_format(children: u64) -> Memory {
     let store = Memory::new();
-    let leaves = (1..=children).map(|id| crate::Nested::new(id, id.to_string(), 7));
-    let mut root = crate::Nested::new(0, "0", 7);
+    let leaves = (1..=children).map(|id| crate::NestedNode::new(id, id.to_string(), 7));
+    let mut root = crate::NestedNode::new(0, "0", 7);
     root.children = leaves.collect();
     store.transact(|txn| with_levels(9).import(txn, None, std::slice::from_ref(&root))).unwrap();
     store

@@ -6,49 +6,49 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Nested;
+use super::NestedNode;
 use super::nested::Builder;
 use levels::Level;
 
-/// The children of a [`Nested`], in order. It derefs to a [`Vec`].
+/// The children of a [`NestedNode`], in order. It derefs to a [`Vec`].
 ///
 /// It is a separate type because trees may have any depth: it is dropped, cloned, compared, hashed
 /// and printed without recursion. A serializer is recursive by nature, so with serde a tree may
-/// have at most [`MAX_LEVELS`](Children::MAX_LEVELS) levels.
+/// have at most [`MAX_LEVELS`](NestedNodes::MAX_LEVELS) levels.
 ///
 /// ```
-/// use keyloom_trees::{Children, Nested};
-/// let mut pear = Nested::new(1, "pear", ());
-/// pear.children.push(Nested::new(2, "conference", ()));
-/// pear.children.extend([Nested::new(3, "williams", ())]);
+/// use keyloom_trees::{NestedNodes, NestedNode};
+/// let mut pear = NestedNode::new(1, "pear", ());
+/// pear.children.push(NestedNode::new(2, "conference", ()));
+/// pear.children.extend([NestedNode::new(3, "williams", ())]);
 /// assert_eq!(pear.children.len(), 2);
-/// let moved: Vec<Nested<()>> = pear.children.into();
-/// assert_eq!(Children::from(moved).last().map(|node| node.id), Some(3));
+/// let moved: Vec<NestedNode<()>> = pear.children.into();
+/// assert_eq!(NestedNodes::from(moved).last().map(|node| node.id), Some(3));
 /// ```
-pub struct Children<V>(Vec<Nested<V>>);
+pub struct NestedNodes<V>(Vec<NestedNode<V>>);
 
-impl<V> Children<V> {
+impl<V> NestedNodes<V> {
     /// The maximum number of levels of children that serde reads or writes; a deeper tree is an
     /// error. Up to this depth a thread's stack of 2 MiB is large enough.
     /// [`serde_json`](https://docs.rs/serde_json) reads 63 levels by default.
     ///
-    /// Write a deeper tree as the rows of its [preorder](Nested::preorder), and rebuild it with
-    /// [`Nested::from_preorder`].
+    /// Write a deeper tree as the rows of its [preorder](NestedNode::preorder), and rebuild it with
+    /// [`NestedNode::from_preorder`].
     pub const MAX_LEVELS: usize = 128;
 
     /// The nodes with their depths, in preorder; the children themselves have depth 0.
-    fn preorder(&self) -> impl Iterator<Item = (u32, &Nested<V>)> {
-        self.0.iter().flat_map(Nested::preorder)
+    fn preorder(&self) -> impl Iterator<Item = (u32, &NestedNode<V>)> {
+        self.0.iter().flat_map(NestedNode::preorder)
     }
 }
 
-impl<V> Default for Children<V> {
+impl<V> Default for NestedNodes<V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<V> Drop for Children<V> {
+impl<V> Drop for NestedNodes<V> {
     fn drop(&mut self) {
         let mut open = std::mem::take(&mut self.0);
         while let Some(mut node) = open.pop() {
@@ -57,85 +57,85 @@ impl<V> Drop for Children<V> {
     }
 }
 
-impl<V> Deref for Children<V> {
-    type Target = Vec<Nested<V>>;
+impl<V> Deref for NestedNodes<V> {
+    type Target = Vec<NestedNode<V>>;
 
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl<V> DerefMut for Children<V> {
+impl<V> DerefMut for NestedNodes<V> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
 }
 
-impl<V> From<Vec<Nested<V>>> for Children<V> {
-    fn from(children: Vec<Nested<V>>) -> Self {
+impl<V> From<Vec<NestedNode<V>>> for NestedNodes<V> {
+    fn from(children: Vec<NestedNode<V>>) -> Self {
         Self(children)
     }
 }
 
-impl<V> From<Children<V>> for Vec<Nested<V>> {
-    fn from(mut children: Children<V>) -> Self {
+impl<V> From<NestedNodes<V>> for Vec<NestedNode<V>> {
+    fn from(mut children: NestedNodes<V>) -> Self {
         std::mem::take(&mut children.0)
     }
 }
 
-impl<V> FromIterator<Nested<V>> for Children<V> {
-    fn from_iter<I: IntoIterator<Item = Nested<V>>>(nodes: I) -> Self {
+impl<V> FromIterator<NestedNode<V>> for NestedNodes<V> {
+    fn from_iter<I: IntoIterator<Item = NestedNode<V>>>(nodes: I) -> Self {
         Self(nodes.into_iter().collect())
     }
 }
 
-impl<V> IntoIterator for Children<V> {
-    type Item = Nested<V>;
-    type IntoIter = std::vec::IntoIter<Nested<V>>;
+impl<V> IntoIterator for NestedNodes<V> {
+    type Item = NestedNode<V>;
+    type IntoIter = std::vec::IntoIter<NestedNode<V>>;
 
     fn into_iter(self) -> Self::IntoIter {
         Vec::from(self).into_iter()
     }
 }
 
-impl<'c, V> IntoIterator for &'c Children<V> {
-    type Item = &'c Nested<V>;
-    type IntoIter = std::slice::Iter<'c, Nested<V>>;
+impl<'c, V> IntoIterator for &'c NestedNodes<V> {
+    type Item = &'c NestedNode<V>;
+    type IntoIter = std::slice::Iter<'c, NestedNode<V>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()
     }
 }
 
-impl<'c, V> IntoIterator for &'c mut Children<V> {
-    type Item = &'c mut Nested<V>;
-    type IntoIter = std::slice::IterMut<'c, Nested<V>>;
+impl<'c, V> IntoIterator for &'c mut NestedNodes<V> {
+    type Item = &'c mut NestedNode<V>;
+    type IntoIter = std::slice::IterMut<'c, NestedNode<V>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter_mut()
     }
 }
 
-impl<V: Clone> Clone for Children<V> {
+impl<V: Clone> Clone for NestedNodes<V> {
     fn clone(&self) -> Self {
         let mut builder = Builder::new();
         for (depth, node) in self.preorder() {
-            builder.push(depth, Nested::new(node.id, &node.name[..], node.value.clone()));
+            builder.push(depth, NestedNode::new(node.id, &node.name[..], node.value.clone()));
         }
         Self(builder.finish())
     }
 }
 
 /// A preorder with depths determines a tree, so two trees are equal if their rows are.
-impl<V: PartialEq> PartialEq for Children<V> {
+impl<V: PartialEq> PartialEq for NestedNodes<V> {
     fn eq(&self, other: &Self) -> bool {
         self.preorder().map(row).eq(other.preorder().map(row))
     }
 }
 
-impl<V: Eq> Eq for Children<V> {}
+impl<V: Eq> Eq for NestedNodes<V> {}
 
-impl<V: Hash> Hash for Children<V> {
+impl<V: Hash> Hash for NestedNodes<V> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for node in self.preorder() {
             row(node).hash(state);
@@ -145,13 +145,13 @@ impl<V: Hash> Hash for Children<V> {
     }
 }
 
-fn row<V>((depth, node): (u32, &Nested<V>)) -> (u32, u64, &str, &V) {
+fn row<V>((depth, node): (u32, &NestedNode<V>)) -> (u32, u64, &str, &V) {
     (depth, node.id, &node.name, &node.value)
 }
 
 /// Prints the form of a derived implementation, but on one line also for `{:#?}`: indentation would
 /// be quadratic in the depth.
-impl<V: Debug> Debug for Children<V> {
+impl<V: Debug> Debug for NestedNodes<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut open = vec![self.0.iter()];
         let mut is_first = true;
@@ -159,9 +159,9 @@ impl<V: Debug> Debug for Children<V> {
         while let Some(nodes) = open.last_mut() {
             match nodes.next() {
                 Some(node) => {
-                    let Nested { id, name, value, children } = node;
+                    let NestedNode { id, name, value, children } = node;
                     let comma = if std::mem::take(&mut is_first) { "" } else { ", " };
-                    write!(f, "{comma}Nested {{ id: {id}, name: {name:?}, value: {value:?}, ")?;
+                    write!(f, "{comma}NestedNode {{ id: {id}, name: {name:?}, value: {value:?}, ")?;
                     f.write_str("children: [")?;
                     open.push(children.0.iter());
                     is_first = true;
@@ -177,14 +177,14 @@ impl<V: Debug> Debug for Children<V> {
     }
 }
 
-impl<V: Serialize> Serialize for Children<V> {
+impl<V: Serialize> Serialize for NestedNodes<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let _level = Level::enter(Self::MAX_LEVELS).map_err(serde::ser::Error::custom)?;
         self.0.serialize(serializer)
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Children<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for NestedNodes<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let _level = Level::enter(Self::MAX_LEVELS).map_err(serde::de::Error::custom)?;
         Vec::deserialize(deserializer).map(Self)
@@ -207,7 +207,7 @@ mod levels {
             LEVELS.with(|levels| {
                 if levels.get() >= limit {
                     return Err(format!(
-                        "the tree has more than {limit} levels; write the rows of its preorder, and build it by Nested::from_preorder"
+                        "the tree has more than {limit} levels; write the rows of its preorder, and build it by NestedNode::from_preorder"
                     ));
                 }
                 levels.set(levels.get() + 1);

@@ -28,12 +28,12 @@ use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress, RepairOptions};
 
 pub(crate) use batches::{ONE, Report, Stages, in_stages, repair_each};
-pub use children::Children;
+pub use children::NestedNodes;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
 pub(crate) use names::{first_named, follow, follow_names};
-pub use nested::Nested;
-pub use node::{TreeNode, Visit};
+pub use nested::NestedNode;
+pub use node::{TreeNode, VisitedNode};
 pub(crate) use node::{depth_bounds, encode_node, fresh_id, named_placeholder, placeholder};
 pub use place::{InsertAt, OnDelete};
 pub(crate) use records::NodeRecords;
@@ -49,7 +49,7 @@ pub type NodeId = u64;
 pub(crate) type NodeOf<'r, T, R> =
     TreeNode<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
 pub(crate) type VisitOf<'r, T, R> =
-    Visit<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
+    VisitedNode<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
 
 /// Reports work that was done in one transaction.
 fn at_once(mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Progress {
@@ -148,10 +148,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees: Vec<_> = (1..=5).map(|id| Nested::new(id, "node", ())).collect();
+    /// let trees: Vec<_> = (1..=5).map(|id| NestedNode::new(id, "node", ())).collect();
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let snapshot = store.snapshot()?;
     /// let first = tree.children_page(&snapshot, None, 2, None)?;
@@ -209,11 +209,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{MaterializedPath, Nested, Tree};
+    /// use keyloom_trees::{MaterializedPath, NestedNode, Tree};
     /// let tree = MaterializedPath::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
-    /// let trees = [Nested::new(1, "one", ()).with(two), Nested::new(4, "four", ())];
+    /// let two = NestedNode::new(2, "two", ()).with(NestedNode::new(3, "three", ()));
+    /// let trees = [NestedNode::new(1, "one", ()).with(two), NestedNode::new(4, "four", ())];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let snapshot = store.snapshot()?;
     /// let (mut ids, mut after) = (Vec::new(), None);
@@ -479,11 +479,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{InsertAt, MaterializedPath, Nested, Tree};
+    /// use keyloom_trees::{InsertAt, MaterializedPath, NestedNode, Tree};
     /// let tree = MaterializedPath::<()>::new(&Subspace::new("files")).of_names();
     /// let store = Memory::new();
-    /// let drafts = Nested::new(1, "drafts", ()).with(Nested::new(2, "letter", ()));
-    /// let sent = Nested::new(3, "sent", ()).with(Nested::new(4, "letter", ()));
+    /// let drafts = NestedNode::new(1, "drafts", ()).with(NestedNode::new(2, "letter", ()));
+    /// let sent = NestedNode::new(3, "sent", ()).with(NestedNode::new(4, "letter", ()));
     /// let trees = [drafts, sent];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// store.transact(|txn| tree.move_as(txn, 2, "letter 2", InsertAt::sorted(3)))?;
@@ -532,11 +532,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, OnDelete, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, OnDelete, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
-    /// let trees = [Nested::new(1, "one", ()).with(two)];
+    /// let two = NestedNode::new(2, "two", ()).with(NestedNode::new(3, "three", ()));
+    /// let trees = [NestedNode::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// store.transact(|txn| tree.delete_node(txn, 2, OnDelete::Reparent))?;
     /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, Some(1));
@@ -559,7 +559,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<Self::Value>],
+        trees: &[NestedNode<Self::Value>],
     ) -> Result<()>;
 
     // ---- whole trees
@@ -572,7 +572,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         &self,
         reader: &impl Reader,
         from: impl Into<Option<NodeId>>,
-    ) -> Result<Vec<Nested<Self::Value>>> {
+    ) -> Result<Vec<NestedNode<Self::Value>>> {
         dump_of(self.descendants(reader, from, ..)?)
     }
 
@@ -586,7 +586,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         reader: &impl Reader,
         from: impl Into<Option<NodeId>>,
         depth: u32,
-    ) -> Result<Vec<Nested<Self::Value>>> {
+    ) -> Result<Vec<NestedNode<Self::Value>>> {
         dump_of(self.descendants(reader, from, ..=depth)?)
     }
 
@@ -595,11 +595,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
-    /// let trees = [Nested::new(1, "one", ()).with(two)];
+    /// let two = NestedNode::new(2, "two", ()).with(NestedNode::new(3, "three", ()));
+    /// let trees = [NestedNode::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let dot = tree.dot(&store.snapshot()?, 2)?;
     /// assert_eq!(
@@ -620,12 +620,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, NestedSets, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, NestedSets, Tree};
     /// let space = Subspace::new("tree");
     /// let old = AdjacencyList::<()>::new(&space.child("old"));
     /// let new = NestedSets::<()>::new(&space.child("new"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
+    /// let trees = [NestedNode::new(1, "one", ()).with(NestedNode::new(2, "two", ()))];
     /// store.transact(|txn| old.import(txn, None, &trees))?;
     /// store.transact(|txn| new.copy_from(txn, &old))?;
     /// assert_eq!(new.export(&store.snapshot()?, None)?, trees);
@@ -685,11 +685,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
-    /// let trees = [Nested::new(1, "one", ()).with(two)];
+    /// let two = NestedNode::new(2, "two", ()).with(NestedNode::new(3, "three", ()));
+    /// let trees = [NestedNode::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let done = tree.delete_in_steps(&store, 2, |progress| {
     ///     println!("{} keys written, {} removed", progress.written, progress.removed);
@@ -718,10 +718,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     /// use std::ops::ControlFlow;
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{Nested, NestedSets, Tree};
+    /// use keyloom_trees::{NestedNode, NestedSets, Tree};
     /// let tree = NestedSets::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
+    /// let trees = [NestedNode::new(1, "one", ()).with(NestedNode::new(2, "two", ()))];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// // Stop after the first transaction, as if the program were killed.
     /// tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(()))?;
@@ -746,11 +746,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
     /// use keyloom_tables::Rule;
-    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
-    /// let trees = [Nested::new(1, "one", ()).with(two)];
+    /// let two = NestedNode::new(2, "two", ()).with(NestedNode::new(3, "three", ()));
+    /// let trees = [NestedNode::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"foreign"))?;
     /// let found = tree.check(&store.snapshot()?)?;
@@ -801,11 +801,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
+    /// use keyloom_trees::{AdjacencyList, NestedNode, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
-    /// let trees = [Nested::new(1, "one", ()).with(two)];
+    /// let two = NestedNode::new(2, "two", ()).with(NestedNode::new(3, "three", ()));
+    /// let trees = [NestedNode::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// use keyloom::Writer;
     /// store.transact(|txn| txn.delete(&tree.space().pack(&("node", 2))))?;

@@ -7,26 +7,23 @@ use keyloom::Result;
 use keyloom::value::Codec;
 use serde::{Deserialize, Serialize};
 
-use super::{Children, NodeId, Visit};
+use super::{NestedNodes, NodeId, VisitedNode};
 
 /// A node with all its descendants in memory: the input of [`import`](super::Tree::import) and the
 /// output of [`export`](super::Tree::export). With serde it has the nested form of JSON and similar
-/// formats, with at most [128 levels](Children::MAX_LEVELS). Apart from serde, a tree may have any
+/// formats, with at most [128 levels](NestedNodes::MAX_LEVELS). Apart from serde, a tree may have any
 /// number of levels.
 ///
 /// ```
-/// use keyloom_trees::Nested;
-/// let tree = Nested::new(1, "fruit", ()).with(Nested::new(2, "apple", ())).with(Nested::new(
-///     3,
-///     "pear",
-///     (),
-/// ));
+/// use keyloom_trees::NestedNode;
+/// let apple = NestedNode::new(2, "apple", ());
+/// let tree = NestedNode::new(1, "fruit", ()).with(apple).with(NestedNode::new(3, "pear", ()));
 /// let names: Vec<(u32, &str)> =
 ///     tree.preorder().map(|(depth, node)| (depth, node.name.as_str())).collect();
 /// assert_eq!(names, [(0, "fruit"), (1, "apple"), (1, "pear")]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Nested<V> {
+pub struct NestedNode<V> {
     /// The id of the node.
     pub id: NodeId,
     /// Its name.
@@ -34,13 +31,13 @@ pub struct Nested<V> {
     /// Its value.
     pub value: V,
     /// Its children, in order.
-    pub children: Children<V>,
+    pub children: NestedNodes<V>,
 }
 
-impl<V> Nested<V> {
+impl<V> NestedNode<V> {
     /// Creates a node without children.
     pub fn new(id: NodeId, name: impl Into<String>, value: V) -> Self {
-        Self { id, name: name.into(), value, children: Children::default() }
+        Self { id, name: name.into(), value, children: NestedNodes::default() }
     }
 
     /// Returns the node with one more child, the last.
@@ -69,22 +66,22 @@ impl<V> Nested<V> {
         })
     }
 
-    /// Builds trees from rows in [preorder](Nested::preorder): depth, id, name and value of each
+    /// Builds trees from rows in [preorder](NestedNode::preorder): depth, id, name and value of each
     /// node. A node is a child of the last preceding row with a smaller depth; if there is none, it
     /// is a root.
     ///
     /// This is how to store or send a tree of any depth:
     ///
     /// ```
-    /// use keyloom_trees::Nested;
-    /// let tree = Nested::new(1, "fruit", 7)
-    ///     .with(Nested::new(2, "apple", 3))
-    ///     .with(Nested::new(3, "pear", 4));
+    /// use keyloom_trees::NestedNode;
+    /// let tree = NestedNode::new(1, "fruit", 7)
+    ///     .with(NestedNode::new(2, "apple", 3))
+    ///     .with(NestedNode::new(3, "pear", 4));
     /// let rows: Vec<_> = tree
     ///     .preorder()
     ///     .map(|(depth, node)| (depth, node.id, node.name.clone(), node.value))
     ///     .collect();
-    /// assert_eq!(Nested::from_preorder(rows), [tree]);
+    /// assert_eq!(NestedNode::from_preorder(rows), [tree]);
     /// ```
     pub fn from_preorder(rows: impl IntoIterator<Item = (u32, NodeId, String, V)>) -> Vec<Self> {
         let mut builder = Builder::new();
@@ -97,23 +94,23 @@ impl<V> Nested<V> {
 
 /// Builds the trees of a walk.
 pub(crate) fn dump_of<B: Deref<Target = [u8]>, V, C: Codec<V>>(
-    visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
-) -> Result<Vec<Nested<V>>> {
+    visits: impl Iterator<Item = Result<VisitedNode<B, V, C>>>,
+) -> Result<Vec<NestedNode<V>>> {
     let mut builder = Builder::new();
     for visit in visits {
-        let Visit { depth, node } = visit?;
-        builder.push(depth, Nested::new(node.id(), node.name()?, node.value()?));
+        let VisitedNode { depth, node } = visit?;
+        builder.push(depth, NestedNode::new(node.id(), node.name()?, node.value()?));
     }
     Ok(builder.finish())
 }
 
 /// Writes the trees of a walk as a graph in the DOT language.
 pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
-    visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
+    visits: impl Iterator<Item = Result<VisitedNode<B, V, C>>>,
 ) -> Result<String> {
     let mut dot = Dot::new();
     for visit in visits {
-        let Visit { depth, node } = visit?;
+        let VisitedNode { depth, node } = visit?;
         dot.push(depth, node.id(), node.name()?);
     }
     Ok(dot.finish())
@@ -121,9 +118,9 @@ pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
 
 /// Builds trees from a walk: nodes in preorder with their depths.
 pub(super) struct Builder<V> {
-    roots: Vec<Nested<V>>,
+    roots: Vec<NestedNode<V>>,
     /// The path to the latest node.
-    open: Vec<(u32, Nested<V>)>,
+    open: Vec<(u32, NestedNode<V>)>,
 }
 
 impl<V> Builder<V> {
@@ -131,12 +128,12 @@ impl<V> Builder<V> {
         Self { roots: Vec::new(), open: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, depth: u32, node: Nested<V>) {
+    pub(super) fn push(&mut self, depth: u32, node: NestedNode<V>) {
         self.close(depth);
         self.open.push((depth, node));
     }
 
-    pub(super) fn finish(mut self) -> Vec<Nested<V>> {
+    pub(super) fn finish(mut self) -> Vec<NestedNode<V>> {
         self.close(0);
         self.roots
     }

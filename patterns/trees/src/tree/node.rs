@@ -184,7 +184,7 @@ impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for TreeNode<B, V, C> {
 }
 
 /// A node visited by a walk, and its depth below the start of the walk.
-pub struct Visit<B, V, C> {
+pub struct VisitedNode<B, V, C> {
     /// 0 is the start of the walk, 1 its children. In a walk over the whole forest the roots have
     /// depth 1.
     pub depth: u32,
@@ -192,7 +192,7 @@ pub struct Visit<B, V, C> {
     pub node: TreeNode<B, V, C>,
 }
 
-impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for Visit<B, V, C> {
+impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for VisitedNode<B, V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Visit").field("depth", &self.depth).field("node", &self.node).finish()
     }

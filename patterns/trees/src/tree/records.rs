@@ -50,7 +50,7 @@ use keyloom_tables::table::Table;
 
 use super::Stages;
 use super::node::stored_name;
-use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
+use super::{Findings, NestedNode, NodeId, Tree, TreeNode, encode_node};
 
 /// The number of ids that a repair compares in one transaction.
 const BATCH: usize = 500;
@@ -240,10 +240,10 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
     }
 
     /// Sets the records of whole trees.
-    pub(crate) fn put_all(&self, txn: &mut impl Writer, trees: &[Nested<V>]) -> Result<()> {
+    pub(crate) fn put_all(&self, txn: &mut impl Writer, trees: &[NestedNode<V>]) -> Result<()> {
         let Some(table) = &self.0 else { return Ok(()) };
         let nodes = trees.iter().flat_map(|tree| tree.preorder().map(|(_, node)| node));
-        let record = |node: &Nested<V>| {
+        let record = |node: &NestedNode<V>| {
             let mut stored = Vec::new();
             encode_node::<V, C>(&node.name, &node.value, &mut stored)?;
             Ok((node.id, NodeCodec::<C>::decode(&stored)?))

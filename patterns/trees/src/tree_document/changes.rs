@@ -9,7 +9,7 @@ use keyloom::value::Codec;
 use super::document::Document;
 use super::preorder::{Preorder, Row};
 use crate::tree::{encode_node, exists};
-use crate::{InsertAt, Nested, NodeId, OnDelete, TreeError};
+use crate::{InsertAt, NestedNode, NodeId, OnDelete, TreeError};
 
 /// An insert position among the rows.
 struct Spot {
@@ -113,12 +113,16 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// As [`insert`](Document::insert). After an error none of the trees was added.
-    pub fn import(&mut self, parent: impl Into<Option<NodeId>>, trees: &[Nested<V>]) -> Result<()> {
+    pub fn import(
+        &mut self,
+        parent: impl Into<Option<NodeId>>,
+        trees: &[NestedNode<V>],
+    ) -> Result<()> {
         let Some(first) = trees.first() else { return Ok(()) };
         self.expect_absent(first.id)?;
         let spot = self.spot(&self.rows, InsertAt::Last(parent.into()), "")?;
         let mut ids: HashSet<NodeId> = self.rows.rows().iter().map(|row| row.id).collect();
-        let nodes = || trees.iter().flat_map(Nested::preorder);
+        let nodes = || trees.iter().flat_map(NestedNode::preorder);
         if let Some((_, node)) = nodes().find(|(_, node)| !ids.insert(node.id)) {
             return Err(self.exists(node.id));
         }

@@ -11,7 +11,7 @@ use super::TreeDocument;
 use super::head::Head;
 use super::preorder::{DocumentBytes, Preorder, owned, visits};
 use crate::tree::{dot_of, dump_of, first_named, follow_names, unknown};
-use crate::{Nested, NodeId, TreeNode, Visit};
+use crate::{NestedNode, NodeId, TreeNode, VisitedNode};
 
 /// A whole tree in memory, as of one version. It is read, searched and changed without the store,
 /// and [written back](TreeDocument::write) unless another process has written in the meantime.
@@ -151,7 +151,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         &self,
         from: impl Into<Option<NodeId>>,
         depths: impl RangeBounds<u32>,
-    ) -> Result<impl Iterator<Item = Visit<DocumentBytes, V, C>>> {
+    ) -> Result<impl Iterator<Item = VisitedNode<DocumentBytes, V, C>>> {
         let from = self.position_of_parent(from.into())?;
         Ok(visits(&self.rows, from, owned(&depths)))
     }
@@ -300,7 +300,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     ///
     /// # Errors
     /// As [`parent`](Document::parent); an error if a node does not decode.
-    pub fn export(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<Nested<V>>> {
+    pub fn export(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<NestedNode<V>>> {
         dump_of(self.descendants(from, ..)?.map(Ok))
     }
 

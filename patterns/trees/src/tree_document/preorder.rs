@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use keyloom::Result;
 
-use crate::{NodeId, TreeNode, Visit};
+use crate::{NodeId, TreeNode, VisitedNode};
 
 /// The bytes of a node: a slice of the document. The document stays in memory as long as one of its
 /// nodes does.
@@ -209,7 +209,7 @@ pub(super) fn visits<V, C, B: Borrow<Preorder>>(
     rows: B,
     from: Option<usize>,
     depths: (Bound<u32>, Bound<u32>),
-) -> impl Iterator<Item = Visit<DocumentBytes, V, C>> {
+) -> impl Iterator<Item = VisitedNode<DocumentBytes, V, C>> {
     let tree: &Preorder = rows.borrow();
     // In a walk over the whole forest the roots have depth 1.
     let (mut walk, top, first) = match from {
@@ -221,7 +221,7 @@ pub(super) fn visits<V, C, B: Borrow<Preorder>>(
         walk.by_ref()
             .map(|position| (position, tree.depth(position) - top + first))
             .find(|(_, depth)| depths.contains(depth))
-            .map(|(position, depth)| Visit { depth, node: tree.node(position) })
+            .map(|(position, depth)| VisitedNode { depth, node: tree.node(position) })
     })
 }
 

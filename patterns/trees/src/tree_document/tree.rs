@@ -10,7 +10,7 @@ use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
 use crate::tree::{NodeOf, VisitOf, in_stages, not_below};
-use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
+use crate::{InsertAt, NestedNode, NodeId, OnDelete, Tree};
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
     /// Reads the document, applies `change`, and writes it.
@@ -198,7 +198,7 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         &self,
         txn: &mut impl Writer,
         parent: impl Into<Option<NodeId>>,
-        trees: &[Nested<V>],
+        trees: &[NestedNode<V>],
     ) -> Result<()> {
         txn.guarded(|txn| self.update(txn, |document| document.import(parent, trees)))
     }

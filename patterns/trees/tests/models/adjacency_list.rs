@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyBuf, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_trees::{AdjacencyList, InsertAt, Nested, NodeId, OnDelete, Tree, TreeError};
+use keyloom_trees::{AdjacencyList, InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeError};
 
 use crate::questions::findings;
 use keyloom_tables::{Inconsistency, Progress, Rule};
@@ -21,12 +21,12 @@ fn tree() -> AdjacencyList<u32> {
 }
 
 /// A node `first` with `children` children, whose ids begin at `first` + 1.
-fn fan(first: NodeId, children: u64) -> Nested<u32> {
-    let node = |id: NodeId| Nested::new(id, format!("n{id:06}"), 0);
+fn fan(first: NodeId, children: u64) -> NestedNode<u32> {
+    let node = |id: NodeId| NestedNode::new(id, format!("n{id:06}"), 0);
     (1..=children).fold(node(first), |parent, n| parent.with(node(first + n)))
 }
 
-fn filled<S: Store>(store: S, tree: &AdjacencyList<u32>, trees: &[Nested<u32>]) -> S {
+fn filled<S: Store>(store: S, tree: &AdjacencyList<u32>, trees: &[NestedNode<u32>]) -> S {
     store.transact(|txn| tree.import(txn, None, trees)).unwrap();
     store
 }
@@ -43,9 +43,9 @@ fn cost(
 fn operations_cost_what_the_documentation_says() {
     let tree = tree();
     // Three levels below 1: 2 with children 3 and 4; 3 is a leaf; 4 has child 5.
-    let four = Nested::new(4, "four", 4).with(Nested::new(5, "five", 5));
-    let two = Nested::new(2, "two", 2).with(Nested::new(3, "three", 3)).with(four);
-    let trees = [Nested::new(1, "one", 1).with(two), fan(100, 50)];
+    let four = NestedNode::new(4, "four", 4).with(NestedNode::new(5, "five", 5));
+    let two = NestedNode::new(2, "two", 2).with(NestedNode::new(3, "three", 3)).with(four);
+    let trees = [NestedNode::new(1, "one", 1).with(two), fan(100, 50)];
     let store = filled(Metered::new(Memory::new()), &tree, &trees);
     let snapshot = store.snapshot().unwrap();
     macro_rules! reads {
@@ -599,7 +599,7 @@ fn a_name_too_long_for_a_key_is_refused() {
     };
     is_too_long(refused(&store, |txn| unique.insert(txn, 9, &long, &0, InsertAt::last(1))));
     is_too_long(refused(&store, |txn| unique.rename(txn, 2, &long)));
-    let deep = [Nested::new(8, "short", 0).with(Nested::new(9, &*long, 0))];
+    let deep = [NestedNode::new(8, "short", 0).with(NestedNode::new(9, &*long, 0))];
     is_too_long(refused(&store, |txn| unique.import(txn, 1, &deep)));
     // If names are not keys, they may be long.
     let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));
@@ -654,11 +654,12 @@ fn inserts_at_different_places_below_one_parent_do_not_conflict() {
 fn leaves_are_found_without_a_range_for_each() {
     let tree = tree();
     // Regions with cities, whose ids are after all others.
-    let city = |region: u64, n: u64| Nested::new(1_000 + region * 100 + n, "city", 0);
+    let city = |region: u64, n: u64| NestedNode::new(1_000 + region * 100 + n, "city", 0);
     let region = |region: u64| {
-        (0..100).fold(Nested::new(region, "region", 0), |r, n| r.with(city(region, n)))
+        (0..100).fold(NestedNode::new(region, "region", 0), |r, n| r.with(city(region, n)))
     };
-    let trees = [(2..12).fold(Nested::new(1, "country", 0), |country, n| country.with(region(n)))];
+    let trees =
+        [(2..12).fold(NestedNode::new(1, "country", 0), |country, n| country.with(region(n)))];
     let store = filled(Metered::new(Memory::new()), &tree, &trees);
     let snapshot = store.snapshot().unwrap();
     let (count, cost) = store.measure(|_| tree.descendants(&snapshot, 1, ..).unwrap().count());

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Error, KeyRange, Memory, Reader, Result, Store, Writer};
-use keyloom_trees::{AdjacencyList, InsertAt, Nested, NodeId, Tree, TreeDocument};
+use keyloom_trees::{AdjacencyList, InsertAt, NestedNode, NodeId, Tree, TreeDocument};
 
 use crate::oracle::{Cost, Rules};
 use keyloom_tables::{Inconsistency, Rule};
@@ -30,11 +30,11 @@ const NODES: u64 = 14;
 type Nodes = BTreeMap<NodeId, (String, Option<u32>)>;
 
 /// A forest with long names, so that a damaged name is never equal to that of a sibling.
-fn forest(rng: &mut Rng) -> Vec<Nested<u32>> {
-    let mut roots: Vec<Nested<u32>> = Vec::new();
+fn forest(rng: &mut Rng) -> Vec<NestedNode<u32>> {
+    let mut roots: Vec<NestedNode<u32>> = Vec::new();
     for id in 1..=NODES {
         let letters: String = (0..8).map(|_| rng.lowercase()).collect();
-        let node = Nested::new(id, format!("{letters} {id:03}"), rng.u32(..));
+        let node = NestedNode::new(id, format!("{letters} {id:03}"), rng.u32(..));
         let mut siblings = &mut roots;
         while !siblings.is_empty() && rng.u8(..10) < 7 {
             let at = rng.usize(..siblings.len());
@@ -317,7 +317,7 @@ pub fn damage_is_named_and_repair_converges<T: Tree<Value = u32>>(
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
 }
 
-fn sort(trees: &mut [Nested<u32>]) {
+fn sort(trees: &mut [NestedNode<u32>]) {
     trees.sort_by(|one, other| one.name.cmp(&other.name));
     trees.iter_mut().for_each(|tree| sort(&mut tree.children));
 }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow::Continue;
 use keyloom::key::Subspace;
 use keyloom::{Memory, Store};
 use keyloom_trees::{
-    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, OnDelete, Tree, TreeDocument,
-    TreeError,
+    AdjacencyList, InsertAt, MaterializedPath, NestedNode, NestedSets, OnDelete, Tree,
+    TreeDocument, TreeError,
 };
 
 use crate::nested::chain;
@@ -80,7 +80,7 @@ fn a_path_of_many_levels_is_refused() {
         let space = Subspace::new("tree");
         for tree in [MaterializedPath::new(&space), MaterializedPath::new(&space).of_names()] {
             let store = Memory::new();
-            let trees: [Nested<u32>; 1] = [chain(LEVELS)];
+            let trees: [NestedNode<u32>; 1] = [chain(LEVELS)];
             let refused = refused(&store, |txn| tree.import(txn, None, &trees));
             assert!(matches!(refused.downcast_ref(), Some(TreeError::PathTooLong { .. })));
         }

@@ -14,8 +14,8 @@ use keyloom_tables::{
 };
 use keyloom_trees::DeclareTree as _;
 use keyloom_trees::{
-    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, NodeCodec, NodeId, NodeRecord,
-    OnDelete, Tree, TreeModel,
+    AdjacencyList, InsertAt, MaterializedPath, NestedNode, NestedSets, NodeCodec, NodeId,
+    NodeRecord, OnDelete, Tree, TreeModel,
 };
 
 use crate::operations::{Mix, Operation, perform};
@@ -93,7 +93,7 @@ impl<T: Tree<Value = u32>> Indexed<T> {
     /// The expected contents of the indexes, from the tree alone.
     fn expected(&self, store: &impl Store) -> Nodes {
         let forest = self.tree.export(&store.snapshot().unwrap(), None).unwrap();
-        let nodes = forest.iter().flat_map(Nested::preorder);
+        let nodes = forest.iter().flat_map(NestedNode::preorder);
         nodes.map(|(_, node)| (node.name.clone(), node.value, node.id)).collect()
     }
 
@@ -129,8 +129,8 @@ impl<T: Tree<Value = u32>> Indexed<T> {
 }
 
 /// A root with `children` children, each of which has two.
-fn wide(children: u64) -> Vec<Nested<u32>> {
-    let node = |id: u64| Nested::new(id, format!("node {id:05}"), (id % 7) as u32);
+fn wide(children: u64) -> Vec<NestedNode<u32>> {
+    let node = |id: u64| NestedNode::new(id, format!("node {id:05}"), (id % 7) as u32);
     let mut root = node(1);
     for child in 0..children {
         let first = 3 * child + 2;
@@ -211,7 +211,7 @@ fn forgetting_is_caught<T: TreeModel<Value = u32, Codec = Postcard>>(
         Operation::SetValue { id: 6, value: 60 },
         Operation::DeleteSubtree { id: 8 },
         Operation::DeleteNode { id: 2, orphans: OnDelete::Reparent },
-        Operation::Load { parent: Some(5), trees: vec![Nested::new(95, "loaded", 5)] },
+        Operation::Load { parent: Some(5), trees: vec![NestedNode::new(95, "loaded", 5)] },
     ];
     for operation in operations {
         clear(store);

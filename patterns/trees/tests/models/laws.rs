@@ -4,7 +4,7 @@ use std::ops::ControlFlow::Continue;
 
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Result, Store};
-use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeError};
 
 use crate::operations::{Operation, perform};
 use crate::oracle::{Oracle, Rules};
@@ -16,12 +16,12 @@ fn space() -> Subspace {
 }
 
 /// Fruit with apples and pears, nuts without children, and tools.
-fn sample() -> Vec<Nested<u32>> {
-    let apples = Nested::new(2, "apples", 2)
-        .with(Nested::new(4, "boskop", 4).with(Nested::new(8, "red", 8)))
-        .with(Nested::new(5, "cox", 5));
-    let fruit = Nested::new(1, "fruit", 1).with(apples).with(Nested::new(3, "pears", 3));
-    vec![fruit, Nested::new(6, "nuts", 6), Nested::new(7, "tools", 7)]
+fn sample() -> Vec<NestedNode<u32>> {
+    let apples = NestedNode::new(2, "apples", 2)
+        .with(NestedNode::new(4, "boskop", 4).with(NestedNode::new(8, "red", 8)))
+        .with(NestedNode::new(5, "cox", 5));
+    let fruit = NestedNode::new(1, "fruit", 1).with(apples).with(NestedNode::new(3, "pears", 3));
+    vec![fruit, NestedNode::new(6, "nuts", 6), NestedNode::new(7, "tools", 7)]
 }
 
 fn fill<T: Tree<Value = u32>>(store: &impl Store, model: &T) {
@@ -35,7 +35,7 @@ fn changes(rules: Rules) -> Vec<Operation> {
         true => InsertAt::Sorted(sorted),
         false => place,
     };
-    let figs = Nested::new(21, "figs", 21).with(Nested::new(22, "dried", 22));
+    let figs = NestedNode::new(21, "figs", 21).with(NestedNode::new(22, "dried", 22));
     vec![
         Operation::Insert {
             id: 20,
@@ -177,8 +177,8 @@ fn is_helpful(error: &Error) {
 }
 
 /// A tree of two nodes, the second with this id.
-fn sample_of(id: NodeId) -> Vec<Nested<u32>> {
-    vec![Nested::new(200, "one", 0).with(Nested::new(id, "two", 0))]
+fn sample_of(id: NodeId) -> Vec<NestedNode<u32>> {
+    vec![NestedNode::new(200, "one", 0).with(NestedNode::new(id, "two", 0))]
 }
 
 pub fn a_move_beside_itself_changes_nothing<T: Tree<Value = u32>>(
@@ -253,13 +253,13 @@ pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(
 
     // Into another tree, after the existing roots.
     let other = make(&Subspace::new("other"));
-    let zebra = Nested::new(100, "zebra", 0);
+    let zebra = NestedNode::new(100, "zebra", 0);
     store
         .transact(|txn| {
             let earlier = if rules.ordered_by_name { "a" } else { "z" };
-            other.import(txn, None, &[Nested::new(99, earlier, 0), zebra.clone()])?;
+            other.import(txn, None, &[NestedNode::new(99, earlier, 0), zebra.clone()])?;
             other.copy_from(txn, &model)?;
-            other.import(txn, 6, &[Nested::new(98, "almonds", 98)])
+            other.import(txn, 6, &[NestedNode::new(98, "almonds", 98)])
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();

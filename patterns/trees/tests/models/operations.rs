@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use keyloom::{Result, Writer};
 use keyloom_testing::ids::{TEXTS, number, text};
-use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, OnDelete, Tree};
 
 use super::oracle::Rules;
 
@@ -16,7 +16,7 @@ pub enum Operation {
     Move { id: NodeId, place: InsertAt },
     DeleteSubtree { id: NodeId },
     DeleteNode { id: NodeId, orphans: OnDelete },
-    Load { parent: Option<NodeId>, trees: Vec<Nested<u32>> },
+    Load { parent: Option<NodeId>, trees: Vec<NestedNode<u32>> },
 }
 
 /// The parameters of random operations.
@@ -38,9 +38,9 @@ impl Mix {
     }
 
     pub fn forest(self, rng: &mut Rng) -> Operation {
-        let mut trees: Vec<Nested<u32>> = Vec::new();
+        let mut trees: Vec<NestedNode<u32>> = Vec::new();
         for n in 0..self.ids / 2 {
-            let node = Nested::new(number(n), loaded(n), rng.u32(..));
+            let node = NestedNode::new(number(n), loaded(n), rng.u32(..));
             // At some level below.
             let mut siblings = &mut trees;
             while !siblings.is_empty() && rng.u8(..10) < 6 {
@@ -118,10 +118,10 @@ fn loaded(n: u64) -> String {
     format!("loaded {n}")
 }
 
-fn nested(rng: &mut Rng, next: &mut u64, depth: u32) -> Nested<u32> {
+fn nested(rng: &mut Rng, next: &mut u64, depth: u32) -> NestedNode<u32> {
     let n = *next;
     *next += 1;
-    let mut node = Nested::new(number(n), loaded(n), rng.u32(..));
+    let mut node = NestedNode::new(number(n), loaded(n), rng.u32(..));
     for _ in 0..rng.u32(..3_u32.saturating_sub(depth).max(1)) {
         node = node.with(nested(rng, next, depth + 1));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, OnDelete, TreeError};
 
 use super::operations::Operation;
 
@@ -182,7 +182,7 @@ impl Oracle {
         Ok(())
     }
 
-    fn load(&mut self, parent: Option<NodeId>, trees: &[Nested<u32>]) -> Outcome<()> {
+    fn load(&mut self, parent: Option<NodeId>, trees: &[NestedNode<u32>]) -> Outcome<()> {
         for tree in trees {
             let mut path = Vec::new();
             for (depth, node) in tree.preorder() {
@@ -304,13 +304,13 @@ impl Oracle {
         Ok(visits)
     }
 
-    pub fn nested(&self, id: NodeId) -> Nested<u32> {
+    pub fn nested(&self, id: NodeId) -> NestedNode<u32> {
         let Node { name, value, children, .. } = &self.nodes[&id];
         let children = children.iter().map(|child| self.nested(*child)).collect();
-        Nested { id, name: name.clone(), value: *value, children }
+        NestedNode { id, name: name.clone(), value: *value, children }
     }
 
-    pub fn forest(&self) -> Vec<Nested<u32>> {
+    pub fn forest(&self) -> Vec<NestedNode<u32>> {
         self.roots.iter().map(|root| self.nested(*root)).collect()
     }
 }

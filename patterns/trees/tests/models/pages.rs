@@ -7,7 +7,7 @@ use keyloom::key::Subspace;
 use keyloom::{Memory, Metered, Order, Reader, Result, Store};
 use keyloom_tables::{descending, in_order};
 use keyloom_trees::{
-    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, NodeId, Tree, TreeError,
+    AdjacencyList, InsertAt, MaterializedPath, NestedNode, NestedSets, NodeId, Tree, TreeError,
 };
 
 use crate::oracle::{Oracle, Rules};
@@ -91,7 +91,8 @@ pub fn ask_for_pages<T: Tree<Value = u32>>(
             };
             let rest = || {
                 let rest = model.descendants_after(reader, parent, other, depths)?;
-                let shown = |visit: keyloom_trees::Visit<_, _, _>| (visit.depth, visit.node.id());
+                let shown =
+                    |visit: keyloom_trees::VisitedNode<_, _, _>| (visit.depth, visit.node.id());
                 rest.map(|visit| Ok(shown(visit?))).collect::<Result<Vec<_>>>()
             };
             let wanted = oracle
@@ -143,7 +144,7 @@ pub fn paths_are_created_once_and_leaves_are_deleted<T: Tree<Value = u32>>(
     assert_eq!(tree.names_to(&snapshot, beside).unwrap(), ["a", "b", "d"]);
     assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), 4);
     let a = tree.parent(&snapshot, b).unwrap().unwrap();
-    let shallow = [Nested::new(a, "a", 7).with(Nested::new(b, "b", 7))];
+    let shallow = [NestedNode::new(a, "a", 7).with(NestedNode::new(b, "b", 7))];
     assert_eq!(tree.export_to_depth(&snapshot, None, 2).unwrap(), shallow);
     assert_eq!(tree.export_to_depth(&snapshot, a, 1).unwrap(), shallow);
     drop(snapshot);
@@ -165,7 +166,7 @@ pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
 ) {
     clear(store);
     let tree = make(&Subspace::new("tree"));
-    let leaf = |id: NodeId, name: &str| Nested::new(id, name, id as u32);
+    let leaf = |id: NodeId, name: &str| NestedNode::new(id, name, id as u32);
     let one = leaf(1, "a").with(leaf(11, "x").with(leaf(111, "below"))).with(leaf(12, "y"));
     let two = leaf(2, "b").with(leaf(21, "x"));
     let trees = [one, two];
@@ -221,9 +222,9 @@ pub fn pages_after_a_lost_node_are_refused<T: Tree<Value = u32>>(
 ) {
     clear(store);
     let tree = make(&Subspace::new("tree"));
-    let child = |id: NodeId| Nested::new(id, format!("n{id}"), 0);
-    let root = (11..14).map(child).fold(Nested::new(1, "root", 0), Nested::with);
-    let trees = [root, Nested::new(2, "twig", 0)];
+    let child = |id: NodeId| NestedNode::new(id, format!("n{id}"), 0);
+    let root = (11..14).map(child).fold(NestedNode::new(1, "root", 0), NestedNode::with);
+    let trees = [root, NestedNode::new(2, "twig", 0)];
     store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let page = |after: Option<&keyloom_tables::Continuation>| {
         let snapshot = store.snapshot().unwrap();
@@ -251,9 +252,10 @@ pub fn pages_after_a_lost_node_are_refused<T: Tree<Value = u32>>(
 fn costs_of_pages<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64; 3]; 2] {
     let store = Metered::new(Memory::new());
     let tree = make(&Subspace::new("tree"));
-    let node = |id: NodeId| Nested::new(id, format!("{id:05}"), 0);
-    let child = |n: NodeId| (1..=50).map(|m| node(100 * n + m)).fold(node(100 * n), Nested::with);
-    let trees = [(1..=100).map(child).fold(node(1), Nested::with)];
+    let node = |id: NodeId| NestedNode::new(id, format!("{id:05}"), 0);
+    let child =
+        |n: NodeId| (1..=50).map(|m| node(100 * n + m)).fold(node(100 * n), NestedNode::with);
+    let trees = [(1..=100).map(child).fold(node(1), NestedNode::with)];
     store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let snapshot = store.snapshot().unwrap();
     let of_children = |last: NodeId| {
@@ -292,7 +294,7 @@ fn pages_cost_what_the_documentation_says() {
 /// Gets, ranges, keys read and keys written of a move of two nodes below another node, with another
 /// name and without one.
 fn costs_of_moves<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64; 4]; 2] {
-    let node = |id: NodeId| Nested::new(id, format!("{id:05}"), 0);
+    let node = |id: NodeId| NestedNode::new(id, format!("{id:05}"), 0);
     let trees = [node(1).with(node(11).with(node(111))).with(node(12)), node(2).with(node(21))];
     let tree = make(&Subspace::new("tree"));
     let cost = |name: Option<&str>| {

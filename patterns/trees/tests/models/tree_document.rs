@@ -10,7 +10,7 @@ use keyloom::{
 use keyloom_tables::RecordConflict;
 use keyloom_tables::versioned::Expected;
 use keyloom_trees::tree_document::Document;
-use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeDocument};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeDocument};
 
 use keyloom_tables::{Inconsistency, Rule};
 use keyloom_testing::laws::clear;
@@ -27,7 +27,7 @@ fn comments() -> Comments {
 fn many(nodes: u64) -> Document<String> {
     let mut rng = Rng::with_seed(8);
     let mut document = comments().read(&Memory::new().snapshot().unwrap()).unwrap();
-    let mut forest = Nested::new(0, "root", text(0));
+    let mut forest = NestedNode::new(0, "root", text(0));
     let mut path = vec![0_usize; 0];
     for id in 1..nodes {
         // One level deeper, or at some level above.
@@ -37,7 +37,7 @@ fn many(nodes: u64) -> Document<String> {
             below = &mut below.children[*step];
         }
         path.push(below.children.len());
-        below.children.push(Nested::new(id, format!("node {id}"), text(id)));
+        below.children.push(NestedNode::new(id, format!("node {id}"), text(id)));
         path.truncate(20);
     }
     document.import(None, &[forest]).unwrap();
@@ -58,7 +58,7 @@ fn findings(tree: &Comments, store: &impl Store) -> Vec<Inconsistency> {
     found
 }
 
-fn dump(tree: &Comments, store: &impl Store) -> Vec<Nested<String>> {
+fn dump(tree: &Comments, store: &impl Store) -> Vec<NestedNode<String>> {
     tree.export(&store.snapshot().unwrap(), None).unwrap()
 }
 
@@ -99,8 +99,11 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     assert_eq!(change(&|txn| tree.move_to(txn, 3, InsertAt::After(1))), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.delete_node(txn, 1, OnDelete::Reparent)), [1, 2, 1]);
     assert_eq!(change(&|txn| tree.delete_subtree(txn, 2).map(drop)), [1, 2, 1]);
-    let rows =
-        [Nested::new(7, "seven", value.clone()).with(Nested::new(8, "eight", value.clone()))];
+    let rows = [NestedNode::new(7, "seven", value.clone()).with(NestedNode::new(
+        8,
+        "eight",
+        value.clone(),
+    ))];
     assert_eq!(change(&|txn| tree.import(txn, 3, &rows)), [1, 2, 1]);
     // A change without effect writes nothing.
     assert_eq!(change(&|txn| tree.rename(txn, 3, "three"))[2], 0);
@@ -554,7 +557,8 @@ fn what_a_lost_piece_held_is_lost_and_all_else_is_there() {
     write(&store, &tree, &many(100)).unwrap();
     let whole = dump(&tree, &store);
     let pieces = keys(&tree, &store) - 1;
-    let count = |trees: &[Nested<String>]| trees.iter().flat_map(Nested::preorder).count() as u64;
+    let count =
+        |trees: &[NestedNode<String>]| trees.iter().flat_map(NestedNode::preorder).count() as u64;
     let (piece, nodes) = (tree.space().pack(&("piece", 1)), count(&whole));
     for damaged in [None, Some(&b"cut"[..]), Some(&[0xFF; 400][..])] {
         store
@@ -700,9 +704,9 @@ fn a_piece_of_other_text_is_damage_and_not_a_newer_format() {
 /// A document of four comments, after a change of its bytes and a repair.
 fn repaired(change: impl Fn(&mut Vec<u8>)) -> Vec<(u32, NodeId, String)> {
     let (tree, store) = (comments(), Memory::new());
-    let [two, three, four] =
-        [(2, "two"), (3, "three"), (4, "four")].map(|(id, name)| Nested::new(id, name, text(id)));
-    let trees = [Nested::new(1, "one", text(1)).with(two.with(three)), four];
+    let [two, three, four] = [(2, "two"), (3, "three"), (4, "four")]
+        .map(|(id, name)| NestedNode::new(id, name, text(id)));
+    let trees = [NestedNode::new(1, "one", text(1)).with(two.with(three)), four];
     store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let head = tree.space().pack("head");
     let mut bytes = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
@@ -769,8 +773,8 @@ fn a_head_that_decodes_without_its_pieces_loses_no_node() {
 #[test]
 fn a_row_that_cannot_be_read_keeps_its_place_in_a_document() {
     let (tree, store) = (comments(), Memory::new());
-    let two = Nested::new(2, "two", text(2)).with(Nested::new(3, "three", text(3)));
-    let trees = [Nested::new(1, "one", text(1)).with(two)];
+    let two = NestedNode::new(2, "two", text(2)).with(NestedNode::new(3, "three", text(3)));
+    let trees = [NestedNode::new(1, "one", text(1)).with(two)];
     store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let head = tree.space().pack("head");
     let mut bytes = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();

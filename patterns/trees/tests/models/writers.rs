@@ -8,7 +8,7 @@ use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, RetryPolicy, Store, Transaction};
-use keyloom_trees::{InsertAt, Nested, Tree, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, Tree, TreeError};
 
 use crate::operations::{Mix, perform};
 use crate::oracle::Rules;
@@ -117,8 +117,8 @@ pub fn two_moves_that_would_make_a_cycle_conflict<T: Tree<Value = u32>>(
     let store = optimistic_memory();
     let model = make(&Subspace::new("tree"));
     let trees = [
-        Nested::new(1, "a", 0).with(Nested::new(3, "below a", 0)),
-        Nested::new(2, "b", 0).with(Nested::new(4, "below b", 0)),
+        NestedNode::new(1, "a", 0).with(NestedNode::new(3, "below a", 0)),
+        NestedNode::new(2, "b", 0).with(NestedNode::new(4, "below b", 0)),
     ];
     // As parent and child, and farther apart.
     for [below_two, below_one] in [[2, 1], [4, 3]] {

@@ -2,7 +2,7 @@
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, Store, Subspace, Writer};
-use keyloom_documents::files::{Entry, Files, Kind};
+use keyloom_documents::files::{FileEntry, Files, Kind};
 use keyloom_tables::{Inconsistency, Rule, Schema};
 use keyloom_testing::laws;
 
@@ -10,7 +10,7 @@ use super::fresh;
 
 fn space_of_entries(store: &impl Store) -> Subspace {
     let schema = Schema::open(store, "files").unwrap();
-    schema.table::<u32, Entry>("entries").unwrap().space().clone()
+    schema.table::<u32, FileEntry>("entries").unwrap().space().clone()
 }
 
 /// The faults that the indexes do not explain.

@@ -3,7 +3,7 @@
 use keyloom::{Result, Store};
 use keyloom_bitmaps::one;
 use keyloom_documents::Documents;
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::clear;
 use keyloom_text::Analyzer;
@@ -39,8 +39,8 @@ pub struct Company {
 impl Company {
     pub fn declare(
         store: &impl Store,
-        of_branches: OnDelete<String>,
-        of_employees: OnDelete<String>,
+        of_branches: OnParentDelete<String>,
+        of_employees: OnParentDelete<String>,
     ) -> Result<Self> {
         let schema = Schema::open(store, "company")?;
         let countries = Countries::declare(&schema, "countries", 1, |index| {
@@ -107,8 +107,8 @@ pub fn employee(name: &str, born: i64, hobby: &str) -> Employee {
 /// The documents of the chapter "Parent-Child Relationship".
 pub fn guide(
     store: &impl Store,
-    of_branches: OnDelete<String>,
-    of_employees: OnDelete<String>,
+    of_branches: OnParentDelete<String>,
+    of_employees: OnParentDelete<String>,
 ) -> Company {
     clear(store);
     let company = Company::declare(store, of_branches, of_employees).unwrap();

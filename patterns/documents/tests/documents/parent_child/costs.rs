@@ -1,7 +1,7 @@
 //! What the steps between parents and children cost.
 
 use keyloom::{Metered, Store};
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{Documents, Matches, ScoreMode};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::{clear, counts};
@@ -16,11 +16,16 @@ pub fn steps_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let store = Metered::new(store.clone());
     let schema = Schema::open(&store, "company").unwrap();
     let branches = Documents::<u32, ()>::declare(&schema, "branches", 1, |index| index).unwrap();
-    let staff =
-        Staff::declare(&schema, &branches, "staff", 1, Link::by_key(), OnDelete::Refuse, |index| {
-            index.values("even", |_, is_even: &bool| keyloom_bitmaps::one(is_even))
-        })
-        .unwrap();
+    let staff = Staff::declare(
+        &schema,
+        &branches,
+        "staff",
+        1,
+        Link::by_key(),
+        OnParentDelete::Refuse,
+        |index| index.values("even", |_, is_even: &bool| keyloom_bitmaps::one(is_even)),
+    )
+    .unwrap();
     store
         .transact(|txn| {
             (0..PARENTS).try_for_each(|n| branches.put(txn, &n, &()))?;

@@ -1,7 +1,7 @@
 //! Faults, conflicts and bad input.
 
 use keyloom::{DynWriter, Error, Memory, Result, Store};
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{DocumentError, Documents};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::{self, refused};
@@ -15,14 +15,14 @@ fn change(company: &Company, txn: &mut DynWriter<'_>) -> Result<()> {
 }
 
 pub fn a_fault_at_any_operation_leaves_no_move_half_done(store: &(impl Store + Clone)) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Delete);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Delete);
     let prepare = restoring(store);
     let change = |txn: &mut DynWriter<'_>| change(&company, txn);
     laws::faults_leave_nothing_half_done(store, prepare, change, |store| company.faults(store));
 }
 
 pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Delete);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Delete);
     let prepare = restoring(store);
     laws::conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&company, txn));
 }
@@ -32,7 +32,7 @@ fn error_of(error: &Error) -> &DocumentError {
 }
 
 pub fn wrong_writes_are_refused(store: &(impl Store + Clone)) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Refuse);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Refuse);
     let new = employee("Eve", 19900101, "hiking");
     let error = refused(store, |txn| company.employees.put(txn, &key("berlin", 5), &new));
     assert!(matches!(error_of(&error), DocumentError::NoDocument { .. }), "{error}");
@@ -66,7 +66,7 @@ fn a_link_that_contradicts_itself_is_refused() {
         "children",
         1,
         link,
-        OnDelete::Refuse,
+        OnParentDelete::Refuse,
         |index| index,
     )
     .unwrap();

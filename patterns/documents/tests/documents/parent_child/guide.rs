@@ -1,7 +1,7 @@
 //! The answers of the chapter "Parent-Child Relationship" of the guide to Elasticsearch.
 
 use keyloom::Store;
-use keyloom_documents::parent_child::OnDelete;
+use keyloom_documents::parent_child::OnParentDelete;
 use keyloom_documents::{Matches, ScoreMode};
 use keyloom_text::Query;
 
@@ -13,7 +13,7 @@ fn sorted(mut keys: Vec<String>) -> Vec<String> {
 }
 
 pub fn the_guide_finds_branches_by_their_employees(store: &impl Store) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Refuse);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Refuse);
     let snapshot = store.snapshot().unwrap();
     let index = company.employees.at(&snapshot).unwrap();
     let to_branches =
@@ -53,7 +53,7 @@ pub fn the_guide_finds_branches_by_their_employees(store: &impl Store) {
 }
 
 pub fn the_guide_finds_employees_by_their_branch(store: &impl Store) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Refuse);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Refuse);
     let snapshot = store.snapshot().unwrap();
     let branches = company.branches.at(&snapshot).unwrap();
     let employees = company.employees.at(&snapshot).unwrap();
@@ -95,7 +95,7 @@ pub fn the_guide_finds_employees_by_their_branch(store: &impl Store) {
 }
 
 pub fn the_guide_finds_countries_by_grandchildren(store: &impl Store) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Refuse);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Refuse);
     let snapshot = store.snapshot().unwrap();
     let employees = company.employees.at(&snapshot).unwrap();
     let hikers = employees.records().term("hobby", "hiking").unwrap();

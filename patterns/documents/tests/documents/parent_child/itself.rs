@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Error, Result, Store};
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{DocumentError, MAX_DEPTH, Matches, ScoreMode};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::clear;
@@ -11,7 +11,7 @@ use keyloom_testing::laws::clear;
 type Node = (Option<u32>, String);
 type Tree = Children<u32, Node, u32, Node>;
 
-fn declare(store: &impl Store, rule: OnDelete<u32>) -> Result<Tree> {
+fn declare(store: &impl Store, rule: OnParentDelete<u32>) -> Result<Tree> {
     let schema = Schema::open(store, "tree")?;
     let link = Link::new(
         |_: &u32, (parent, _): &Node| *parent,
@@ -30,7 +30,7 @@ fn error_of(error: &Error) -> &DocumentError {
 
 pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     clear(store);
-    let tree = declare(store, OnDelete::Delete).unwrap();
+    let tree = declare(store, OnParentDelete::Delete).unwrap();
     let put =
         |id: u32, parent: Option<u32>| store.transact(|txn| tree.put(txn, &id, &node(parent)));
     // A record that is its own parent, directly or through others.
@@ -96,7 +96,7 @@ pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
     );
     type Paths = Children<String, (), String, ()>;
     let paths =
-        Paths::of_itself(&schema, "paths", 1, link, OnDelete::Delete, |index| index).unwrap();
+        Paths::of_itself(&schema, "paths", 1, link, OnParentDelete::Delete, |index| index).unwrap();
     store
         .transact(|txn| {
             ["a", "a/b", "a/b/c", "d"]
@@ -122,7 +122,7 @@ pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
 #[test]
 fn a_circle_of_parents_is_deleted() {
     let store = keyloom::Memory::new();
-    let tree = declare(&store, OnDelete::Delete).unwrap();
+    let tree = declare(&store, OnParentDelete::Delete).unwrap();
     let circle = BTreeMap::from([(1, node(3)), (2, node(1)), (3, node(2))]);
     store.transact(|txn| tree.documents().table().put_many(txn, circle.clone())).unwrap();
     let error = store.transact(|txn| tree.put(txn, &4, &node(1))).unwrap_err();

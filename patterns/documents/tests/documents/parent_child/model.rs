@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::Store;
-use keyloom_documents::parent_child::OnDelete;
+use keyloom_documents::parent_child::OnParentDelete;
 use keyloom_documents::{Matches, ScoreMode};
 use keyloom_testing::ids::{number, text};
 use keyloom_testing::laws::{clear, very_long_property};
@@ -110,7 +110,8 @@ impl Model {
 pub fn queries_find_what_nested_loops_find(store: &impl Store) {
     very_long_property(steps(), |steps| {
         clear(store);
-        let company = Company::declare(store, OnDelete::Refuse, OnDelete::Delete).unwrap();
+        let company =
+            Company::declare(store, OnParentDelete::Refuse, OnParentDelete::Delete).unwrap();
         let mut model = Model::default();
         let countries = COUNTRIES.map(str::to_owned);
         let put = |txn: &mut keyloom::DynWriter<'_>| {

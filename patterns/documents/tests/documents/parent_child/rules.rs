@@ -1,7 +1,7 @@
 //! What becomes of children when their parent is deleted or moved.
 
 use keyloom::{Reader, Store};
-use keyloom_documents::parent_child::{OnDelete, OnDelete::*};
+use keyloom_documents::parent_child::{OnParentDelete, OnParentDelete::*};
 use keyloom_documents::{DocumentError, Documents, Nested};
 use keyloom_tables::{Rule, Schema};
 use keyloom_testing::laws::clear;
@@ -80,27 +80,27 @@ pub fn a_deleted_parent_treats_its_children_by_the_rule(store: &impl Store) {
 pub fn orphans_are_resolved_by_a_rule(store: &impl Store) {
     for (rule, wanted) in [
         (
-            OnDelete::Keep,
+            OnParentDelete::Keep,
             vec![key("liverpool", 3), key("london", 1), key("london", 2), key("paris", 4)],
         ),
-        (OnDelete::Delete, vec![key("liverpool", 3), key("paris", 4)]),
+        (OnParentDelete::Delete, vec![key("liverpool", 3), key("paris", 4)]),
         (
-            OnDelete::Reparent("paris".to_owned()),
+            OnParentDelete::Reparent("paris".to_owned()),
             vec![key("liverpool", 3), key("paris", 1), key("paris", 2), key("paris", 4)],
         ),
     ] {
-        let company = guide(store, OnDelete::Refuse, OnDelete::Keep);
+        let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Keep);
         store.transact(|txn| company.branches.delete(txn, &"london".to_owned())).unwrap();
         assert!(company.employees.repair(store, &rule).unwrap().finished);
         assert_eq!(staff(&company, store), wanted, "{rule:?}");
-        let faults = if rule == OnDelete::Keep { 2 } else { 0 };
+        let faults = if rule == OnParentDelete::Keep { 2 } else { 0 };
         assert_eq!(company.faults(store).len(), faults, "{rule:?}");
     }
 }
 
 /// One child cannot be moved, and the others are.
 pub fn a_collision_does_not_stop_the_repair(store: &impl Store) {
-    let company = guide(store, OnDelete::Refuse, OnDelete::Keep);
+    let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Keep);
     let taken = store.snapshot().unwrap();
     let table = company.employees.documents().table();
     let employee = table.get(&taken, &key("london", 1)).unwrap().unwrap();
@@ -146,7 +146,7 @@ pub fn a_moved_record_takes_its_children_along(store: &impl Store) {
         "branches",
         1,
         Link::by_key(),
-        OnDelete::Delete,
+        OnParentDelete::Delete,
         |index| index,
     )
     .unwrap();
@@ -166,7 +166,7 @@ pub fn a_moved_record_takes_its_children_along(store: &impl Store) {
         "staff",
         1,
         Link::by_key(),
-        OnDelete::Delete,
+        OnParentDelete::Delete,
         |index| index,
     )
     .unwrap();

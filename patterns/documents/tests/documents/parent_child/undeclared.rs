@@ -1,7 +1,7 @@
 //! A program that does not declare what belongs to documents cannot write them.
 
 use keyloom::{Result, Store};
-use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{Documents, Nested};
 use keyloom_tables::{Schema, SchemaError};
 use keyloom_testing::laws::{clear, dump_all};
@@ -37,7 +37,7 @@ fn votes<S: Store>(
     schema: &Schema<'_, S>,
     posts: &Posts,
     version: u32,
-    rule: OnDelete<u32>,
+    rule: OnParentDelete<u32>,
 ) -> Result<Votes> {
     Children::declare(schema, posts, "votes", version, Link::by_key(), rule, |index| index)
 }
@@ -66,7 +66,7 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     let schema = open();
     let all = posts(&schema);
     let comments = comments(&schema, &all);
-    let votes = votes(&schema, &all, 1, OnDelete::Refuse).unwrap();
+    let votes = votes(&schema, &all, 1, OnParentDelete::Refuse).unwrap();
     store.transact(|txn| all.put(txn, &2, &post(&["a", "b", "c"]))).unwrap();
     store.transact(|txn| votes.put(txn, &(2, 1), &5)).unwrap();
     let before = dump_all(store);
@@ -101,7 +101,7 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     let schema = open();
     let lenient = posts(&schema);
     let _comments = self::comments(&schema, &lenient);
-    let refused = self::votes(&schema, &lenient, 1, OnDelete::Keep).unwrap_err();
+    let refused = self::votes(&schema, &lenient, 1, OnParentDelete::Keep).unwrap_err();
     let error = refused.downcast_ref::<SchemaError>();
     assert!(matches!(error, Some(SchemaError::Contradiction { .. })), "{refused}");
     assert_eq!(dump_all(store), before);
@@ -110,7 +110,7 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     let schema = open();
     let lenient = posts(&schema);
     let _comments = self::comments(&schema, &lenient);
-    let kept = self::votes(&schema, &lenient, 2, OnDelete::Keep).unwrap();
+    let kept = self::votes(&schema, &lenient, 2, OnParentDelete::Keep).unwrap();
     let error = store.transact(|txn| all.delete(txn, &2)).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(SchemaError::Changed { .. })), "{error}");
     store.transact(|txn| lenient.delete(txn, &2)).unwrap();
@@ -123,7 +123,7 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     let schema = open();
     let newer = posts(&schema);
     let _comments = self::comments(&schema, &newer);
-    self::votes(&schema, &newer, 3, OnDelete::Keep).unwrap();
+    self::votes(&schema, &newer, 3, OnParentDelete::Keep).unwrap();
     for documents in [&lenient, &newer] {
         store.transact(|txn| documents.put(txn, &4, &post(&["a"]))).unwrap();
     }

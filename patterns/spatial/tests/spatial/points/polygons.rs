@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use geo::{Coord, Intersects, LineString, Validation};
-use keyloom_spatial::{Area, LatLng, Polygon, Relation};
+use keyloom_spatial::{Area, CellRelation, LatLng, Polygon};
 use keyloom_spatial::{BoundingBox, GeoCell};
 use proptest::prelude::*;
 
@@ -81,9 +81,9 @@ fn polygons_contain_what_geo_says_that_they_contain() {
                 for bits in [10, 14, 18, 30] {
                     let cell = GeoCell::of(&at, bits).unwrap().bounds();
                     match area.relation(&cell) {
-                        Relation::Inside => assert!(wanted),
-                        Relation::Outside => assert!(!wanted),
-                        Relation::Across => {}
+                        CellRelation::Inside => assert!(wanted),
+                        CellRelation::Outside => assert!(!wanted),
+                        CellRelation::Across => {}
                     }
                 }
             }

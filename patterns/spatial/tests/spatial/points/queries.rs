@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Memory, Store};
-use keyloom_spatial::{Area, CellBounds, GeoCell, Relation};
+use keyloom_spatial::{Area, CellBounds, CellRelation, GeoCell};
 use keyloom_spatial::{BoundingBox, Circle, LatLng, Polygon};
 use keyloom_tables::Scan;
 use proptest::prelude::*;
@@ -246,14 +246,14 @@ impl Area for Flat {
         self.0.contains(position)
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
         let centre = self.0.centre();
         let degrees = (self.0.radius() / 111_000.0 * 1.1).min(180.0);
         let is_off = cell.south > centre.latitude() + degrees
             || cell.north < centre.latitude() - degrees
             || cell.west > centre.longitude() + degrees
             || cell.east < centre.longitude() - degrees;
-        if is_off { Relation::Outside } else { Relation::Across }
+        if is_off { CellRelation::Outside } else { CellRelation::Across }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Circles through a position: the radius is the computed distance, so the circle contains it.
 
 use fastrand::Rng;
-use keyloom_spatial::{Area, Circle, GeoCell, LatLng, Relation};
+use keyloom_spatial::{Area, CellRelation, Circle, GeoCell, LatLng};
 
 /// Numbers at which formulas of the sphere lose digits, and numbers near them and between them.
 fn coordinate(rng: &mut Rng, most: f64) -> f64 {
@@ -30,7 +30,7 @@ fn reaches(centre: LatLng, position: LatLng) {
         // A position may be in the cell beside, by less than a rounding error.
         let is_within = (bounds.south..=bounds.north).contains(&position.latitude())
             && (bounds.west..=bounds.east).contains(&position.longitude());
-        let is_outside = circle.relation(&bounds) == Relation::Outside;
+        let is_outside = circle.relation(&bounds) == CellRelation::Outside;
         assert!(!is_within || !is_outside, "{centre} to {position}, {bits} bits: {bounds:?}");
     }
 }

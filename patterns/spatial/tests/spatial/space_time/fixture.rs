@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use keyloom::{Store, Subspace};
-use keyloom_spatial::{Area, CellBounds, GeoCell, Relation};
+use keyloom_spatial::{Area, CellBounds, CellRelation, GeoCell};
 use keyloom_spatial::{BoundingBox, Circle, LatLng, Polygon, SpaceTimeIndex};
 use keyloom_tables::{Maintained, Table};
 use proptest::prelude::*;
@@ -112,7 +112,7 @@ impl Area for Shape {
         self.area().contains(position)
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
         self.area().relation(cell)
     }
 

@@ -1,7 +1,7 @@
 //! The costs of operations.
 
 use keyloom::{Cost, Memory, Metered, Order, Result, Store};
-use keyloom_trees::{InsertAt, Nested, OnDelete, Tree};
+use keyloom_trees::{InsertAt, NestedNode, OnDelete, Tree};
 
 use super::{both, filled};
 use crate::questions::findings;
@@ -77,7 +77,7 @@ fn operations_cost_what_the_documentation_says() {
         let adopted = keys_written(&store, |txn| model.delete_node(txn, 11, OnDelete::Reparent));
         assert_eq!(adopted, 1 + 1 + 2 * 5);
         assert_eq!(keys_written(&store, |txn| model.delete_subtree(txn, 2).map(drop)), 1 + 21);
-        let trees = [Nested::new(600, "a", 0).with(Nested::new(601, "b", 0))];
+        let trees = [NestedNode::new(600, "a", 0).with(NestedNode::new(601, "b", 0))];
         assert_eq!(keys_written(&store, |txn| model.import(txn, 3, &trees)), 2 * 2);
         assert_eq!(findings(&model, &store.snapshot().unwrap()), [""; 0]);
     }
@@ -104,8 +104,9 @@ fn a_load_waits_as_often_for_many_trees() {
         for trees in [1, 2_000] {
             let store = Metered::new(Memory::new());
             filled(&store, &model, rules);
-            let some: Vec<_> =
-                (9_000..9_000 + trees).map(|id| Nested::new(id, format!("new {id}"), 0)).collect();
+            let some: Vec<_> = (9_000..9_000 + trees)
+                .map(|id| NestedNode::new(id, format!("new {id}"), 0))
+                .collect();
             let (_, cost) = store.measure(|store| {
                 store.transact(|txn| model.import(txn, 3, &some)).unwrap();
             });

@@ -7,7 +7,7 @@ mod steps;
 
 use fastrand::Rng;
 use keyloom::{KeyRange, Memory, Reader, Store, Subspace, Writer};
-use keyloom_trees::{InsertAt, MaterializedPath, Nested, NodeId, Tree};
+use keyloom_trees::{InsertAt, MaterializedPath, NestedNode, NodeId, Tree};
 
 use crate::operations::{Operation, perform};
 use crate::oracle::{Oracle, Rules};
@@ -25,8 +25,8 @@ fn both() -> [(Paths, Rules); 2] {
 }
 
 /// Three countries of three regions of four cities.
-fn countries() -> Vec<Nested<u32>> {
-    let node = |id: u64| Nested::new(id, format!("node {id}"), id as u32);
+fn countries() -> Vec<NestedNode<u32>> {
+    let node = |id: u64| NestedNode::new(id, format!("node {id}"), id as u32);
     let region = |id| (1..=4).fold(node(id), |region, n| region.with(node(10 * id + n)));
     let country = |id| (1..=3).fold(node(id), |country, n| country.with(region(10 * id + n)));
     (1..=3).map(country).collect()

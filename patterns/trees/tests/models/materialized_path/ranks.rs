@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::Continue;
 
 use keyloom::{MAX_KEY_BYTES, Memory, Metered, Order, Reader, Store};
-use keyloom_trees::{InsertAt, Nested, NodeId, Tree, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, Tree, TreeError};
 
 use super::{Paths, both, filled, space};
 use crate::operations::{Operation, perform};
@@ -24,8 +24,9 @@ fn ranks_stay_short_wherever_nodes_are_put() {
     let places = [InsertAt::first(1), InsertAt::last(1), InsertAt::After(2), InsertAt::Before(3)];
     for place in places {
         let store = Metered::new(Memory::new());
-        let three =
-            [Nested::new(1, "1", 0).with(Nested::new(2, "2", 0)).with(Nested::new(3, "3", 0))];
+        let three = [NestedNode::new(1, "1", 0)
+            .with(NestedNode::new(2, "2", 0))
+            .with(NestedNode::new(3, "3", 0))];
         store.transact(|txn| model.import(txn, None, &three)).unwrap();
         let count = 1_500;
         let (_, cost) = store.measure(|store| {
@@ -116,7 +117,8 @@ fn a_path_too_long_is_refused_before_anything_is_written() {
         assert!(too_long(at_once) <= deepest);
         let in_steps = model.move_in_steps(&store, 1, place, |_| Continue(())).unwrap_err();
         assert!(too_long(in_steps) <= deepest);
-        let trees = [Nested::new(2_000, "x", 0).with(Nested::new(2_001, "y".repeat(30), 0))];
+        let trees =
+            [NestedNode::new(2_000, "x", 0).with(NestedNode::new(2_001, "y".repeat(30), 0))];
         let loaded = store.transact(|txn| model.import(txn, deepest, &trees)).unwrap_err();
         too_long(loaded);
         if rules.ordered_by_name {

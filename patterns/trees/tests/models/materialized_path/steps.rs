@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow::{Break, Continue};
 
 use keyloom::{Fault, Faulty, KeyRange, Limits, Memory, Reader, Result, Store, Writer};
-use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeError};
 
 use super::{Paths, both, compare_all, filled, is_tidy, space};
 use crate::operations::{Operation, perform};
@@ -159,7 +159,7 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
         refused(Operation::DeleteSubtree { id: *root });
         refused(Operation::DeleteNode { id: *root, orphans: OnDelete::Promote });
         refused(Operation::Move { id: *root, place: InsertAt::sorted(None) });
-        refused(Operation::Load { parent: Some(*root), trees: vec![Nested::new(900, "x", 0)] });
+        refused(Operation::Load { parent: Some(*root), trees: vec![NestedNode::new(900, "x", 0)] });
         for above in seen.ancestors(*root).unwrap() {
             refused(Operation::DeleteSubtree { id: above });
             refused(Operation::DeleteNode { id: above, orphans: OnDelete::Reparent });
@@ -177,7 +177,7 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
         free(insert(900, "node 0", 2));
         free(Operation::Move { id: 323, place: InsertAt::sorted(23) });
         free(Operation::DeleteNode { id: 23, orphans: OnDelete::Reparent });
-        free(Operation::Load { parent: Some(23), trees: vec![Nested::new(900, "x", 0)] });
+        free(Operation::Load { parent: Some(23), trees: vec![NestedNode::new(900, "x", 0)] });
     }
 }
 
@@ -236,7 +236,7 @@ fn a_subtree_that_is_too_large_for_etcd_moves_in_steps() {
     let store = Memory::builder().limits(Limits::etcd()).build();
     for (model, _) in both() {
         store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-        let node = |id: u64| Nested::new(id, format!("node {id:06}"), 0);
+        let node = |id: u64| NestedNode::new(id, format!("node {id:06}"), 0);
         store.transact(|txn| model.import(txn, None, &[node(0), node(1)])).unwrap();
         for thousand in 0..6 {
             let many: Vec<_> = (0..1_000).map(|n| node(10 + 1_000 * thousand + n)).collect();

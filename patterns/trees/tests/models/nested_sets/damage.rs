@@ -1,7 +1,7 @@
 //! A check reports every fault, and a repair rebuilds what can be derived.
 
 use keyloom::{Memory, Order, Reader, Store, Writer};
-use keyloom_trees::{InsertAt, Nested, Tree};
+use keyloom_trees::{InsertAt, NestedNode, Tree};
 
 use super::{bushy, faults, preorder, tree};
 use keyloom_testing::laws::dump_all;
@@ -139,7 +139,7 @@ fn positions_of_a_newer_format_are_named_and_written_again() {
 #[test]
 fn a_repair_continues_after_a_key_that_is_no_row() {
     let (tree, store) = (tree(), Memory::new());
-    let nodes: Vec<Nested<u32>> = (0..1_200).map(|id| Nested::new(id, "node", 0)).collect();
+    let nodes: Vec<NestedNode<u32>> = (0..1_200).map(|id| NestedNode::new(id, "node", 0)).collect();
     store.transact(|txn| tree.import(txn, None, &nodes)).unwrap();
     let rows = {
         let snapshot = store.snapshot().unwrap();

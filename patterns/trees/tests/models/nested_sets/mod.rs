@@ -6,7 +6,7 @@ mod room;
 mod steps;
 
 use keyloom::{Reader, Store, Subspace};
-use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree};
+use keyloom_trees::{InsertAt, NestedNode, NestedSets, NodeId, Tree};
 
 fn tree() -> NestedSets<u32> {
     NestedSets::new(&Subspace::new("nested sets"))
@@ -30,8 +30,8 @@ fn faults(tree: &impl Tree, store: &impl Store) -> Vec<String> {
 }
 
 /// A node with `width` children, each with as many, and so on, `depth` levels in all.
-fn bushy(id: &mut NodeId, depth: u32, width: u32) -> Nested<u32> {
-    let mut node = Nested::new(*id, format!("node {id}"), 0);
+fn bushy(id: &mut NodeId, depth: u32, width: u32) -> NestedNode<u32> {
+    let mut node = NestedNode::new(*id, format!("node {id}"), 0);
     *id += 1;
     if depth > 1 {
         node.children = (0..width).map(|_| bushy(id, depth - 1, width)).collect();

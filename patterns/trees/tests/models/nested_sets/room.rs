@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Reader, Store, Writer};
 use keyloom_tables::Progress;
-use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, NestedSets, NodeId, Tree, TreeError};
 
 use super::{faults, insert, preorder, tree};
 use keyloom_testing::laws::dump_all;
@@ -67,9 +67,9 @@ fn roots_loaded_one_by_one_are_never_refused() {
         let mut worst = 0;
         for root in 0..LOADS {
             let first = 200 * root;
-            let mut loaded = Nested::new(first, "root", 0);
+            let mut loaded = NestedNode::new(first, "root", 0);
             loaded.children =
-                (1..200).map(|child| Nested::new(first + child, "child", 0)).collect();
+                (1..200).map(|child| NestedNode::new(first + child, "child", 0)).collect();
             let trees = std::slice::from_ref(&loaded);
             let (done, cost) =
                 store.measure(|store| store.transact(|txn| tree.import(txn, None, trees)));
@@ -84,16 +84,16 @@ fn roots_loaded_one_by_one_are_never_refused() {
 /// Roots 0 and 1, and below the second one the nodes 2 and 3 with large subtrees.
 fn with_large_subtrees(store: &impl Store) -> NestedSets<u32> {
     let tree = tree();
-    let load = |parent: Option<NodeId>, trees: &[Nested<u32>]| {
+    let load = |parent: Option<NodeId>, trees: &[NestedNode<u32>]| {
         store.transact(|txn| tree.import(txn, parent, trees)).unwrap();
     };
     for root in 0..2 {
-        load(None, &[Nested::new(root, "root", 0)]);
+        load(None, &[NestedNode::new(root, "root", 0)]);
     }
     for large in 2..4 {
-        load(Some(1), &[Nested::new(large, "large", 0)]);
+        load(Some(1), &[NestedNode::new(large, "large", 0)]);
         let nodes: Vec<_> =
-            (1..MOVED).map(|n| Nested::new(large * 100_000 + n, "node", 0)).collect();
+            (1..MOVED).map(|n| NestedNode::new(large * 100_000 + n, "node", 0)).collect();
         for some in nodes.chunks(100) {
             load(Some(large), some);
         }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Order, Reader, Store, Writer};
 use keyloom_tables::{Progress, in_order};
-use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree, TreeError};
+use keyloom_trees::{InsertAt, NestedNode, NestedSets, NodeId, Tree, TreeError};
 
 use super::damage::row;
 use super::{bushy, faults, insert, preorder, tree};
@@ -21,7 +21,7 @@ fn small() -> Memory {
 fn fill(tree: &NestedSets<u32>, store: &impl Store) {
     for root in [0, 100] {
         insert(tree, store, root, InsertAt::last(None));
-        let Nested { id, children, .. } = bushy(&mut { root + 1 }, 3, 3);
+        let NestedNode { id, children, .. } = bushy(&mut { root + 1 }, 3, 3);
         insert(tree, store, id, InsertAt::last(root));
         for child in children {
             store.transact(|txn| tree.import(txn, id, std::slice::from_ref(&child))).unwrap();
@@ -244,7 +244,7 @@ fn an_id_is_free_again_when_its_deletion_has_ended() {
     assert_eq!(begun, Progress { written: 1, ..Progress::default() });
     let place = InsertAt::last(101);
     let before = dump_all(&store);
-    let again = [Nested::new(300, "other", 0).with(Nested::new(2, "again", 0))];
+    let again = [NestedNode::new(300, "other", 0).with(NestedNode::new(2, "again", 0))];
     for error in [
         refused(&store, |txn| tree.insert(txn, 2, "again", &0, place)),
         refused(&store, |txn| tree.import(txn, 101, &again)),

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::Schema;
 use keyloom_patterns::documents::collapse::Collapse;
-use keyloom_patterns::documents::parent_child::{Children, Link, OnDelete};
+use keyloom_patterns::documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_patterns::documents::{Documents as Store, Matches, Nested, PARENT, ScoreMode};
 use keyloom_patterns::text::{Analyzer, Query};
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,7 @@ impl Documents {
                     .integers("stars", |_, note| Some(note.stars))
             },
         )?;
-        let (link, rule) = (Link::by_key(), OnDelete::Delete);
+        let (link, rule) = (Link::by_key(), OnParentDelete::Delete);
         let tasks = Children::declare(schema, &projects, "tasks", 1, link, rule, |index| {
             index.field("text", Analyzer::simple(), |_, text: &String, add| add(text))
         })?;
