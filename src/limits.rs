@@ -69,9 +69,21 @@ impl Limits {
         Self { max_transaction_bytes: bytes, max_transaction_operations: operations, ..self }
     }
 
+    /// These limits with a greatest age of snapshots and transactions, in milliseconds. For the
+    /// `limits` of a backend, and to test early how a program works with short snapshots.
+    ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Store};
+    /// let limits = Limits::default().with_max_age_ms(Some(20));
+    /// assert_eq!(Memory::builder().limits(limits).build().limits().max_age_ms, Some(20));
+    /// ```
+    #[must_use]
+    pub fn with_max_age_ms(self, max_age_ms: Option<u64>) -> Self {
+        Self { max_age_ms, ..self }
+    }
+
     /// Limits like those of FoundationDB: values of 100,000 bytes, transactions of 10,000,000 bytes
-    /// and
-    /// five seconds.
+    /// and five seconds.
     ///
     /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
     /// stays within them. Memory counts keys and values. A cluster counts each key three or four

@@ -16,6 +16,9 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// An iterator fetches this many entries first, since most need few, and then more each time.
 const FIRST_PAGE: usize = 64;
 const LARGEST_PAGE: usize = 4_096;
+/// How many new snapshots one read is tried on: the system may have stopped the thread, or the
+/// server, for longer than a snapshot lasts. The next time it succeeds, or the read is too long.
+const TRIES: u32 = 3;
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A reader that reads from one snapshot after another, for reads that last longer than a snapshot
@@ -107,21 +110,24 @@ impl<'s, S: Store> Snapshots<'s, S> {
         Ok((snapshot, true))
     }
 
-    /// Reads from a snapshot that is not older than `longest`, and once more from a new one if the
+    /// Reads from a snapshot that is not older than `longest`, and again from a new one if the
     /// store has found it too old.
     fn read<T>(
         &self,
         longest: Duration,
         read: impl Fn(&S::Snapshot<'s>) -> Result<T>,
     ) -> Result<T> {
-        let (snapshot, is_new) = self.current(longest)?;
-        match read(&snapshot) {
-            Err(error) if !is_new && error.is_outdated() => {
-                drop(snapshot);
-                *self.current.borrow_mut() = None;
-                read(&self.current(longest)?.0)
+        let mut tries = 0;
+        loop {
+            let (snapshot, is_new) = self.current(longest)?;
+            tries += u32::from(is_new);
+            match read(&snapshot) {
+                Err(error) if tries < TRIES && error.is_outdated() => {
+                    drop(snapshot);
+                    *self.current.borrow_mut() = None;
+                }
+                outcome => return outcome,
             }
-            outcome => outcome,
         }
     }
 
@@ -172,10 +178,17 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.read(Duration::MAX, |snapshot| {
+        let together = self.read(Duration::MAX, |snapshot| {
             let values = snapshot.get_many(keys)?.into_iter();
             Ok(values.map(|value| value.map(|value| value.to_vec())).collect())
-        })
+        });
+        match together {
+            // More than one snapshot can read: one after the other.
+            Err(error) if error.is_outdated() => {
+                keys.iter().map(|key| self.get(key.as_ref())).collect()
+            }
+            together => together,
+        }
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {

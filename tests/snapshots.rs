@@ -167,12 +167,29 @@ fn a_store_whose_snapshots_cannot_be_read_is_an_error() {
     store.expire_after(0);
     let reader = Snapshots::new(&store);
     assert!(matches!(reader.get(b"key"), Err(Error::TooOld { .. })));
+    assert_eq!(reader.taken(), 3, "the thread may have stood still");
     assert!(matches!(reader.range(KeyRange::all(), Order::Ascending), Err(Error::TooOld { .. })));
     // The range itself can be read, but not its entries.
     store.expire_after(1);
     let reader = Snapshots::new(&store);
     assert!(matches!(reader.range(KeyRange::all(), Order::Ascending), Err(Error::TooOld { .. })));
     assert!(matches!(reader.get(b""), Err(Error::EmptyKey)));
+}
+
+/// A get takes a microsecond, a snapshot lasts for a few milliseconds.
+#[test]
+fn more_gets_than_one_snapshot_can_do_are_done_one_by_one() {
+    let limits = Limits::default().with_max_age_ms(Some(5));
+    let store = Memory::builder().limits(limits).build();
+    store.transact(|txn| txn.put(&7_u32.to_be_bytes(), b"seven")).unwrap();
+    let keys: Vec<[u8; 4]> = (0..200_000_u32).map(u32::to_be_bytes).collect();
+    let snapshot = store.snapshot().unwrap();
+    let alone = snapshot.get_many(&keys);
+    assert!(matches!(alone, Err(Error::TooOld { .. })), "the control");
+    let values = Snapshots::new(&store).get_many(&keys).unwrap();
+    assert_eq!(values.len(), keys.len());
+    let found: Vec<_> = values.iter().enumerate().filter(|(_, value)| value.is_some()).collect();
+    assert_eq!(found, [(7, &Some(b"seven".to_vec()))]);
 }
 
 /// A snapshot is given back before the next one is taken.

@@ -7,17 +7,21 @@
 use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
-use keyloom::{Faulty, KeyBuf, KeyRange, Memory, Reader, Result, Snapshots, Store, Writer};
+use keyloom::memory::{MemorySnapshot, MemoryTransaction};
+use keyloom::{
+    Error, Faulty, KeyBuf, KeyRange, Limits, Memory, Reader, Result, Snapshots, Store, Writer,
+};
 use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::documents::files::Files;
 use keyloom_patterns::documents::json::Collection;
 use keyloom_patterns::graph::{Blocks, Graph};
 use keyloom_patterns::locking::WorkQueue;
 use keyloom_patterns::property_index::Stamps;
+use keyloom_patterns::text::{Analyzer, TextIndex};
 use keyloom_patterns::trees::{AdjacencyList, InsertAt, MaterializedPath, NestedSets, Tree};
 use keyloom_patterns::{
     Inconsistency, Links, Progress, PropertyIndex, RepairOptions, RepairPosition, Rule, Schema,
-    check_in_steps,
+    check_in_steps, entry,
 };
 use keyloom_testing::laws::{Dump, dump_all};
 use serde_json::json;
@@ -301,4 +305,169 @@ fn indexes_without_transactions() {
         |reader| index.check(reader),
         |store, options, on_commit| index.repair_with(store, &stamps, options, on_commit),
     );
+}
+
+/// Checks of 100,000 records on a store whose snapshots end after 20 ms.
+mod in_snapshots_of_20_ms {
+    use super::*;
+
+    const RECORDS: u32 = 100_000;
+
+    fn load(store: &Memory, put: impl Fn(&mut MemoryTransaction<'_>, u32) -> Result<()>) {
+        for first in (0..RECORDS).step_by(1_000) {
+            store.transact(|txn| (first..first + 1_000).try_for_each(|n| put(txn, n))).unwrap();
+        }
+    }
+
+    /// A copy of the store with this limit, written in transactions that take a millisecond.
+    fn with_short_snapshots(store: &Memory) -> Memory {
+        let limits = Limits::default().with_max_age_ms(Some(20));
+        let short = Memory::builder().limits(limits).build();
+        let entries: Vec<_> = dump_all(store).into_iter().collect();
+        for some in entries.chunks(500) {
+            short.transact(|txn| some.iter().try_for_each(|(k, v)| txn.put(k, v))).unwrap();
+        }
+        short
+    }
+
+    /// Requires that a check over many snapshots reports what one does in a snapshot that lasts,
+    /// where one in a snapshot that ends after 20 ms fails.
+    macro_rules! holds {
+        ($store:expr, |$reader:ident| $check:expr) => {{
+            let store: &Memory = $store;
+            damage(store, 4_999, 5);
+            let short = with_short_snapshots(store);
+            let whole = |$reader: &MemorySnapshot<'_>| $check;
+            let in_steps = check_in_steps(&short, |$reader: &Snapshots<'_, Memory>| $check);
+            let faults = sorted(whole(&store.snapshot().unwrap()));
+            assert!(faults.len() >= 10, "{} faults", faults.len());
+            assert_eq!(sorted(in_steps), faults);
+            let ended = whole(&short.snapshot().unwrap());
+            assert!(matches!(ended, Err(Error::TooOld { .. })), "the control: {ended:?}");
+        }};
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn indexes_and_totals() {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "s").unwrap();
+        let numbers = schema.table::<u32, u32>("numbers").unwrap();
+        let index = schema.index(&numbers, "by_rest", 1, |_, n| entry(n % 7)).unwrap();
+        let unique = schema.unique_index(&numbers, "by_number", 1, |_, n| entry(*n)).unwrap();
+        let counts = |_: &u32, n: &u32| contribution(n % 5_003, 1);
+        let totals = schema.totals(&numbers, "counts", 1, counts).unwrap();
+        load(&store, |txn, n| numbers.put(txn, &n, &n));
+        holds!(&store, |reader| index.check(reader));
+        holds!(&store, |reader| unique.check(reader));
+        holds!(&store, |reader| totals.check(reader));
+    }
+
+    fn tree_holds(tree: &impl Tree<Value = u32>) {
+        let store = Memory::new();
+        load(&store, |txn, n| {
+            let id = u64::from(n) + 1;
+            let parent = (id > 100).then(|| 1 + id % 100);
+            tree.insert(txn, id, &format!("node {id}"), &7, InsertAt::last(parent))
+        });
+        holds!(&store, |reader| tree.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn adjacency_lists() {
+        tree_holds(&AdjacencyList::<u32>::new(&Subspace::new("tree")));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn materialized_paths() {
+        tree_holds(&MaterializedPath::<u32>::new(&Subspace::new("tree")));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn nested_sets() {
+        tree_holds(&NestedSets::<u32>::new(&Subspace::new("tree")));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn graphs() {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "g").unwrap();
+        let graph = Graph::<u32, u32, u32>::directed(&schema, "graph").unwrap();
+        load(&store, |txn, n| graph.put_edge(txn, &(n % 999), "to", &n, &n).map(drop));
+        holds!(&store, |reader| graph.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn files() {
+        let store = Memory::new();
+        let files = Files::open(&Schema::open(&store, "f").unwrap()).unwrap();
+        store.transact(|txn| files.create_directory(txn, "/a").map(drop)).unwrap();
+        load(&store, |txn, n| files.write(txn, &format!("/a/{n}"), b"word").map(drop));
+        holds!(&store, |reader| files.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn json_documents() {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "j").unwrap();
+        let posts = Collection::<u32>::open(&schema, "posts").unwrap();
+        let posts = posts.with_index(&schema, ["tags"]).unwrap();
+        load(&store, |txn, n| posts.put(txn, &n, &json!({ "tags": [n % 7, n] })));
+        holds!(&store, |reader| posts.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn work_queues() {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "q").unwrap();
+        let queue = WorkQueue::<u32>::open(&schema, "jobs").unwrap();
+        load(&store, |txn, n| queue.enqueue(txn, (format!("tenant {}", n % 60), n)).map(drop));
+        holds!(&store, |reader| queue.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn links() {
+        let store = Memory::new();
+        let links = Links::<u32, u32>::new(&Subspace::new("links"));
+        load(&store, |txn, n| links.link(txn, &(n % 50), &n).map(drop));
+        holds!(&store, |reader| links.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn indexes_without_transactions() {
+        let store = Memory::new();
+        let index = PropertyIndex::<u32, u32, u32>::new(&Subspace::new("index"));
+        let mut stamps = Stamps::with_clock(1, || 1_000_000);
+        for n in 0..RECORDS {
+            index.set(&store, &mut stamps, &(n % 3), &n, &(n % 10)).unwrap();
+        }
+        holds!(&store, |reader| index.check(reader));
+    }
+
+    #[test]
+    #[ignore = "takes long"]
+    fn texts() {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "t").unwrap();
+        let posts = schema.table::<u32, String>("posts").unwrap();
+        let text = schema.derive(&posts, "text", 1, |space| {
+            Ok(TextIndex::with_keys_as_ids(space).field(
+                "text",
+                Analyzer::simple(),
+                |_: &u32, post: &String, add| add(post),
+            ))
+        });
+        let text = text.unwrap();
+        load(&store, |txn, n| posts.put(txn, &n, &format!("word{} word{}", n % 7, n % 2_003)));
+        holds!(&store, |reader| text.check(reader));
+    }
 }
