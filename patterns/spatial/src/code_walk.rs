@@ -8,7 +8,6 @@ use keyloom_tables::index::Found;
 
 use super::cover::{Cover, Run};
 use super::located::{Located, Place, code_of};
-use super::query::MOST_RANGES;
 
 /// After this many entries in a row outside the region, the walk seeks to the next entry that may
 /// be inside. A seek costs about as much as these entries did.
@@ -16,6 +15,9 @@ const MOST_IN_A_ROW: usize = 8;
 
 /// The number of steps that take about as long as a seek.
 const STEPS_PER_SEEK: usize = 16;
+
+/// The maximum number of ranges of a query. Computing more costs more than they save.
+pub(super) const MOST_RANGES: usize = 16_384;
 
 /// The default number of ranges that a query begins with on a local store, and the factor by which
 /// it increases them.

@@ -9,7 +9,7 @@ use keyloom_tables::Table;
 
 use super::area::Area;
 use super::cell::{GeoCell, OnSphere};
-use super::code_walk::{CodeWalk, FIRST_RANGES, Only, first_ranges};
+use super::code_walk::{CodeWalk, FIRST_RANGES, MOST_RANGES, Only, first_ranges};
 use super::cover::Cover;
 use super::cover_part::CoverPart;
 use super::grid::InCells;
@@ -48,9 +48,6 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 
 /// The default number of ranges of other queries.
 pub(super) const RANGES: usize = 16;
-
-/// The maximum number of ranges of a query. Computing more costs more than they save.
-pub(super) const MOST_RANGES: usize = 16_384;
 
 /// Checks and limits a number of ranges.
 pub(super) fn at_most(ranges: usize) -> Result<usize> {

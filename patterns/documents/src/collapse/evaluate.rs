@@ -6,7 +6,7 @@ use keyloom_kit::RecordKey;
 use keyloom_text::{Ranked, RankedMatches, Ranking};
 
 use super::found::{Candidate, Found};
-use super::{InnerHits, Level};
+use super::inner_hits::{InnerHits, Level};
 
 /// The greatest number of matches that are read together.
 const MOST: usize = 4_096;

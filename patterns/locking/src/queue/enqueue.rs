@@ -8,7 +8,8 @@ use keyloom_kit::{Progress, RepairOptions};
 use serde::{Deserialize, Serialize};
 
 use super::job::{Enqueued, NewJob, StoredJob};
-use super::{JobId, WorkQueue, random};
+use super::random::random;
+use super::{JobId, WorkQueue};
 use crate::clock::millis;
 
 /// The key of a completed job, remembered for some time.

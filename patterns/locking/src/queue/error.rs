@@ -2,7 +2,7 @@
 
 use keyloom::Error;
 
-use super::JobId;
+use super::job::JobId;
 
 /// Why an operation of a [`WorkQueue`](super::WorkQueue) is refused, in an
 /// [`Error::Other`](keyloom::Error::Other).

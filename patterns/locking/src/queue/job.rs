@@ -6,8 +6,10 @@ use keyloom::{Error, Result, pack};
 use keyloom_tables::{IndexEntries, entry};
 use serde::{Deserialize, Serialize};
 
-use super::JobId;
 use crate::clock::millis;
+
+/// The id of a job: a UUID of version 7.
+pub type JobId = keyloom_tables::sequence::Uuid;
 
 /// The priority of a job within its tenant.
 #[derive(

@@ -150,11 +150,11 @@ mod error;
 mod inspect;
 mod job;
 mod options;
+mod random;
 mod tenants;
 mod work;
 
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -165,7 +165,7 @@ use keyloom_tables::{Attached, Index, Schema, Table};
 pub use dequeue::Candidates;
 pub use error::{QueueError, Stale};
 pub use inspect::QueueCounts;
-pub use job::{Delivery, Enqueued, Failed, Job, JobState, NewJob, Priority, StoredJob};
+pub use job::{Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, StoredJob};
 pub use options::{Backoff, QueueOptions};
 pub use work::{Answer, Stop, WorkOptions, WorkReport};
 
@@ -173,10 +173,8 @@ use crate::clock::millis;
 use crate::expiry::Expiry;
 use enqueue::DoneKey;
 use job::StateParts;
+use random::random;
 use tenants::Tenants;
-
-/// The id of a job: a UUID of version 7.
-pub type JobId = keyloom_tables::sequence::Uuid;
 
 /// A work queue of jobs with payloads `J`; see the [module](self).
 ///
@@ -324,11 +322,4 @@ impl<J: 'static, C> WorkQueue<J, C> {
     fn linger(&self) -> u64 {
         millis(self.options.linger)
     }
-}
-
-/// A random number. Each `RandomState` of the standard library has random keys from the system, so
-/// that two processes do not draw the same ids. A forked process inherits the keys of its parent,
-/// but not its id.
-fn random() -> u64 {
-    RandomState::new().hash_one(std::process::id())
 }

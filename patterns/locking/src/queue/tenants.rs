@@ -11,7 +11,7 @@ use keyloom_tables::index::Found;
 use keyloom_tables::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
-use super::random;
+use super::random::random;
 
 /// The state of a tenant with jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::{Error, KeyBuf, Result, Subspace};
 use keyloom_kit::{Inconsistency, Rule};
 
-use super::NodeId;
+use super::node::NodeId;
 
 /// An error of a tree. It is returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

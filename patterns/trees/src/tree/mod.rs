@@ -33,7 +33,7 @@ pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::NestedNode;
-pub use node::{TreeNode, VisitedNode};
+pub use node::{NodeId, TreeNode, VisitedNode};
 pub(crate) use node::{depth_bounds, encode_node, fresh_id, named_placeholder, placeholder};
 pub use place::{InsertAt, OnDelete};
 pub(crate) use records::NodeRecords;
@@ -41,10 +41,6 @@ pub(crate) use records::NodeTable;
 pub use records::{NodeCodec, NodeRecord, TreeModel};
 
 pub(crate) use nested::{dot_of, dump_of};
-
-/// The id of a node. To map other keys to ids, see `DenseIds` of keyloom-bitmaps; to allocate new
-/// ids, see [`Sequence`](keyloom_tables::Sequence).
-pub type NodeId = u64;
 
 pub(crate) type NodeOf<'r, T, R> =
     TreeNode<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;

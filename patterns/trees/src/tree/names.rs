@@ -4,7 +4,8 @@ use std::ops::Deref;
 
 use keyloom::{Reader, Result, Writer};
 
-use super::{InsertAt, NodeId, Tree, TreeNode, unknown};
+use super::node::NodeId;
+use super::{InsertAt, Tree, TreeNode, unknown};
 
 /// The first of the nodes with this name.
 pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(

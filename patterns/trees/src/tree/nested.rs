@@ -7,7 +7,8 @@ use keyloom::Result;
 use keyloom::value::Codec;
 use serde::{Deserialize, Serialize};
 
-use super::{NestedNodes, NodeId, VisitedNode};
+use super::node::NodeId;
+use super::{NestedNodes, VisitedNode};
 
 /// A node with all its descendants in memory: the input of [`import`](super::Tree::import) and the
 /// output of [`export`](super::Tree::export). With serde it has the nested form of JSON and similar

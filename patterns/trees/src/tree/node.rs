@@ -8,8 +8,11 @@ use keyloom::value::Codec;
 use keyloom::{Error, Result};
 use keyloom_kit::Rule;
 
-use super::NodeId;
 use crate::number;
+
+/// The id of a node. To map other keys to ids, see `DenseIds` of keyloom-bitmaps; to allocate new
+/// ids, see [`Sequence`](keyloom_tables::Sequence).
+pub type NodeId = u64;
 
 /// The first byte of a stored node: the format.
 const FORMAT: u8 = 1;

@@ -3,7 +3,8 @@
 use keyloom::{Order, Reader, Result, Subspace};
 use keyloom_kit::{Continuation, InOrder, Page};
 
-use super::{NodeId, NodeOf, Tree, VisitOf};
+use super::node::NodeId;
+use super::{NodeOf, Tree, VisitOf};
 
 /// The pages of one walk: which continuations belong to it.
 struct Pages {

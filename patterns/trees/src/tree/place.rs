@@ -1,6 +1,6 @@
 //! Places of nodes among their siblings.
 
-use super::NodeId;
+use super::node::NodeId;
 
 /// The place where a node is inserted, or to which it is moved. The parent `None` stands for the
 /// roots.

@@ -49,8 +49,9 @@ use keyloom_kit::{Inconsistency, Rule, in_batches, page_behind};
 use keyloom_tables::table::Table;
 
 use super::Stages;
+use super::node::NodeId;
 use super::node::stored_name;
-use super::{Findings, NestedNode, NodeId, Tree, TreeNode, encode_node};
+use super::{Findings, NestedNode, Tree, TreeNode, encode_node};
 
 /// The number of ids that a repair compares in one transaction.
 const BATCH: usize = 500;
