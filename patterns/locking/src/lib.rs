@@ -37,7 +37,7 @@
 //! | a lock of a range of names | [`Lock::exclusive_range`] |
 //! | a read-write lock | [`Lock::shared`] and [`Lock::exclusive`] |
 //! | work that survives its process | [`work`] |
-//! | semaphores, barriers, elections | [`recipes`] |
+//! | semaphores, elections | [`recipes`] |
 //! | a work queue | [`queue`] |
 //! | records that expire | [`expiry`] |
 //!

@@ -198,7 +198,8 @@ impl BitmapExpr {
         page(&query, &range, limit, after, |rest| self.ids(reader, rest))
     }
 
-    /// A hash of the expression and of the contents of its bitmaps in memory.
+    /// A hash of the expression and of the contents of its bitmaps in memory, for continuations of
+    /// queries that have it as a filter.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
         self.hash(&mut hash);

@@ -19,7 +19,7 @@ use crate::{Blocker, Locks};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Member {
     session: u64,
-    /// The number of permits or participants, on which all members must agree.
+    /// The number of permits, on which all members must agree.
     number: u32,
     /// When it came, in milliseconds since 1970.
     since: u64,
@@ -125,7 +125,7 @@ impl Members {
         let (since, _) = self.locks.live_session(txn, session)?;
         if let Some(other) = present.iter().find(|other| other.member.number != number) {
             return Err(Error::InvalidArgument {
-                what: "the number of a semaphore or double barrier",
+                what: "the number of permits",
                 value: format!(
                     "{number}, beside {} of session {}",
                     other.member.number, other.owner.name

@@ -1,5 +1,4 @@
-//! Recipes: how do sessions share a limited number of permits, wait for each other, or elect a
-//! leader?
+//! Recipes: how do sessions share a limited number of permits, or elect a leader?
 //!
 //! The recipes have the names of etcd's concurrency package and of Apache Curator. All have one
 //! record per owner and none has a counter, so the part of a dead owner is known and is freed when
@@ -8,8 +7,6 @@
 //! | recipe | what it does | in etcd | in Curator |
 //! |---|---|---|---|
 //! | [`Semaphore`] | at most n sessions hold a permit, in the order of their requests | | `InterProcessSemaphoreV2` |
-//! | [`Barrier`] | sessions wait until another one releases the barrier | `Barrier` | `DistributedBarrier` |
-//! | [`DoubleBarrier`] | n sessions begin together and end together | `DoubleBarrier` | `DistributedDoubleBarrier` |
 //! | [`Election`] | one session is the leader, with a value | `Election` | `LeaderLatch` |
 //! | [`Lock::exclusive`](crate::Lock::exclusive) | a mutex | `Mutex` | `InterProcessMutex` |
 //! | [`Lock::shared`](crate::Lock::shared) | a read-write lock | `RWMutex` | `InterProcessReadWriteLock` |
@@ -39,29 +36,25 @@
 //!
 //! # Key layout
 //!
-//! In the tables of a schema, here for recipes with the name `recipes`. Barriers and elections are
-//! also [requests](crate#key-layout) for an exclusive lock of their path: give them paths that
-//! nothing else locks.
+//! In the tables of a schema, here for recipes with the name `recipes`. An election is also a
+//! [request](crate#key-layout) for an exclusive lock of its path: give it a path that nothing else
+//! locks.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `recipes_permits` | path, ticket | session, number of permits, time: holders first, then those that wait |
 //! | `recipes_released` | path | the ticket that left last; waiters wait for its change |
-//! | `recipes_entries` | path, ticket | session, number of participants, time |
-//! | `recipes_rounds` | path | while a double barrier is open: the ticket that opened it |
 //! | `recipes_leaders` | path | session, ticket, fencing token, value |
 //!
 //! # Invariants
 //!
 //! * Of the permits of a semaphore whose sessions live, the first n are held and the others wait.
-//! * A double barrier is open from its n-th entry until the last of its participants has left or
-//!   died. No session enters meanwhile.
 //! * A leader is the session that holds the lock of the election.
 //! * Tickets and fencing tokens of a path grow, as those of [`Locks`](crate#invariants).
 //!
 //! # Cost
 //!
-//! m is the number of permits or entries of the path that precede. Their sessions are read in one
+//! m is the number of permits of the path that precede. Their sessions are read in one
 //! round trip. Each line is one transaction, with the gets of the states of its tables.
 //!
 //! | operation | cost |
@@ -70,16 +63,15 @@
 //! | a poll of a waiter, after each release | 1 range of m keys, 1 get per session |
 //! | [`Permit::release`] | 4 gets, 2 keys written |
 //! | [`Permit::verify`] | 1 get |
-//! | [`DoubleBarrier::enter`] | that of a request of a semaphore; the n-th writes 1 key more |
-//! | [`BarrierEntry::leave`] | 1 key written, by the last one 2; then a poll of those that are inside |
-//! | [`Barrier::hold`], [`Election::campaign`] | that of a [lock](crate#cost), and for a leader a transaction with 1 key written |
-//! | [`Barrier::wait`], [`Election::leader`] | that of a refused lock; 3 gets. Nothing is written |
+//! | [`Election::campaign`] | that of a [lock](crate#cost), and a transaction with 1 key written |
+//! | [`Election::leader`] | 3 gets. Nothing is written |
 //!
 //! # When not to use it
 //!
 //! * A semaphore of thousands of permits: each request reads all of them. Limit a rate with
 //!   [`Counters`](keyloom_tables::Counters), or divide the resource into several paths.
-//! * A barrier between threads of one process: `std::sync::Barrier`.
+//! * Barriers, which etcd and Curator have: a session that holds a lock is one, and those that wait
+//!   for it ask for a shared lock of the same path.
 //! * An election where the leader's writes go to a service that does not check its
 //!   [token](Leadership::token): two leaders may write there.
 //!
@@ -87,11 +79,8 @@
 //!
 //! `client/v3/concurrency` and `client/v3/experimental/recipes` of etcd; the recipes of Apache
 //! Curator, which go back to P. Hunt and others, *ZooKeeper: Wait-free Coordination for
-//! Internet-scale Systems* (2010). Semaphores: E. W. Dijkstra (1965). Other than etcd's barrier,
-//! which stays until it is removed, a barrier here ends with the session that holds it.
+//! Internet-scale Systems* (2010). Semaphores: E. W. Dijkstra (1965).
 
-mod barrier;
-mod double_barrier;
 mod election;
 mod members;
 mod semaphore;
@@ -107,8 +96,6 @@ use crate::inspect::SWEPT;
 use crate::path::PathPart;
 use crate::{Lock, LockPath, Locks};
 
-pub use barrier::Barrier;
-pub use double_barrier::{BarrierEntry, DoubleBarrier};
 pub use election::{Election, Leader, Leadership};
 use members::Members;
 pub use semaphore::{Permit, Semaphore};
@@ -119,30 +106,22 @@ pub struct Recipes {
     locks: Locks,
     permits: Members,
     released: Table<PathPart, u64>,
-    entries: Members,
-    rounds: Table<PathPart, u64>,
     leaders: Table<PathPart, Leader>,
 }
 
 impl Recipes {
     /// Declares the recipes `name` in a schema, for the sessions of `locks`.
     ///
-    /// Adds the tables `NAME_permits`, `NAME_released`, `NAME_entries`, `NAME_rounds` and
-    /// `NAME_leaders`.
+    /// Adds the tables `NAME_permits`, `NAME_released` and `NAME_leaders`.
     ///
     /// # Errors
     /// The errors of [`Schema::table`].
     pub fn open<S: Store>(schema: &Schema<'_, S>, locks: &Locks, name: &str) -> Result<Self> {
-        let members = |table: &str| {
-            let table = schema.table(&format!("{name}_{table}"))?;
-            Ok::<_, Error>(Members { table, locks: locks.clone() })
-        };
+        let permits = schema.table(&format!("{name}_permits"))?;
         Ok(Self {
             locks: locks.clone(),
-            permits: members("permits")?,
+            permits: Members { table: permits, locks: locks.clone() },
             released: schema.table(&format!("{name}_released"))?,
-            entries: members("entries")?,
-            rounds: schema.table(&format!("{name}_rounds"))?,
             leaders: schema.table(&format!("{name}_leaders"))?,
         })
     }
@@ -153,7 +132,13 @@ impl Recipes {
     /// [`Error::InvalidArgument`] for no permits; [`LockError::BadLock`](crate::LockError::BadLock)
     /// for a path that cannot be locked.
     pub fn semaphore(&self, path: &LockPath, permits: u32) -> Result<Semaphore> {
-        refuse_none("the number of permits", permits)?;
+        if permits == 0 {
+            return Err(Error::InvalidArgument {
+                what: "the number of permits",
+                value: "0".into(),
+                why: "it is at least 1",
+            });
+        }
         let of = Of::new(path)?;
         Ok(Semaphore {
             of,
@@ -161,25 +146,6 @@ impl Recipes {
             members: self.permits.clone(),
             released: self.released.clone(),
         })
-    }
-
-    /// The barrier of a resource. It needs no creation.
-    ///
-    /// # Errors
-    /// [`LockError::BadLock`](crate::LockError::BadLock) for a path that cannot be locked.
-    pub fn barrier(&self, path: &LockPath) -> Result<Barrier> {
-        Ok(Barrier { of: Of::new(path)?, locks: self.locks.clone() })
-    }
-
-    /// The double barrier of a resource, for this number of participants. It needs no creation.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for no participants;
-    /// [`LockError::BadLock`](crate::LockError::BadLock) for a path that cannot be locked.
-    pub fn double_barrier(&self, path: &LockPath, participants: u32) -> Result<DoubleBarrier> {
-        refuse_none("the number of participants", participants)?;
-        let (members, rounds) = (self.entries.clone(), self.rounds.clone());
-        Ok(DoubleBarrier { of: Of::new(path)?, participants, members, rounds })
     }
 
     /// The election for a resource. It needs no creation.
@@ -191,7 +157,7 @@ impl Recipes {
         Ok(Election { of: Of::new(path)?, locks, leaders })
     }
 
-    /// Removes the permits and entries of sessions that have ended, in bounded transactions.
+    /// Removes the permits of sessions that have ended, in bounded transactions.
     /// Requests for the same resource remove them as well; call it now and then for the others.
     ///
     /// # Errors
@@ -213,12 +179,8 @@ impl Recipes {
     ) -> Result<Progress> {
         let options = RepairOptions { batch: options.batch.min(SWEPT), ..options.clone() };
         in_batches(store, &options, progress, |txn, batch, done| {
-            // The permits, then the entries.
-            let members = if done.position.entries { &self.entries } else { &self.permits };
-            members.sweep_batch(txn, batch, done)?;
-            let is_over = done.position.last.is_none();
-            done.finished = is_over && done.position.entries;
-            done.position.entries |= is_over;
+            self.permits.sweep_batch(txn, batch, done)?;
+            done.finished = done.position.last.is_none();
             Ok(())
         })
     }
@@ -241,12 +203,5 @@ impl Of {
     /// The resource as text, after what is requested of it.
     fn shown(&self, what: &str) -> String {
         format!("{what} {}", self.lock.path())
-    }
-}
-
-fn refuse_none(what: &'static str, number: u32) -> Result<()> {
-    match number {
-        0 => Err(Error::InvalidArgument { what, value: "0".into(), why: "it is at least 1" }),
-        _ => Ok(()),
     }
 }

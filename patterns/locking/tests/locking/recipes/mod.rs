@@ -1,7 +1,5 @@
-//! Semaphores, barriers and elections.
+//! Semaphores and elections.
 
-mod barrier;
-mod double_barrier;
 mod election;
 mod faults;
 mod semaphore;
