@@ -75,6 +75,7 @@
 //! | [`Grouping`] | [`new`](Grouping::new) | | [`values`](Grouping::values), [`first_of_each`](Grouping::first_of_each), [`in_each`](Grouping::in_each) | no: scan again from the group after the last one | [`Scan::explain`] |
 //! | [`Totals`] | [`new`](Totals::new), [`Schema::totals`] | [`get`](Totals::get) | [`range`](Totals::range) | | |
 //! | [`RankedIndex`] | [`new`](RankedIndex::new) | [`rank`](RankedIndex::rank), [`nth`](RankedIndex::nth) | that of its [index](RankedIndex::index) | that of its index | that of its index |
+//! | [`json::Collection`](documents::json::Collection) | [`open`](documents::json::Collection::open) | [`get`](documents::json::Collection::get) | [`find_where`](documents::json::Collection::find_where), [`find_like`](documents::json::Collection::find_like) | [`JsonQuery::page`](documents::json::JsonQuery::page) | [`indexes_for`](documents::json::Collection::indexes_for): names of indexes, no counts |
 //! | [`Links`] | [`new`](Links::new), [`in_schema`](Links::in_schema) | | [`rights_of`](Links::rights_of), [`lefts_of`](Links::lefts_of) | that of its [table](Links::table) | |
 //! | [`AppendLog`] | [`new`](AppendLog::new) | [`get`](AppendLog::get) | [`range`](AppendLog::range) | [`page`](AppendLog::page) | |
 //! | [`VersionedTable`] | [`new`](VersionedTable::new) | [`get`](VersionedTable::get) | that of its [table](VersionedTable::records) | that of its table | |

@@ -1,20 +1,19 @@
 //! Find by example.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 
 use keyloom::{List, Reader, Result, pack};
-use keyloom_kit::{Continuation, Page, RecordKey, UnreadableEntry};
+#[cfg(doc)]
+use keyloom_kit::UnreadableEntry;
+use keyloom_kit::{Continuation, RecordKey};
 use keyloom_tables::schema::State;
 use serde_json::Value;
 
 use super::collection::{Collection, PathIndex};
+use super::find::{BATCH, Pages};
 use super::order::JsonKey;
 use super::query::JsonQuery;
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
-
-/// How many documents are read together.
-const BATCH: usize = 256;
 
 /// Whether a document matches an example. An object matches if each field of the example matches.
 /// An array matches if each element of the example matches some element. Other values match if they
@@ -89,12 +88,11 @@ impl<K: RecordKey> Collection<K> {
             Some(query) => query.clone().after(after).page(reader),
             None => self.table.page(reader, .., BATCH, after.as_ref()),
         };
-        let documents = Pages { page, ready: VecDeque::new(), next: Some(None) };
         let is_like = |found: &Result<(K, Value)>| match found {
             Ok((_, document)) => contains(document, example),
             Err(_) => true,
         };
-        Ok(documents.filter(is_like))
+        Ok(Pages::new(page).filter(is_like))
     }
 
     /// The paths of the index that [`find_like`](Collection::find_like) uses for an example if all
@@ -129,36 +127,5 @@ impl<K: RecordKey> Collection<K> {
         let mut queries: Vec<_> = queries.filter(|(_, (many, _))| *many > 0).collect();
         queries.sort_by_key(|(_, (many, _))| Reverse(*many));
         queries.into_iter().map(|(index, (_, query))| (index, query)).collect()
-    }
-}
-
-/// The items of all pages.
-struct Pages<T, F> {
-    page: F,
-    ready: VecDeque<T>,
-    /// The position of the next page; `None` after the last one.
-    next: Option<Option<Continuation>>,
-}
-
-impl<T, F: Fn(Option<Continuation>) -> Result<Page<T>>> Iterator for Pages<T, F> {
-    type Item = Result<T>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(item) = self.ready.pop_front() {
-                return Some(Ok(item));
-            }
-            match (self.page)(self.next.take()?) {
-                Ok(page) => {
-                    self.ready = page.items.into();
-                    self.next = page.next.map(Some);
-                }
-                Err(error) => {
-                    let unreadable = error.downcast_ref::<UnreadableEntry>();
-                    self.next = unreadable.map(|entry| Some(entry.next.clone()));
-                    return Some(Err(error));
-                }
-            }
-        }
     }
 }

@@ -106,6 +106,8 @@
 //! | [`get`](Collection::get) | 1 get |
 //! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries, 1 get for each document, in one round trip; if documents have several entries in the query, further such ranges with 1 get of the state each |
 //! | [`find_like`](Collection::find_like) | the same for the index with the most paths that the example has, and 1 get of its state; all documents if there is no such index |
+//! | [`find_where`](Collection::find_where) | 1 get of the state of each index; the same for each value of a [list](Condition::one_of) and each alternative; all documents if no index finds them |
+//! | [`update_where`](Collection::update_where) | `find_where`, and for each batch its documents in one round trip and the changes of [`put`](Collection::put); one key in memory for each document |
 //!
 //! # When not to use it
 //!
@@ -121,16 +123,20 @@
 
 mod change;
 mod collection;
+mod condition;
 mod definition;
 mod error;
 mod example;
+mod find;
 mod keys;
 mod order;
 mod patch;
 mod path;
 mod query;
+mod update;
 
 pub use collection::Collection;
+pub use condition::Condition;
 pub use error::JsonError;
 pub use path::JsonPath;
 pub use query::JsonQuery;

@@ -150,6 +150,11 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Ok((!selected.is_wide).then(|| self.entries_of(selected)))
     }
 
+    /// The paths of the index.
+    pub(super) fn index_name(&self) -> String {
+        self.index.definition.text()
+    }
+
     fn entries_of(&self, selected: Selected) -> Entries<'c, K> {
         self.index.index.query().select(selected).order(self.order)
     }

@@ -1,6 +1,7 @@
 //! JSON collections.
 
 mod bad_input;
+mod conditions;
 mod costs;
 mod faults;
 mod fixture;
@@ -12,6 +13,8 @@ keyloom_testing::on_every_store_and_server! {
     queries::long_values_are_found_by_their_documents,
     queries::queries_by_path_are_those_of_their_definition,
     queries::nested_queries_match_within_one_element,
+    conditions::conditions_find_the_documents_that_satisfy_them,
+    conditions::updates_change_each_document_once,
     queries::examples_match_documents_that_have_all_of_them,
     queries::indexes_follow_every_change,
     patches::patches_are_those_of_the_standards,

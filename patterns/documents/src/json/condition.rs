@@ -1,0 +1,212 @@
+//! Conditions on documents.
+
+use std::ops::{Bound, RangeBounds};
+
+use keyloom::{KeyBuf, List, Result, pack};
+use serde_json::Value;
+
+use super::order::{ALL_KINDS, JsonKey, kinds_of};
+use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
+
+/// A condition on a document, for [`Collection::find_where`](super::Collection::find_where).
+///
+/// A condition at a path with several values holds if it holds for one of them, as in MongoDB. So
+/// two conditions at `items[].sku` and `items[].count` may hold for different items: a
+/// [nested index](super::Collection::with_nested) finds one item that has both.
+///
+/// ```
+/// use keyloom_documents::json::Condition;
+/// use serde_json::json;
+/// let in_the_north = Condition::one_of("city", ["Oslo", "Bergen"])?;
+/// let large = Condition::range("total", json!(100)..)?;
+/// let open = Condition::missing("paid_at")?;
+/// let condition = in_the_north & (large | open);
+/// assert!(condition.matches(&json!({ "city": "Oslo", "total": 250 })));
+/// assert!(!condition.matches(&json!({ "city": "Oslo", "total": 9, "paid_at": 3 })));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition(pub(super) Kind);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    Not(Box<Condition>),
+    At(Test),
+}
+
+/// A condition on the values at a path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Test {
+    pub(super) path: JsonPath,
+    pub(super) is: Is,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Is {
+    /// One of these.
+    OneOf(Vec<Value>),
+    Within((Bound<Value>, Bound<Value>)),
+    /// There is a value, which may be null.
+    Present,
+}
+
+impl Condition {
+    /// A value at `path` is this one. `1` and `1.0` are equal.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; [`JsonError::TooDeep`] for a value that no document can hold.
+    pub fn equal(path: &str, value: impl Into<Value>) -> Result<Self> {
+        Self::one_of(path, [value])
+    }
+
+    /// A value at `path` is one of these.
+    ///
+    /// # Errors
+    /// As [`equal`](Condition::equal).
+    pub fn one_of<V: Into<Value>>(path: &str, values: impl IntoIterator<Item = V>) -> Result<Self> {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        values.iter().try_for_each(refuse_deep)?;
+        Self::at(path, Is::OneOf(values))
+    }
+
+    /// A value at `path` is in this range. As in [`JsonQuery::range`](super::JsonQuery::range), a
+    /// range with one bound has values of its type only.
+    ///
+    /// # Errors
+    /// As [`equal`](Condition::equal).
+    pub fn range(path: &str, range: impl RangeBounds<Value>) -> Result<Self> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        for bound in [&bounds.0, &bounds.1] {
+            if let Bound::Included(value) | Bound::Excluded(value) = bound {
+                refuse_deep(value)?;
+            }
+        }
+        Self::at(path, Is::Within(bounds))
+    }
+
+    /// There is a value at `path`; it may be null.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`].
+    pub fn present(path: &str) -> Result<Self> {
+        Self::at(path, Is::Present)
+    }
+
+    /// There is no value at `path`. No index finds such documents: combine it with a condition that
+    /// an index knows.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`].
+    pub fn missing(path: &str) -> Result<Self> {
+        Ok(!Self::present(path)?)
+    }
+
+    fn at(path: &str, is: Is) -> Result<Self> {
+        Ok(Self(Kind::At(Test { path: path.parse()?, is })))
+    }
+
+    /// Whether a document satisfies it.
+    pub fn matches(&self, document: &Value) -> bool {
+        match &self.0 {
+            Kind::All(all) => all.iter().all(|one| one.matches(document)),
+            Kind::Any(any) => any.iter().any(|one| one.matches(document)),
+            Kind::Not(one) => !one.matches(document),
+            Kind::At(test) => test.matches(document),
+        }
+    }
+
+    /// The conditions all of which must hold.
+    pub(super) fn conjuncts(&self) -> Vec<&Self> {
+        match &self.0 {
+            Kind::All(all) => all.iter().flat_map(Self::conjuncts).collect(),
+            _ => vec![self],
+        }
+    }
+}
+
+/// Both conditions hold.
+impl std::ops::BitAnd for Condition {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(Kind::All(vec![self, other]))
+    }
+}
+
+/// One of the conditions holds, or both.
+impl std::ops::BitOr for Condition {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            // A long list of alternatives is no deep one.
+            (Kind::Any(mut any), Kind::Any(more)) => {
+                any.extend(more);
+                Self(Kind::Any(any))
+            }
+            (Kind::Any(mut any), other) => {
+                any.push(Self(other));
+                Self(Kind::Any(any))
+            }
+            (one, other) => Self(Kind::Any(vec![Self(one), Self(other)])),
+        }
+    }
+}
+
+/// The condition does not hold.
+impl std::ops::Not for Condition {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(Kind::Not(Box::new(self)))
+    }
+}
+
+impl Test {
+    pub(super) fn matches(&self, document: &Value) -> bool {
+        let values = self.path.values(document);
+        match &self.is {
+            Is::Present => !values.is_empty(),
+            Is::OneOf(all) => {
+                let all: Vec<KeyBuf> = all.iter().map(packed).collect();
+                values.iter().any(|value| all.contains(&packed(value)))
+            }
+            Is::Within(range) => {
+                let range = packed_range(range);
+                values.iter().any(|value| range.contains(&packed(value)))
+            }
+        }
+    }
+}
+
+fn packed(value: &Value) -> KeyBuf {
+    packed_key(JsonKey::Value(value))
+}
+
+fn packed_key(key: JsonKey<'_>) -> KeyBuf {
+    pack(&List(vec![key]))
+}
+
+/// The range of the packed values. A missing bound is that of the type of the other one.
+fn packed_range((start, end): &(Bound<Value>, Bound<Value>)) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
+    let kinds = |bound: &Bound<Value>| match bound {
+        Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),
+        Bound::Unbounded => None,
+    };
+    let [first, after] = kinds(start).or(kinds(end)).unwrap_or(ALL_KINDS).map(JsonKey::Kind);
+    let or = |bound: &Bound<Value>, missing: Bound<KeyBuf>| match bound {
+        Bound::Unbounded => missing,
+        bound => bound.as_ref().map(packed),
+    };
+    (or(start, Bound::Included(packed_key(first))), or(end, Bound::Excluded(packed_key(after))))
+}
+
+fn refuse_deep(value: &Value) -> Result<()> {
+    if is_deeper(value, MAX_DEPTH) {
+        let what = "a value of the condition".to_owned();
+        return Err(JsonError::TooDeep { what, limit: MAX_DEPTH }.into());
+    }
+    Ok(())
+}

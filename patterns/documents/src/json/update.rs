@@ -1,0 +1,129 @@
+//! Changes of all documents that satisfy a condition.
+
+use std::ops::ControlFlow;
+
+use keyloom::{KeyBuf, Result, Snapshots, Store};
+use keyloom_kit::{Progress, RecordKey, RepairOptions, UnreadableEntry, in_batches};
+use serde_json::Value;
+
+use super::collection::Collection;
+use super::condition::Condition;
+
+impl<K: RecordKey> Collection<K> {
+    /// Changes all documents that satisfy a condition, in bounded transactions. `change` returns
+    /// the new document, or `None` to delete it. It may run more than once for a document, of which
+    /// one result is stored.
+    ///
+    /// The keys of the documents are found first, and kept in memory; each transaction then reads
+    /// its documents again. So a document is changed once, even if its new value satisfies the
+    /// condition too, and one that others have changed in the meantime so that it does not is left
+    /// alone. A document that others add in the meantime may be left out.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_documents::json::{Collection, Condition};
+    /// use keyloom_tables::Schema;
+    /// use serde_json::json;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let teas = Collection::<u32>::open(&schema, "teas")?.with_index(&schema, ["price"])?;
+    /// let prices = [(1, json!({ "price": 4 })), (2, json!({ "price": 7 }))];
+    /// store.transact(|txn| teas.put_many(txn, prices.clone()))?;
+    ///
+    /// let cheap = Condition::range("price", ..json!(5))?;
+    /// let done = teas.update_where(&store, &cheap, |_, mut tea| {
+    ///     tea["price"] = json!(tea["price"].as_i64().unwrap_or(0) + 1);
+    ///     Ok(Some(tea))
+    /// })?;
+    /// assert_eq!(done.written, 1);
+    /// assert_eq!(teas.get(&store.snapshot()?, &1)?, Some(json!({ "price": 5 })));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of `change`, of [`find_where`](Collection::find_where) and of
+    /// [`put`](Collection::put). What was committed before stays.
+    pub fn update_where<S: Store>(
+        &self,
+        store: &S,
+        condition: &Condition,
+        change: impl FnMut(&K, Value) -> Result<Option<Value>>,
+    ) -> Result<Progress> {
+        let options = RepairOptions::default();
+        let go_on = |_: &Progress| ControlFlow::Continue(());
+        self.update_where_with(store, condition, change, &options, go_on)
+    }
+
+    /// [`update_where`](Collection::update_where) with options. Calls `progress` after each
+    /// transaction and stops if that breaks. The next update resumes at the position: without it,
+    /// documents that are changed already and satisfy the condition are changed again.
+    ///
+    /// [`Progress::records`] are the documents visited, [`Progress::written`] and
+    /// [`Progress::removed`] those changed and deleted, [`Progress::undecodable`] those that do not
+    /// decode, which are left alone.
+    ///
+    /// # Errors
+    /// As [`update_where`](Collection::update_where).
+    pub fn update_where_with<S: Store>(
+        &self,
+        store: &S,
+        condition: &Condition,
+        mut change: impl FnMut(&K, Value) -> Result<Option<Value>>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let from = options.resume.as_ref().and_then(|position| position.last.clone());
+        let (found, undecodable) = self.keys_where(store, condition, from.as_ref())?;
+        in_batches(store, options, progress, |txn, batch, done| {
+            let visited = |key: &KeyBuf| Some(key) <= done.position.last.as_ref();
+            let rest = found.get(found.partition_point(visited)..).unwrap_or_default();
+            let some = rest.get(..batch.min(rest.len())).unwrap_or_default();
+            let keys = some.iter().map(|key| self.table.space().unpack(key));
+            let keys: Vec<K> = keys.collect::<Result<_, _>>()?;
+            let documents = self.table.get_many(txn, &keys)?;
+            let mut changed = Vec::new();
+            for (key, document) in keys.into_iter().zip(documents) {
+                done.records += 1;
+                let Some(document) = document.filter(|document| condition.matches(document)) else {
+                    continue;
+                };
+                match change(&key, document)? {
+                    Some(new) => changed.push((key, new)),
+                    None => done.removed += u64::from(self.delete(txn, &key)?),
+                }
+            }
+            done.written += changed.len() as u64;
+            self.put_many(txn, changed)?;
+            done.finished = some.len() == rest.len();
+            done.position.last = some.last().filter(|_| !done.finished).cloned();
+            if done.finished {
+                done.undecodable += undecodable;
+            }
+            Ok(())
+        })
+    }
+
+    /// The packed keys of the documents behind `from` that satisfy a condition, in order, and the
+    /// number of those that do not decode.
+    fn keys_where<S: Store>(
+        &self,
+        store: &S,
+        condition: &Condition,
+        from: Option<&KeyBuf>,
+    ) -> Result<(Vec<KeyBuf>, u64)> {
+        let snapshots = Snapshots::new(store);
+        let (mut keys, mut undecodable) = (Vec::new(), 0);
+        for found in self.find_where(&snapshots, condition)? {
+            match found {
+                Ok((key, _)) => keys.push(self.table.space().pack(&key)),
+                Err(error) if error.downcast_ref::<UnreadableEntry>().is_some() => undecodable += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        keys.retain(|key| Some(key) > from);
+        keys.sort_unstable();
+        // An index over several snapshots may have a document that moves in it twice.
+        keys.dedup();
+        Ok((keys, undecodable))
+    }
+}

@@ -1,0 +1,313 @@
+//! Conditions, against loops over all documents.
+
+use std::ops::{Bound, ControlFlow};
+
+use keyloom::{Fault, Faulty, Memory, Metered, Reader, Store};
+use keyloom_documents::json::{Collection, Condition};
+use keyloom_tables::{Progress, RepairOptions};
+use keyloom_testing::laws;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fixture::{Orders, a_value, compare, documents, is_same_kind, open, stored};
+
+/// A condition as the test sees it.
+#[derive(Clone, Debug)]
+enum Asked {
+    OneOf(usize, Vec<Value>),
+    Within(usize, (Bound<Value>, Bound<Value>)),
+    Missing(usize),
+    Present(usize),
+    And(Box<Asked>, Box<Asked>),
+    Or(Box<Asked>, Box<Asked>),
+    Not(Box<Asked>),
+}
+
+/// Paths with an index of their own, as the first or the second of one, and without one.
+const PATHS: [&str; 6] =
+    ["city", "total", "items[].sku", "items[].count", "items[0].count", "nowhere.a"];
+
+/// The values at a path, by its definition.
+fn values(path: usize, document: &Value) -> Vec<Value> {
+    let items = document.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+    let of_items = |items: &[Value], name: &str| {
+        items.iter().filter_map(|item| item.get(name).cloned()).collect::<Vec<_>>()
+    };
+    match path {
+        0 | 1 => document.get(PATHS[path]).cloned().into_iter().collect(),
+        2 => of_items(&items, "sku"),
+        3 => of_items(&items, "count"),
+        4 => of_items(items.get(..1).unwrap_or_default(), "count"),
+        _ => Vec::new(),
+    }
+}
+
+fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> bool {
+    let starts = match start {
+        Bound::Included(start) => compare(start, value).is_le(),
+        Bound::Excluded(start) => compare(start, value).is_lt(),
+        Bound::Unbounded => true,
+    };
+    let ends = match end {
+        Bound::Included(end) => compare(value, end).is_le(),
+        Bound::Excluded(end) => compare(value, end).is_lt(),
+        Bound::Unbounded => true,
+    };
+    let one_bound = match (start, end) {
+        (Bound::Included(one) | Bound::Excluded(one), Bound::Unbounded)
+        | (Bound::Unbounded, Bound::Included(one) | Bound::Excluded(one)) => Some(one),
+        _ => None,
+    };
+    starts && ends && one_bound.is_none_or(|one| is_same_kind(one, value))
+}
+
+impl Asked {
+    fn holds(&self, document: &Value) -> bool {
+        match self {
+            Self::OneOf(path, all) => values(*path, document)
+                .iter()
+                .any(|value| all.iter().any(|one| compare(one, value).is_eq())),
+            Self::Within(path, range) => {
+                values(*path, document).iter().any(|value| is_within(value, range))
+            }
+            Self::Missing(path) => values(*path, document).is_empty(),
+            Self::Present(path) => !values(*path, document).is_empty(),
+            Self::And(a, b) => a.holds(document) && b.holds(document),
+            Self::Or(a, b) => a.holds(document) || b.holds(document),
+            Self::Not(one) => !one.holds(document),
+        }
+    }
+
+    fn condition(&self) -> Condition {
+        match self {
+            Self::OneOf(path, all) => Condition::one_of(PATHS[*path], all.clone()),
+            Self::Within(path, range) => Condition::range(PATHS[*path], range.clone()),
+            Self::Missing(path) => Condition::missing(PATHS[*path]),
+            Self::Present(path) => Condition::present(PATHS[*path]),
+            Self::And(a, b) => Ok(a.condition() & b.condition()),
+            Self::Or(a, b) => Ok(a.condition() | b.condition()),
+            Self::Not(one) => Ok(!one.condition()),
+        }
+        .unwrap()
+    }
+}
+
+fn a_bound() -> impl Strategy<Value = Bound<Value>> {
+    prop_oneof![
+        a_value().prop_map(Bound::Included),
+        a_value().prop_map(Bound::Excluded),
+        Just(Bound::Unbounded),
+    ]
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let path = 0..PATHS.len();
+    let leaf = prop_oneof![
+        4 => (path.clone(), prop::collection::vec(a_value(), 0..4))
+            .prop_map(|(path, all)| Asked::OneOf(path, all)),
+        3 => (path.clone(), (a_bound(), a_bound()))
+            .prop_map(|(path, range)| Asked::Within(path, range)),
+        1 => path.clone().prop_map(Asked::Missing),
+        1 => path.prop_map(Asked::Present),
+    ];
+    leaf.prop_recursive(4, 12, 2, |inner| {
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            3 => two.clone().prop_map(|(a, b)| Asked::And(a.into(), b.into())),
+            2 => two.prop_map(|(a, b)| Asked::Or(a.into(), b.into())),
+            1 => inner.prop_map(|one| Asked::Not(one.into())),
+        ]
+    })
+}
+
+fn found(orders: &Orders, reader: &impl Reader, condition: &Condition) -> Vec<(u32, Value)> {
+    orders.find_where(reader, condition).unwrap().map(Result::unwrap).collect()
+}
+
+pub fn conditions_find_the_documents_that_satisfy_them(store: &impl Store) {
+    let indexed = std::cell::Cell::new(0);
+    laws::long_property((documents(), asked()), |(all, asked)| {
+        let orders = stored(store, &all);
+        let condition = asked.condition();
+        let mut all_found = found(&orders, &store.snapshot().unwrap(), &condition);
+        indexed.set(indexed.get() + u32::from(!orders.indexes_for(&condition).is_empty()));
+        all_found.sort_by_key(|(key, _)| *key);
+        let wanted = (0..).zip(all).filter(|(_, document)| asked.holds(document));
+        assert_eq!(all_found, wanted.collect::<Vec<_>>(), "{asked:?}");
+    });
+    assert!(indexed.get() > 0, "no condition used an index");
+}
+
+#[test]
+fn the_index_that_knows_most_is_used() {
+    let orders = open(&Memory::new());
+    let of = |condition: &Condition| orders.indexes_for(condition);
+    let city = || Condition::equal("city", "Oslo").unwrap();
+    let total = || Condition::range("total", json!(7)..).unwrap();
+    let sku = || Condition::one_of("items[].sku", ["a", "b"]).unwrap();
+    assert_eq!(of(&(city() & total())), ["city, total"]);
+    assert_eq!(of(&total()), [""; 0], "the total is the second path");
+    assert_eq!(of(&(city() | sku())), ["city, total", "items[].sku"]);
+    assert_eq!(of(&(city() | total())), [""; 0], "one alternative needs all documents");
+    assert_eq!(of(&(total() & (city() | sku()))), ["city, total", "items[].sku"]);
+    assert_eq!(of(&!city()), [""; 0]);
+    assert_eq!(of(&(!total() & city())), ["city, total"]);
+    assert_eq!(of(&Condition::present("city").unwrap()), ["city, total"]);
+    assert_eq!(of(&Condition::missing("city").unwrap()), [""; 0]);
+    let too_many = Condition::one_of("city", 0..101).unwrap();
+    assert_eq!(of(&too_many), [""; 0], "101 queries");
+}
+
+#[test]
+fn a_condition_reads_what_its_indexes_find() {
+    let store = Metered::new(Memory::new());
+    let document = |n: u32| json!({ "city": n % 100, "total": n });
+    let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
+    let cities = Condition::one_of("city", [3, 7, 7, 99]).unwrap();
+    let condition = cities & Condition::range("total", ..json!(1_000)).unwrap();
+    let (all, cost) = store.measure(|store| found(&orders, &store.snapshot().unwrap(), &condition));
+    assert_eq!(all.len(), 30);
+    // The states of four indexes, and for each of four queries its state, 10 entries, 10 documents.
+    let [gets, ranges, keys, written] = laws::counts(cost);
+    assert_eq!((gets, ranges, written), (4 + 4 * 11, 4, 0));
+    assert!(keys < 120, "{keys} keys");
+}
+
+#[test]
+fn long_alternatives_and_deep_values() {
+    let store = Memory::new();
+    let orders = stored(&store, &[json!({ "city": 5 }), json!({ "city": 70_000 })]);
+    let none = Condition::equal("city", -1).unwrap();
+    let any = (0..10_000).fold(none, |any, n| any | Condition::equal("city", n).unwrap());
+    assert_eq!(found(&orders, &store.snapshot().unwrap(), &any).len(), 1);
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    assert!(Condition::equal("city", deep.clone()).is_err());
+    assert!(Condition::range("city", deep..).is_err());
+    assert!(Condition::missing("city[").is_err());
+}
+
+/// A document that does not decode is an error of its own, and the others are found.
+#[test]
+fn unreadable_documents_do_not_hide_others() {
+    let store = Memory::new();
+    let orders: Collection<u32> = stored(&store, &vec![json!({ "city": 5 }); 10]);
+    let key = orders.table().space().pack(&3_u32);
+    store.transact(|txn| keyloom::Writer::put(txn, &key, b"{")).unwrap();
+    for condition in
+        [Condition::equal("city", 5), Condition::present("city"), Condition::missing("a")]
+    {
+        let condition = condition.unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let found: Vec<_> = orders.find_where(&snapshot, &condition).unwrap().collect();
+        assert_eq!(found.iter().filter(|one| one.is_ok()).count(), 9);
+        assert_eq!(found.iter().filter(|one| one.is_err()).count(), 1);
+    }
+}
+
+/// What an update does to a document: deletes it, or gives it another city.
+fn changed(document: &Value) -> Option<Value> {
+    if document.get("total").is_some_and(Value::is_number) {
+        return None;
+    }
+    let mut document = document.clone();
+    let old = document.get("city").cloned();
+    document["city"] = json!(["was", old]);
+    Some(document)
+}
+
+pub fn updates_change_each_document_once(store: &impl Store) {
+    laws::long_property((documents(), asked(), 1_usize..9), |(all, asked, batch)| {
+        let orders = stored(store, &all);
+        let condition = asked.condition();
+        // Stopped after each transaction, and continued.
+        let (mut resume, mut counts) = (None, [0; 3]);
+        loop {
+            let options = RepairOptions { batch, resume };
+            let change = |_: &u32, document: Value| Ok(changed(&document));
+            let stop = |_: &Progress| ControlFlow::Break(());
+            let done = orders.update_where_with(store, &condition, change, &options, stop).unwrap();
+            for (count, more) in counts.iter_mut().zip([done.records, done.written, done.removed]) {
+                *count += more;
+            }
+            if done.finished {
+                break;
+            }
+            resume = Some(done.position);
+        }
+        let mut wanted = Vec::new();
+        let mut expected = [0; 3];
+        for (key, document) in (0_u32..).zip(&all) {
+            let new = match asked.holds(document) {
+                true => changed(document),
+                false => Some(document.clone()),
+            };
+            expected[0] += u64::from(asked.holds(document));
+            expected[1] += u64::from(asked.holds(document) && new.is_some());
+            expected[2] += u64::from(new.is_none());
+            wanted.extend(new.map(|new| (key, new)));
+        }
+        assert_eq!(counts, expected, "{asked:?}");
+        let snapshot = store.snapshot().unwrap();
+        let stored: Vec<_> =
+            orders.table().range(&snapshot, ..).unwrap().map(Result::unwrap).collect();
+        assert_eq!(stored, wanted, "{asked:?}");
+        assert_eq!(orders.check(&snapshot).unwrap(), []);
+    });
+}
+
+#[test]
+fn an_update_reads_its_documents_again() {
+    let store = Memory::new();
+    let orders = stored(&store, &vec![json!({ "city": 5 }); 10]);
+    let condition = Condition::equal("city", 5).unwrap();
+    let options = RepairOptions { batch: 4, resume: None };
+    // After the first transaction, another program moves one order away, and another one back.
+    let mut transactions = 0;
+    let beside = |_: &Progress| {
+        transactions += 1;
+        if transactions == 1 {
+            store.transact(|txn| orders.put(txn, &8, &json!({ "city": 6 }))).unwrap();
+            store.transact(|txn| orders.put(txn, &0, &json!({ "city": 5 }))).unwrap();
+        }
+        ControlFlow::Continue(())
+    };
+    let change = |_: &u32, _| Ok(Some(json!({ "city": 7 })));
+    let done = orders.update_where_with(&store, &condition, change, &options, beside).unwrap();
+    assert_eq!((done.records, done.written), (10, 9));
+    let snapshot = store.snapshot().unwrap();
+    let city = |key: u32| orders.get(&snapshot, &key).unwrap().unwrap()["city"].clone();
+    assert_eq!(
+        [city(0), city(1), city(8), city(9)].map(|city| city.as_i64().unwrap()),
+        [5, 7, 6, 7]
+    );
+}
+
+#[test]
+fn a_failed_update_keeps_whole_transactions() {
+    let store = Memory::new();
+    let faulty = Faulty::new(store.clone());
+    let condition = Condition::equal("city", 5).unwrap();
+    for n in 0.. {
+        let orders = stored(&store, &vec![json!({ "city": 5, "total": 1 }); 10]);
+        faulty.fail_at(n, Fault::Error);
+        let options = RepairOptions { batch: 4, resume: None };
+        let change = |_: &u32, _| Ok(Some(json!({ "city": 7 })));
+        let go_on = |_: &Progress| ControlFlow::Continue(());
+        let outcome = orders.update_where_with(&faulty, &condition, change, &options, go_on);
+        faulty.clear_fault();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(orders.check(&snapshot).unwrap(), []);
+        let moved = orders.find(["city"]).unwrap().equal(7).count(&snapshot).unwrap();
+        match outcome {
+            Ok(done) => {
+                assert!(n > 10 && done.finished && moved == 10);
+                break;
+            }
+            Err(error) => assert!([0, 4, 8, 10].contains(&moved), "{n}: {moved}, {error}"),
+        }
+        // The next one finishes the work.
+        orders.update_where(&store, &condition, |_, _| Ok(None)).unwrap();
+        let left = orders.find(["city"]).unwrap().equal(5).count(&store.snapshot().unwrap());
+        assert_eq!(left.unwrap(), 0);
+    }
+}
