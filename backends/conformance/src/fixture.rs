@@ -85,7 +85,8 @@ impl<S: Store, T> Fixture for With<S, T> {
     }
 }
 
-/// A store that can be closed and opened again, with what stays in between, such as a directory.
+/// A store that can be closed and opened again, and the resource that stays in between, such as its
+/// directory.
 ///
 /// ```
 /// use keyloom::Lmdb;

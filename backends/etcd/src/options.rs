@@ -146,7 +146,7 @@ impl EtcdOptions {
         self
     }
 
-    /// Encrypts the connections, and trusts the certificates of the system.
+    /// Uses TLS, and trusts the root certificates of the system.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self) -> Self {

@@ -48,7 +48,7 @@ impl Socket {
         Ok(Self { kind, is_full: AtomicBool::new(false) })
     }
 
-    /// Whether bytes wait for room in the buffer of the system.
+    /// Whether the last write found the kernel's send buffer full.
     pub(super) fn is_full(&self) -> bool {
         self.is_full.load(Relaxed)
     }

@@ -13,7 +13,7 @@ pub struct Recoded {
     pub postings: Vec<Posting>,
     /// The bytes of the block.
     pub block: Vec<u8>,
-    /// The bytes of the occurrences beside it, if there are any.
+    /// The bytes of the occurrences of the block, if there are any.
     pub occurrences: Option<Vec<u8>>,
 }
 

@@ -39,7 +39,8 @@ const MOST_PASSES: usize = 20_000;
 /// How many combinations of answers a struct or a tuple may refuse.
 const MOST_REFUSALS: usize = 32;
 
-/// Passes with other answers after everything is known, to find types whose parts depend on them.
+/// How many passes give other values to a type after all its parts are known. They find types whose
+/// parts depend on a value.
 const VARIED: usize = 4;
 
 pub(crate) fn trace<V: DeserializeOwned>(how: How) -> Result<Shape> {

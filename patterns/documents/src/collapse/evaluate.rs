@@ -11,8 +11,8 @@ use super::inner_hits::{InnerHits, Level};
 /// The greatest number of matches that are read together.
 const MOST: usize = 4_096;
 
-/// How many matches are read at least if some groups have several of the first ones: most groups
-/// with so many matches have enough of them then.
+/// The smallest number of matches that are read while a group lacks inner hits. With so many, most
+/// groups that have several matches have enough.
 const FIRST: usize = 64;
 
 /// After so many matches, the groups found so far are excluded from the search.

@@ -25,7 +25,7 @@ impl<K> Group<K> {
     /// The value that the results have in common, `None` for those without a value.
     ///
     /// # Errors
-    /// If the value is not a `P`.
+    /// [`Error::Key`](keyloom::Error::Key) if the value is not a `P`.
     pub fn value<'g, P: Unpack<'g>>(&'g self) -> Result<Option<P>> {
         Ok(self.packed().map(keyloom::unpack).transpose()?)
     }

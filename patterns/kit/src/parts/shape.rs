@@ -13,8 +13,8 @@ use super::{AnyParts, Parts};
 /// compares. Integers of all widths share one encoding, and so do all kinds of strings.
 ///
 /// A type of your own has its name and the elements that it delegates to, as
-/// [`impl_parts!`](crate::impl_parts) declares them. So a program whose type delegates to other
-/// elements is refused, while the name of the type stays the same.
+/// [`impl_parts!`](crate::impl_parts) declares them. So a schema refuses a program
+/// whose type delegates to other elements, even if the type has the same name.
 ///
 /// ```
 /// use keyloom_tables::parts::KeyShape;

@@ -25,8 +25,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// [`sweep`](PropertyIndex::sweep) removes them.
     ///
     /// # Errors
-    /// Any error of the store; an error for an update that does not decode, since updates are the
-    /// data; [`Error::NewerFormat`] for an update of a newer program.
+    /// Any error of the store; [`Error::At`] for an update that does not decode: nothing else holds
+    /// what it says, so it cannot be repaired; [`Error::NewerFormat`] for an update of a newer
+    /// program.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut last = None;

@@ -65,8 +65,8 @@
 //! * if an entry is replaced by one with the same value, readers visit its level no later than the
 //!   level of the new entry.
 //!
-//! A query that runs while others write finds each item that has the queried value all the time. An
-//! item that is updated meanwhile may be returned twice.
+//! A query that runs while others write finds each item that has the queried value from its
+//! beginning to its end. An item that is updated meanwhile may be returned twice.
 //!
 //! An update that died stays on the list, as intended, until it is older than the
 //! [grace](PropertyIndex::grace_us). No update may take longer than that, including clock

@@ -105,7 +105,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// first record whose derived data cannot be removed.
     ///
     /// Deferred data still reflects a queued record as it was at the last drain, and the queue
-    /// holds that old value. So queued records need not be forgotten.
+    /// holds that old value. So the next drain can still remove it, and it stays here.
     fn forget(
         &self,
         txn: &mut impl Writer,
@@ -212,7 +212,7 @@ impl<V> Met<V> {
     }
 }
 
-/// A record does not decode, and the data derived from it cannot be updated without it.
+/// The old record does not decode, and without it the data derived from it cannot be updated.
 ///
 /// Remove the record with [`Table::delete_record_only`], and repair the derived data.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::occurrences::{Mark, merged};
 
-/// A sentence, or words of a long one: fragments are cut between pieces.
+/// A sentence, or a part of a long sentence. Fragments begin and end between pieces.
 struct Piece {
     range: Range<usize>,
     /// Its marks, by number.

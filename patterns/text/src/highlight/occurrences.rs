@@ -20,7 +20,7 @@ pub(super) struct Occurrences {
     pub(super) tokens: usize,
 }
 
-/// A token of a term, by its number in the list.
+/// An occurrence of a term: the term, and the number of its occurrence among those of the term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) term: TermId,

@@ -21,7 +21,7 @@ use super::lists::{ListChanges, PostingChange};
 use super::summaries::{self, UnitChanges};
 use crate::postings::{BLOCK_POSTINGS, Encoded, IdRange, Posting, Postings, PostingsSlice, encode};
 
-/// The part of a list that changes.
+/// A change of a list of postings: the stored blocks that it replaces, and the new ones.
 pub(super) struct Edit<'e, R: Reader> {
     reader: &'e R,
     list: &'e ListChanges<'e, 'e>,

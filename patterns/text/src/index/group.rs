@@ -142,7 +142,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         }
     }
 
-    /// Refuses an index that declares another field under the name of the field of its groups.
+    /// Refuses an index in groups that declares a field with the name which the groups use.
     fn check_group_field(&self) -> Result<()> {
         match self.group_is_replaced {
             true => {

@@ -75,7 +75,8 @@
 //!   search of a group of 3 records reads the same number of keys alone and beside 1,000 groups of
 //!   50.
 //! * A record is in exactly one group. If it moves, its postings leave the lists of the old group
-//!   and enter those of the new one. This costs a change of all of its terms in both.
+//!   and enter those of the new one. So a move writes as many
+//!   lists as a removal of the record and an insert.
 //! * The ids are shared by all groups, and so are the filters. Two records of one group may have
 //!   distant ids: a bitmap of a group has up to one container for each 65,536 ids of the index.
 //!   The field `(group)` of the [`records`](TextIndex::records) has the group of each record, as
