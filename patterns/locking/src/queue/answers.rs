@@ -13,7 +13,8 @@ use super::{JobId, WorkQueue};
 use crate::clock::millis;
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
-    /// Removes a job whose work is done.
+    /// Removes a job whose work is done. One that [repeats](super::NewJob::repeat_every) waits for
+    /// its next time instead.
     ///
     /// Complete the job in the transaction that writes the results of the work. It checks the token
     /// of the delivery in the same transaction. So if the job was delivered to another consumer in
@@ -28,9 +29,17 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// [`Table::delete`](keyloom_tables::Table::delete).
     pub fn complete(&self, txn: &mut impl Writer, delivery: &Delivery<J>) -> Result<()> {
         txn.guarded(|txn| {
-            let job = self.held(txn, delivery, None)?;
-            self.remember_key(txn, delivery.id, &job)?;
-            self.remove(txn, delivery.id).map(drop)
+            let repeats = delivery.job.repeat.is_some();
+            let tenant = repeats.then_some(delivery.job.tenant.as_str());
+            let mut job = self.held(txn, delivery, tenant)?;
+            let Some(repeat) = job.repeat else {
+                self.remember_key(txn, delivery.id, &job)?;
+                return self.remove(txn, delivery.id).map(drop);
+            };
+            let next = repeat.after(self.now()?);
+            job.state = JobState::Waiting { from: next.due };
+            (job.repeat, job.attempts, job.last_error) = (Some(next), 0, None);
+            self.write(txn, delivery.id, &job)
         })
     }
 
@@ -71,7 +80,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             let now = self.now()?;
             job.set_error(error);
-            let outcome = match job.attempts >= self.options.max_attempts {
+            let outcome = match job.is_exhausted(self.options.max_attempts) {
                 true => Failed::Dead,
                 false => {
                     let pause = self.options.backoff.pause(job.attempts);
@@ -179,7 +188,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Delivers a dead letter again, with all its attempts.
+    /// Delivers a dead letter again, now and with all its attempts.
     ///
     /// # Errors
     /// [`QueueError::NotDead`]; the errors of [`Table::put`](keyloom_tables::Table::put).

@@ -243,7 +243,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
 
     /// The job after its next delivery, or as a dead letter if it had all its attempts.
     fn granted(&self, mut job: StoredJob, now: u64, counts: bool) -> StoredJob {
-        if job.attempts >= self.options.max_attempts.max(1) {
+        if job.is_exhausted(self.options.max_attempts) {
             if job.last_error.is_none() {
                 job.set_error("the lease of the last attempt ended without an answer");
             }

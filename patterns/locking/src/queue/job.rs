@@ -89,6 +89,28 @@ pub struct StoredJob {
     pub key: Option<String>,
     /// The error of the last failed attempt, at most 1,000 bytes of it.
     pub last_error: Option<String>,
+    /// See [`NewJob::max_attempts`].
+    pub max_attempts: Option<u32>,
+    /// See [`NewJob::repeat_every`].
+    pub repeat: Option<Repeat>,
+}
+
+/// The times of a job that repeats, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// The distance of two of its times.
+    pub every: u64,
+    /// The time of the current run, since 1970. Retries and late runs do not move it.
+    pub due: u64,
+}
+
+impl Repeat {
+    /// The next time after `now`. Those that were missed are left out.
+    pub(super) fn after(self, now: u64) -> Self {
+        let missed = now.saturating_sub(self.due) / self.every;
+        let runs = missed.saturating_add(1);
+        Self { due: self.due.saturating_add(self.every.saturating_mul(runs)), ..self }
+    }
 }
 
 /// A job with its payload.
@@ -113,6 +135,10 @@ pub struct Job<J> {
     pub key: Option<String>,
     /// The error of the last failed attempt, at most 1,000 bytes of it.
     pub last_error: Option<String>,
+    /// See [`NewJob::max_attempts`].
+    pub max_attempts: Option<u32>,
+    /// See [`NewJob::repeat_every`].
+    pub repeat: Option<Repeat>,
 }
 
 /// The parts of the index by state: state, tenant, priority (0 unless waiting), time.
@@ -121,8 +147,19 @@ pub(super) type StateParts = (u8, String, u8, u64);
 impl StoredJob {
     /// The job with its payload.
     pub(super) fn with<J>(self, payload: J) -> Job<J> {
-        let Self { tenant, priority, state, attempts, token, enqueued_at, key, last_error } = self;
-        Job { tenant, payload, priority, state, attempts, token, enqueued_at, key, last_error }
+        Job {
+            tenant: self.tenant,
+            payload,
+            priority: self.priority,
+            state: self.state,
+            attempts: self.attempts,
+            token: self.token,
+            enqueued_at: self.enqueued_at,
+            key: self.key,
+            last_error: self.last_error,
+            max_attempts: self.max_attempts,
+            repeat: self.repeat,
+        }
     }
 
     /// The one entry of a job in the index by state.
@@ -163,6 +200,11 @@ impl StoredJob {
         }
     }
 
+    /// Whether the job has had all its attempts, of which a queue gives it `default`.
+    pub(super) fn is_exhausted(&self, default: u32) -> bool {
+        self.attempts >= self.max_attempts.unwrap_or(default).max(1)
+    }
+
     pub(super) fn set_error(&mut self, error: &str) {
         const MOST: usize = 1_000;
         let end = (0..=error.len().min(MOST)).rev().find(|end| error.is_char_boundary(*end));
@@ -187,13 +229,22 @@ pub struct NewJob<J> {
     pub(super) priority: Priority,
     pub(super) delay: u64,
     pub(super) key: Option<String>,
+    max_attempts: Option<u32>,
+    every: Option<Duration>,
 }
 
 impl<J> NewJob<J> {
-    /// A job of normal priority, without a delay and a key.
+    /// A job of normal priority, which runs once, without a delay and a key.
     pub fn new(tenant: impl Into<String>, payload: J) -> Self {
-        let priority = Priority::Normal;
-        Self { tenant: tenant.into(), payload, priority, delay: 0, key: None }
+        Self {
+            tenant: tenant.into(),
+            payload,
+            priority: Priority::Normal,
+            delay: 0,
+            key: None,
+            max_attempts: None,
+            every: None,
+        }
     }
 
     /// Sets the priority.
@@ -215,23 +266,71 @@ impl<J> NewJob<J> {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// Refuses names that would not fit in the keys of the indexes.
+    /// Sets how often the job is delivered before it becomes a dead letter, in place of
+    /// [`QueueOptions::max_attempts`](super::QueueOptions::max_attempts); at least 1.
+    #[must_use]
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        Self { max_attempts: Some(attempts), ..self }
+    }
+
+    /// Repeats the job: when it is completed, it waits for its next time, with the same id and
+    /// payload and with all its attempts. Its times are its first one, which is now or after the
+    /// [delay](NewJob::delay), and each `every` after it. Those that pass while no consumer works,
+    /// or while the job runs, are left out, so it runs once at a time. After its last attempt it is
+    /// a dead letter and repeats no more, until it is [requeued](super::WorkQueue::requeue).
+    ///
+    /// Give it a [key](NewJob::key): then each start of a program may enqueue it. To end it, or to
+    /// change its times, [delete](super::WorkQueue::delete) it.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_locking::WorkQueue;
+    /// use keyloom_locking::queue::NewJob;
+    /// use keyloom_tables::Schema;
+    /// use std::time::Duration;
+    /// let store = Memory::new();
+    /// let queue = WorkQueue::<String>::open(&Schema::open(&store, "shop")?, "reports")?;
+    /// let report = NewJob::new("acme", "sales of the day".to_owned());
+    /// let report = report.repeat_every(Duration::from_secs(86_400)).key("daily");
+    /// store.transact(|txn| queue.enqueue(txn, report.clone()))?;
+    ///
+    /// let today = queue.dequeue(&store, 1)?.remove(0);
+    /// store.transact(|txn| queue.complete(txn, &today))?;
+    /// assert!(queue.dequeue(&store, 1)?.is_empty(), "it waits for tomorrow");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn repeat_every(self, every: Duration) -> Self {
+        Self { every: Some(every), ..self }
+    }
+
+    /// Refuses names that would not fit in the keys of the indexes, and no time between two runs.
     pub(super) fn check(&self) -> Result<()> {
+        if let Some(every) = self.every.filter(|every| millis(*every) == 0) {
+            return Err(Error::InvalidArgument {
+                what: "the time after which a job repeats",
+                value: format!("{every:?}"),
+                why: "it is at least 1 ms",
+            });
+        }
         check_name("the tenant", &self.tenant)?;
         self.key.as_ref().map_or(Ok(()), |key| check_name("the key of the job", key))
     }
 
     /// The job, and its payload.
     pub(super) fn into_job(self, now: u64) -> (StoredJob, J) {
+        let due = now.saturating_add(self.delay);
         let job = StoredJob {
             tenant: self.tenant,
             priority: self.priority,
-            state: JobState::Waiting { from: now.saturating_add(self.delay) },
+            state: JobState::Waiting { from: due },
             attempts: 0,
             token: 0,
             enqueued_at: now,
             key: self.key,
             last_error: None,
+            max_attempts: self.max_attempts,
+            repeat: self.every.map(|every| Repeat { every: millis(every), due }),
         };
         (job, self.payload)
     }

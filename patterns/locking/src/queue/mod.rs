@@ -104,7 +104,7 @@
 //! | the same, of a job with a key | 4 gets and 1 key more; 2 gets if the key exists |
 //! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 3 gets and 3 keys written for each job |
 //! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 5 gets, 5 ranges and at most 3 keys written |
-//! | [`complete`](WorkQueue::complete) | 3 gets, 3 keys written; of a job with a key, 3 gets and 3 keys more |
+//! | [`complete`](WorkQueue::complete) | 3 gets, 3 keys written; of a job with a key, 3 gets and 3 keys more; of one that repeats, the same as `fail` |
 //! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
 //! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |
 //! | [`dead_letters`](WorkQueue::dead_letters) | that of an index query for records, and 1 get for each payload |
@@ -165,7 +165,9 @@ use keyloom_tables::{Attached, Index, Schema, Table};
 pub use dequeue::Candidates;
 pub use error::{QueueError, Stale};
 pub use inspect::QueueCounts;
-pub use job::{Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, StoredJob};
+pub use job::{
+    Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, Repeat, StoredJob,
+};
 pub use options::{Backoff, QueueOptions};
 pub use work::{Answer, Stop, WorkOptions, WorkReport};
 

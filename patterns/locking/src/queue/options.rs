@@ -16,7 +16,8 @@ pub struct QueueOptions {
     /// differ, and the same in all programs: a consumer whose clock is ahead by less takes no jobs
     /// of others. Default: 2 s.
     pub grace: Duration,
-    /// How often a job is delivered before it becomes a dead letter; at least 1. Default: 5.
+    /// How often a job is delivered before it becomes a dead letter, unless it says otherwise
+    /// ([`NewJob::max_attempts`](super::NewJob::max_attempts)); at least 1. Default: 5.
     pub max_attempts: u32,
     /// The pauses between a failure and the next delivery.
     pub backoff: Backoff,

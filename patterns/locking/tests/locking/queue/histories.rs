@@ -5,13 +5,13 @@ use std::time::Duration;
 use fastrand::Rng;
 use keyloom::{AnyStore, Fault, Faulty, Store};
 use keyloom_locking::queue::{
-    Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, QueueOptions,
+    Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, QueueOptions, Repeat,
 };
 use keyloom_locking::{ManualClock, WorkQueue};
 use keyloom_testing::ids::text;
 use keyloom_testing::laws::clear;
 
-use super::model::{Model, class};
+use super::model::{Model, attempts, class};
 use super::{START, VISIBILITY, assert_sound, open_with, options};
 
 /// Tenants that begin and end like each other, and like the keys.
@@ -90,7 +90,15 @@ impl<'s> History<'s> {
         let priority = Priority::ALL[self.rng.usize(..4)];
         let delay = if self.rng.bool() { 0 } else { self.rng.u64(..60_000) };
         let key = (self.rng.u8(..3) == 0).then(|| text(self.rng.usize(..3)));
+        let every = (self.rng.u8(..4) == 0).then(|| self.rng.u64(1..90_000));
+        let max_attempts = (self.rng.u8(..3) == 0).then(|| self.rng.u32(..5));
         let mut job = NewJob::new(tenant, self.next).priority(priority);
+        if let Some(every) = every {
+            job = job.repeat_every(Duration::from_millis(every));
+        }
+        if let Some(attempts) = max_attempts {
+            job = job.max_attempts(attempts);
+        }
         job = job.delay(Duration::from_millis(delay));
         if let Some(key) = &key {
             job = job.key(key.as_str());
@@ -112,6 +120,8 @@ impl<'s> History<'s> {
                     enqueued_at: self.model.now,
                     key,
                     last_error: None,
+                    max_attempts,
+                    repeat: every.map(|every| Repeat { every, due: self.model.now + delay }),
                 };
                 assert!(self.model.jobs.insert(id, job).is_none());
                 self.next += 1;
@@ -159,9 +169,10 @@ impl<'s> History<'s> {
     fn bury_visited(&mut self) {
         let snapshot = self.real.snapshot().unwrap();
         let now = self.model.now;
+        let default = self.model.max_attempts;
         for (id, job) in &mut self.model.jobs {
             let JobState::Leased { until } = job.state else { continue };
-            if job.attempts < self.model.max_attempts || until > now {
+            if job.attempts < attempts(job, default) || until > now {
                 continue;
             }
             let stored = self.queue.get(&snapshot, *id).unwrap().unwrap();
@@ -192,6 +203,16 @@ impl<'s> History<'s> {
     fn complete(&mut self, delivery: &Delivery<u32>) -> bool {
         let done = self.transact(|queue, txn| queue.complete(txn, delivery)).is_some();
         if done {
+            let now = self.model.now;
+            let job = self.model.jobs.get_mut(&delivery.id).unwrap();
+            if let Some(repeat) = &mut job.repeat {
+                while repeat.due <= now {
+                    repeat.due += repeat.every;
+                }
+                job.state = JobState::Waiting { from: repeat.due };
+                (job.attempts, job.last_error) = (0, None);
+                return true;
+            }
             let job = self.model.jobs.remove(&delivery.id).unwrap();
             if let Some(key) = job.key {
                 let until = self.model.now + WINDOW_MS;
@@ -203,7 +224,8 @@ impl<'s> History<'s> {
 
     fn fail(&mut self, delivery: &Delivery<u32>) -> bool {
         let failed = self.transact(|queue, txn| queue.fail(txn, delivery, "no"));
-        let (now, most) = (self.model.now, self.model.max_attempts);
+        let now = self.model.now;
+        let most = attempts(&self.model.jobs[&delivery.id], self.model.max_attempts);
         let job = self.model.jobs.get_mut(&delivery.id).unwrap();
         match failed {
             None => return false,

@@ -9,6 +9,7 @@ mod faults;
 mod histories;
 mod kills;
 mod model;
+mod recurring;
 mod threads;
 
 use std::sync::Arc;
@@ -85,6 +86,10 @@ on_every_store! {
     behaviour::late_answers_to_the_last_attempt_count,
     behaviour::keys_prevent_duplicates_for_a_window,
     behaviour::tenants_take_turns,
+    recurring::a_job_repeats_at_its_times,
+    recurring::retries_do_not_move_its_times,
+    recurring::a_key_declares_it_once,
+    recurring::a_job_has_its_own_attempts,
     behaviour::priorities_and_delays_are_kept,
     behaviour::extended_and_released_leases_are_kept,
     behaviour::bad_input_is_refused_before_it_is_written,

@@ -39,7 +39,7 @@ impl Model {
     }
 
     pub fn can_be_delivered(&self, job: &Job<u32>) -> bool {
-        self.is_due(job) && job.attempts < self.max_attempts
+        self.is_due(job) && job.attempts < attempts(job, self.max_attempts)
     }
 
     /// The holder's view: whether a delivery may still be answered.
@@ -66,6 +66,11 @@ impl Model {
         }
         counts
     }
+}
+
+/// The attempts that a job has.
+pub fn attempts(job: &Job<u32>, default: u32) -> u32 {
+    job.max_attempts.map_or(default, |attempts| attempts.max(1))
 }
 
 /// Jobs whose lease has ended, then those of each priority.
