@@ -125,7 +125,10 @@ impl AnyStore {
     /// The errors of [`open`](AnyStore::open), or the error of the function.
     pub fn open_with(address: &str, backends: &[(&str, Opener)]) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
-        match backends.iter().find(|(name, _)| scheme == Some(name)) {
+        let of = |scheme| backends.iter().find(|(name, _)| scheme == Some(*name));
+        // PostgreSQL's tools take both.
+        let also = scheme.filter(|scheme| *scheme == "postgresql").map(|_| "postgres");
+        match of(scheme).or_else(|| of(also)) {
             Some((_, open)) => open(address),
             None => Self::open(address),
         }

@@ -103,6 +103,12 @@ fn open_with_prefers_the_backends_given() {
     assert!(matches!(opened("memory:7"), Ok(AnyStore::Other(_))));
     assert!(matches!(opened("mem:"), Err(Error::InvalidArgument { .. })));
     assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
+    // Both schemes of PostgreSQL are one.
+    let opens = |address: &str| Ok(AnyStore::other(address, Memory::new()));
+    for address in ["postgres://a/b", "postgresql://a/b"] {
+        let store = AnyStore::open_with(address, &[("postgres", opens)]).unwrap();
+        assert_eq!(store.to_string(), address);
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl FoundationDbOptions {
     ///
     /// `begin` and `snapshot` wait once each. [`transact`](keyloom::Store::transact) starts no
     /// attempt after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is set:
-    /// on a silent cluster it returns after one time-out, and always before the end of the attempt
+    /// on a silent cluster it returns after one time-out, and in any case when the attempt ends
     /// that began last.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

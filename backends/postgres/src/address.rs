@@ -97,8 +97,8 @@ fn marks_are_clear(url: &str) -> bool {
     once('@') && once('?') && in_order
 }
 
-/// Whether the shown parts of an address, here and by the server, certainly contain no password: a
-/// password that is escaped together with its colon is parsed as part of the user or the host.
+/// Whether no part of an address that a message of keyloom or of the server shows can contain a
+/// password. One that is escaped together with its colon is parsed as part of the user or the host.
 fn shows_no_password(config: &Config) -> bool {
     const MARKS: [char; 5] = [':', '=', '?', '&', ';'];
     let is_name = |name: Option<&str>| name.is_none_or(|name| !name.contains(MARKS));

@@ -47,6 +47,11 @@ pub enum Outcome<T> {
 #[error("no answer within {0:?}")]
 struct Silent(Duration);
 
+/// The source of the error of a link that cannot wait.
+#[derive(Debug, thiserror::Error)]
+#[error("the link has no runtime: make it by `Link::with_runtime`")]
+struct NoRuntime;
+
 impl Link {
     /// The server of a store whose connections are driven by the threads that wait for them.
     /// `place` is its address in errors, without a password; `timeout` is for one answer.
@@ -85,10 +90,16 @@ impl Link {
     }
 
     /// Waits for an answer, on any thread, including one of an async runtime. The connections are
-    /// driven by a thread of their own, so they continue while this one sleeps.
+    /// driven by the thread of the [runtime](Link::with_runtime), so they continue while this one
+    /// sleeps.
+    ///
+    /// A link without a runtime refuses: nothing would wake this thread.
     pub fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
-        self.round_trips.fetch_add(1, Relaxed);
-        self.wait_uncounted(self.timeout, request)
+        let outcome = self.wait_uncounted(self.timeout, request);
+        if !matches!(outcome, Outcome::Refused(_)) {
+            self.round_trips.fetch_add(1, Relaxed);
+        }
+        outcome
     }
 
     /// [`wait`](Link::wait) without counting the round trip, for opening connections.
@@ -96,7 +107,10 @@ impl Link {
         if let Err(error) = self.refuse_fork() {
             return Outcome::Refused(error);
         }
-        let _context = self.runtime.as_ref().map(Runtime::enter);
+        let Some(runtime) = &self.runtime else {
+            return Outcome::Refused(Error::Backend(NoRuntime.into()));
+        };
+        let _context = runtime.enter();
         // Unconstrained: a task that blocks here cannot yield, so its budget must not end.
         let request = tokio::task::unconstrained(async {
             // Created here, inside the runtime with its timer.

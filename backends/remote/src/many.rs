@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::pages::{LARGEST_PAGE, pair};
+use super::session::refuse_no_progress;
 use super::{Buffer, Fetched, Pair, Session, Span};
 use keyloom::backend::Merge;
 use keyloom::{EntryPage, KeyBuf, KeyRange, Order, Result};
@@ -45,10 +46,12 @@ pub(super) fn first_pages<S: Session>(
 }
 
 fn fetch<S: Session>(session: &S, spans: &[Span], limit: usize) -> Result<Vec<Fetched>> {
-    match spans {
-        [span] => Ok(vec![session.fetch(span, Order::Ascending, limit)?]),
-        spans => session.fetch_many(spans, limit),
-    }
+    let fetched = match spans {
+        [span] => vec![session.fetch(span, Order::Ascending, limit)?],
+        spans => session.fetch_many(spans, limit)?,
+    };
+    refuse_no_progress(&fetched)?;
+    Ok(fetched)
 }
 
 impl Head {
@@ -207,6 +210,23 @@ mod tests {
                 prop_assert_eq!(seen, expected(&now, range, limit), "{:?}", range);
             }
         }
+    }
+
+    #[test]
+    fn an_answer_without_progress_is_an_error() {
+        let map: Map = [b"a", b"b"].map(|key| (key.to_vec(), b"".to_vec())).into();
+        let session = Fake { map, most: 0, requests: Cell::default() };
+        for ranges in [vec![KeyRange::all()], vec![KeyRange::all(), KeyRange::prefix(b"b")]] {
+            assert!(first_pages(&session, None, &ranges, 5).is_err());
+        }
+        let entries = super::super::RemoteEntries::open(
+            &session,
+            None,
+            &KeyRange::all(),
+            Order::Ascending,
+            5,
+        );
+        assert!(entries.take(3).any(|entry| entry.is_err()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::session::refuse_no_progress;
 use super::{Buffer, Fetched, Pair, Session, Span};
 use keyloom::backend::{Merge, Merged};
 use keyloom::{KeyRange, Order, Result};
@@ -76,7 +77,9 @@ impl<S: Session> Pages<'_, S> {
             None => rest,
         };
         let Some(span) = rest else { return Ok(()) };
-        let Fetched { entries, more } = self.session.fetch(&span, self.order, self.next_page)?;
+        let fetched = self.session.fetch(&span, self.order, self.next_page)?;
+        refuse_no_progress(std::slice::from_ref(&fetched))?;
+        let Fetched { entries, more } = fetched;
         if let Some((last, _)) = entries.last().filter(|_| more) {
             self.rest = span.behind(self.order, last);
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Buffer, Span};
-use keyloom::{AtomicOp, Order, Result, VersionstampedKey};
+use keyloom::{AtomicOp, Error, Order, Result, VersionstampedKey};
 
 /// Keys and values as a server sent them: owned, shared when cloned.
 pub type Pair = (Bytes, Bytes);
@@ -26,6 +26,19 @@ pub struct Fetched {
     pub more: bool,
 }
 
+/// An answer without an entry that says that there are more: asking again would not end.
+#[derive(Debug, thiserror::Error)]
+#[error("the session returned no entries of a range, and says that there are more")]
+struct NoProgress;
+
+/// Refuses answers to one request of which none has an entry, though there are more.
+pub(super) fn refuse_no_progress(answers: &[Fetched]) -> Result<()> {
+    match answers.iter().any(|one| one.more) && answers.iter().all(|one| one.entries.is_empty()) {
+        true => Err(Error::Backend(NoProgress.into())),
+        false => Ok(()),
+    }
+}
+
 /// Reads from a server at one revision. Each method is one round trip.
 pub trait Session {
     /// The largest number of spans for [`fetch_many`](Session::fetch_many).
@@ -37,14 +50,16 @@ pub trait Session {
     /// Those of the server.
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
 
-    /// At most `limit` entries of `span`, from its beginning in `order`.
+    /// At most `limit` entries of `span`, from its beginning in `order`; at least one if there are
+    /// [more](Fetched::more).
     ///
     /// # Errors
     /// Those of the server.
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched>;
 
     /// At most `limit` entries of each span, in ascending order. The answer may end after any
-    /// entry; then `more` is set for the span of that entry and for all spans after it.
+    /// entry; then `more` is set for the span of that entry and for all spans after it. It has at
+    /// least one entry if there are more.
     ///
     /// # Errors
     /// Those of the server.

@@ -55,8 +55,6 @@ const BACKENDS: &[(&str, Opener)] = &[
     ("redb", Redb::open_address),
     #[cfg(feature = "postgres")]
     ("postgres", keyloom_postgres::Postgres::open_address),
-    #[cfg(feature = "postgres")]
-    ("postgresql", keyloom_postgres::Postgres::open_address),
     #[cfg(feature = "etcd")]
     ("etcd", keyloom_etcd::Etcd::open_address),
     #[cfg(feature = "foundationdb")]

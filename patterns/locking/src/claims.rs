@@ -172,7 +172,7 @@ pub(crate) struct Question {
     pub(crate) order: ClaimOrder,
 }
 
-/// The order of the claims in the range of a question.
+/// Which claims in the range of a query matter, and in which order they are read.
 #[derive(Debug)]
 pub(crate) enum ClaimOrder {
     /// Held claims: one of them suffices.

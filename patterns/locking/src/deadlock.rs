@@ -57,8 +57,8 @@ impl Locks {
         Ok(())
     }
 
-    /// Whether a session may wait for a request of this one beside that with this ticket. True if
-    /// there are many such requests.
+    /// Whether another session may be waiting for a request of `session` other than `ticket`. True
+    /// if there are many such requests.
     fn is_awaited(&self, reader: &impl Reader, session: u64, ticket: Option<u64>) -> Result<bool> {
         let (mut locks, mut requests) = (Vec::new(), 0);
         for found in self.requests.range(reader, session)? {

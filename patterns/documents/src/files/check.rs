@@ -156,7 +156,7 @@ fn circles(all: &All) -> Vec<u32> {
     found
 }
 
-/// The entries of the circle with this one.
+/// The entries of the circle of directories that contains `first`.
 fn circle_from(all: &All, first: u32) -> Vec<u32> {
     let mut circle = vec![first];
     let above = |id: &u32| all.get(id).and_then(|entry| entry.above());

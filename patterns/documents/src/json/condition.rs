@@ -11,8 +11,8 @@ use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 /// A condition on a document, for [`Collection::find_where`](super::Collection::find_where).
 ///
 /// A condition at a path with several values holds if it holds for one of them, as in MongoDB. So
-/// two conditions at `items[].sku` and `items[].count` may hold for different items: a
-/// [nested index](super::Collection::with_nested) finds one item that has both.
+/// two conditions at `items[].sku` and `items[].count` may hold for different items: a query by a
+/// [nested index](super::Collection::find_nested) finds one item that has both.
 ///
 /// ```
 /// use keyloom_documents::json::Condition;
@@ -53,7 +53,8 @@ pub(super) enum Is {
 }
 
 impl Condition {
-    /// A value at `path` is this one. `1` and `1.0` are equal.
+    /// A value at `path` is this one. `1` and `1.0` are equal. A float that is no number converts
+    /// to null.
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; [`JsonError::TooDeep`] for a value that no document can hold.
@@ -61,13 +62,16 @@ impl Condition {
         Self::one_of(path, [value])
     }
 
-    /// A value at `path` is one of these.
+    /// A value at `path` is one of these. An index finds each of up to 100 of them by itself, and
+    /// more of them as a range from the least to the greatest.
     ///
     /// # Errors
     /// As [`equal`](Condition::equal).
     pub fn one_of<V: Into<Value>>(path: &str, values: impl IntoIterator<Item = V>) -> Result<Self> {
-        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
         values.iter().try_for_each(refuse_deep)?;
+        values.sort_by_cached_key(packed);
+        values.dedup_by(|a, b| packed(a) == packed(b));
         Self::at(path, Is::OneOf(values))
     }
 
@@ -103,6 +107,30 @@ impl Condition {
         Ok(!Self::present(path)?)
     }
 
+    /// All of these hold; an empty list always does.
+    pub fn all_of(conditions: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Vec::new();
+        for condition in conditions {
+            match condition.0 {
+                Kind::All(more) => all.extend(more),
+                one => all.push(Self(one)),
+            }
+        }
+        Self(Kind::All(all))
+    }
+
+    /// At least one of these holds; an empty list never does.
+    pub fn any_of(conditions: impl IntoIterator<Item = Self>) -> Self {
+        let mut any = Vec::new();
+        for condition in conditions {
+            match condition.0 {
+                Kind::Any(more) => any.extend(more),
+                one => any.push(Self(one)),
+            }
+        }
+        Self(Kind::Any(any))
+    }
+
     fn at(path: &str, is: Is) -> Result<Self> {
         Ok(Self(Kind::At(Test { path: path.parse()?, is })))
     }
@@ -120,7 +148,7 @@ impl Condition {
     /// The conditions all of which must hold.
     pub(super) fn conjuncts(&self) -> Vec<&Self> {
         match &self.0 {
-            Kind::All(all) => all.iter().flat_map(Self::conjuncts).collect(),
+            Kind::All(all) => all.iter().collect(),
             _ => vec![self],
         }
     }
@@ -131,7 +159,7 @@ impl std::ops::BitAnd for Condition {
     type Output = Self;
 
     fn bitand(self, other: Self) -> Self {
-        Self(Kind::All(vec![self, other]))
+        Self::all_of([self, other])
     }
 }
 
@@ -140,18 +168,7 @@ impl std::ops::BitOr for Condition {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        match (self.0, other.0) {
-            // A long list of alternatives is no deep one.
-            (Kind::Any(mut any), Kind::Any(more)) => {
-                any.extend(more);
-                Self(Kind::Any(any))
-            }
-            (Kind::Any(mut any), other) => {
-                any.push(Self(other));
-                Self(Kind::Any(any))
-            }
-            (one, other) => Self(Kind::Any(vec![Self(one), Self(other)])),
-        }
+        Self::any_of([self, other])
     }
 }
 
@@ -160,7 +177,10 @@ impl std::ops::Not for Condition {
     type Output = Self;
 
     fn not(self) -> Self {
-        Self(Kind::Not(Box::new(self)))
+        match self.0 {
+            Kind::Not(one) => *one,
+            one => Self(Kind::Not(Box::new(Self(one)))),
+        }
     }
 }
 
@@ -181,7 +201,7 @@ impl Test {
     }
 }
 
-fn packed(value: &Value) -> KeyBuf {
+pub(super) fn packed(value: &Value) -> KeyBuf {
     packed_key(JsonKey::Value(value))
 }
 

@@ -1,9 +1,10 @@
 //! Documents that satisfy a condition.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::ops::Bound;
 
-use keyloom::{Reader, Result};
+use keyloom::{Error, Reader, Result};
 use keyloom_kit::{Continuation, Page, RecordKey, UnreadableEntry};
 use keyloom_tables::schema::State;
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub(super) const BATCH: usize = 256;
 /// its own, and a document is compared with the tests of all before it.
 const MOST_BRANCHES: usize = 100;
 
-/// A query by an index, which finds the documents that satisfy all of its tests.
+/// A query by an index, and the tests which say what of it is found.
 pub(super) struct Branch<'c, K: RecordKey> {
     pub(super) query: JsonQuery<'c, K>,
     pub(super) tests: Vec<Test>,
@@ -46,8 +47,35 @@ impl<'c, K: RecordKey> Branch<'c, K> {
         Self { query, tests: self.tests.iter().cloned().chain([test]).collect() }
     }
 
+    /// Whether the value at its first path is known.
+    fn is_narrow(&self) -> bool {
+        self.tests.first().is_some_and(|test| matches!(test.is, Is::OneOf(_)))
+    }
+
     fn has(&self, document: &Value) -> bool {
         self.tests.iter().all(|test| test.matches(document))
+    }
+}
+
+impl Is {
+    /// How many values are allowed, if they are known.
+    fn values(&self) -> usize {
+        match self {
+            Self::OneOf(values) => values.len(),
+            _ => usize::MAX,
+        }
+    }
+
+    /// The range that contains all allowed values, unless that is all there are.
+    fn limits(&self) -> Option<Self> {
+        match self {
+            Self::Within((Bound::Unbounded, Bound::Unbounded)) | Self::Present => None,
+            Self::Within(range) => Some(Self::Within(range.clone())),
+            Self::OneOf(values) => {
+                let (first, last) = (values.first()?.clone(), values.last()?.clone());
+                Some(Self::Within((Bound::Included(first), Bound::Included(last))))
+            }
+        }
     }
 }
 
@@ -65,29 +93,27 @@ impl<K: RecordKey> PathIndex<K> {
         for path in self.definition.paths.iter().take(usable) {
             let path = self.definition.each.as_ref().map_or(path.clone(), |each| path.below(each));
             let here = || tests.iter().filter(|test| test.path == path).map(|test| &test.is);
-            let lists = here().filter_map(|is| match is {
-                Is::OneOf(values) if values.len() * branches.len() <= MOST_BRANCHES => Some(values),
-                _ => None,
-            });
-            if let Some(values) = lists.min_by_key(|values| values.len()) {
+            let fits = |is: &&Is| match is {
+                Is::OneOf(values) => values.len() * branches.len() <= MOST_BRANCHES,
+                _ => false,
+            };
+            if let Some(Is::OneOf(values)) = here().filter(fits).min_by_key(|is| is.values()) {
                 branches = values
                     .iter()
                     .flat_map(|value| {
                         let is = Is::OneOf(vec![value.clone()]);
-                        branches
-                            .iter()
-                            .map(|branch| branch.with(&path, is.clone()))
-                            .collect::<Vec<_>>()
+                        let with = branches.iter().map(|branch| branch.with(&path, is.clone()));
+                        with.collect::<Vec<_>>()
                     })
                     .collect();
                 known += 1;
                 continue;
             }
-            let range = here().find(|is| matches!(is, Is::Within(_)));
+            let range = here().find_map(Is::limits);
             is_range = range.is_some();
             // All documents with a value at the first path are in the index.
-            let is = range.or(here().find(|_| known == 0 && branches.len() == 1));
-            if let Some(is @ (Is::Within(_) | Is::Present)) = is {
+            let is = range.or(here().next().filter(|_| known == 0).map(|_| Is::Present));
+            if let Some(is) = is {
                 branches = branches.iter().map(|branch| branch.with(&path, is.clone())).collect();
             }
             break;
@@ -103,7 +129,9 @@ impl<K: RecordKey> Collection<K> {
     /// Uses the [built](Collection::build) index that knows the most of what must hold, and one for
     /// each alternative of `|`, if there is one for all of them: their documents come one after the
     /// other, each in the order of its index. Values of [`Condition::one_of`] are looked up one by
-    /// one. Without such an index, all documents are read, in the order of their keys.
+    /// one, up to 100 in all. Without such an index, all documents are read, in the order of their
+    /// keys. Through [`Snapshots`](keyloom::Snapshots), a document that moves in an index between
+    /// two of them may be missed.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -120,7 +148,7 @@ impl<K: RecordKey> Collection<K> {
     /// })?;
     /// let in_the_north = Condition::one_of("city", ["Oslo", "Bergen"])?;
     /// let unpaid = in_the_north & Condition::missing("paid")?;
-    /// assert_eq!(orders.indexes_for(&unpaid), ["city"]);
+    /// assert_eq!(orders.indexes_for(&unpaid).unwrap(), ["city"]);
     /// let snapshot = store.snapshot()?;
     /// let found: Vec<_> = orders.find_where(&snapshot, &unpaid)?.collect::<Result<_, _>>()?;
     /// assert_eq!(found, [(3, json!({ "city": "Bergen" }))]);
@@ -155,31 +183,39 @@ impl<K: RecordKey> Collection<K> {
                 Some(query) => query.clone().after(after).page(reader),
                 None => Ok(Page { items: Vec::new(), next: None }),
             };
-            let before = branches.get(..n).unwrap_or_default().to_vec();
-            // What an earlier query has found is not found again.
+            let (before, own) =
+                (branches.get(..n).unwrap_or_default().to_vec(), branches.get(n).cloned());
+            // What an earlier query has found is not found again. A query by several paths also
+            // finds documents without a value at the last one.
             Pages::new(page).filter(move |found| match found {
-                Ok((_, document)) => !before.iter().any(|branch| branch.has(document)),
+                Ok((_, document)) => {
+                    own.as_ref().is_some_and(|own| own.has(document))
+                        && !before.iter().any(|branch| branch.has(document))
+                }
                 Err(_) => true,
             })
         });
-        Ok(scan.into_iter().flatten().chain(found).filter(|found| match found {
+        let mut unreadable = HashSet::new();
+        Ok(scan.into_iter().flatten().chain(found).filter(move |found| match found {
             Ok((_, document)) => condition.matches(document),
+            // Several queries may find the same one.
+            Err(Error::At { key, .. }) => unreadable.insert(key.clone()),
             Err(_) => true,
         }))
     }
 
     /// The indexes that [`find_where`](Collection::find_where) uses for a condition if all are
-    /// built, each once; none if it reads all documents.
-    pub fn indexes_for(&self, condition: &Condition) -> Vec<String> {
+    /// built, each once; `None` if it reads all documents.
+    pub fn indexes_for(&self, condition: &Condition) -> Option<Vec<String>> {
         let all: Vec<&PathIndex<K>> = self.indexes.iter().collect();
         let mut names: Vec<String> = Vec::new();
-        for branch in branches(condition, &all).unwrap_or_default() {
+        for branch in branches(condition, &all)? {
             let name = branch.query.index_name();
             if !names.contains(&name) {
                 names.push(name);
             }
         }
-        names
+        Some(names)
     }
 }
 
@@ -199,7 +235,7 @@ fn branches<'c, K: RecordKey>(
     let by_tests = indexes.iter().rev().filter_map(|index| index.branches(&tests));
     let best = by_tests.max_by_key(|(rank, _)| *rank);
     let of_alternatives = || {
-        conjuncts.iter().find_map(|conjunct| match &conjunct.0 {
+        let all = conjuncts.iter().filter_map(|conjunct| match &conjunct.0 {
             Kind::Any(any) => {
                 let each = any.iter().map(|one| branches(one, indexes));
                 let all: Vec<Branch<'c, K>> =
@@ -207,11 +243,16 @@ fn branches<'c, K: RecordKey>(
                 (all.len() <= MOST_BRANCHES).then_some(all)
             }
             _ => None,
-        })
+        });
+        // Those with known values, and the fewest queries.
+        all.min_by_key(|all| (!all.iter().all(Branch::is_narrow), all.len()))
     };
     match best {
         // A range, or all that have a value, is wider than alternatives with known values.
-        Some(((0, ..), wide)) => of_alternatives().or(Some(wide)),
+        Some(((0, ..), wide)) => {
+            let narrow = of_alternatives().filter(|all| all.iter().all(Branch::is_narrow));
+            narrow.or(Some(wide))
+        }
         Some((_, branches)) => Some(branches),
         None => of_alternatives(),
     }

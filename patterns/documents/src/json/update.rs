@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, Result, Snapshots, Store};
-use keyloom_kit::{Progress, RecordKey, RepairOptions, UnreadableEntry, in_batches};
+use keyloom_kit::{
+    Progress, RecordKey, RepairOptions, UnreadableEntry, in_batches, refuse_foreign,
+};
 use serde_json::Value;
 
 use super::collection::Collection;
@@ -17,7 +19,8 @@ impl<K: RecordKey> Collection<K> {
     /// The keys of the documents are found first, and kept in memory; each transaction then reads
     /// its documents again. So a document is changed once, even if its new value satisfies the
     /// condition too, and one that others have changed in the meantime so that it does not is left
-    /// alone. A document that others add in the meantime may be left out.
+    /// alone. A document that others add or change while the keys are found may
+    /// be left out.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -42,7 +45,8 @@ impl<K: RecordKey> Collection<K> {
     ///
     /// # Errors
     /// The errors of `change`, of [`find_where`](Collection::find_where) and of
-    /// [`put`](Collection::put). What was committed before stays.
+    /// [`put`](Collection::put). What was committed before stays, and the next update does not know
+    /// of it: let `change` be harmless when it is repeated, or make the condition false.
     pub fn update_where<S: Store>(
         &self,
         store: &S,
@@ -72,6 +76,9 @@ impl<K: RecordKey> Collection<K> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
+        if let Some(position) = &options.resume {
+            refuse_foreign(self.table.space(), position.last.as_deref())?;
+        }
         let from = options.resume.as_ref().and_then(|position| position.last.clone());
         let (found, undecodable) = self.keys_where(store, condition, from.as_ref())?;
         in_batches(store, options, progress, |txn, batch, done| {
@@ -111,7 +118,8 @@ impl<K: RecordKey> Collection<K> {
         condition: &Condition,
         from: Option<&KeyBuf>,
     ) -> Result<(Vec<KeyBuf>, u64)> {
-        let snapshots = Snapshots::new(store);
+        // Of one snapshot, as long as the store has it: a document that moves is found once.
+        let snapshots = Snapshots::lasting(store);
         let (mut keys, mut undecodable) = (Vec::new(), 0);
         for found in self.find_where(&snapshots, condition)? {
             match found {

@@ -13,7 +13,8 @@ use keyloom::{Error, Result};
 ///
 /// * *Monotone*: if x ≤ y, the cell of x is not after the cell of y. So the values of a box are in
 ///   the cells between those of its corners.
-/// * *Nested*: a cell without its last bit is the cell with one bit less.
+/// * *Nested*: the number of a cell without its last bit is that of the cell around it, which is
+///   twice as large.
 /// * *Clamped*: a value outside the range is in the first or the last cell.
 ///
 /// Each cell includes its lower end and excludes its upper one; the last includes both. The ends

@@ -2,7 +2,7 @@
 //!
 //! Tropf and Herzog examine the bits one by one with a table of cases. The same result follows from
 //! operations on whole words. Masked to the bits of one dimension, codes compare like the
-//! coordinates. The highest bit in which two codes differ is where they diverge. So the search
+//! coordinates. The highest bit in which two codes differ decides which is greater. So the search
 //! takes a few operations per dimension, and is the same for any number of dimensions.
 
 use super::morton::Morton;

@@ -225,8 +225,8 @@ fn read_two(reader: &impl Reader, keys: [&[u8]; 2]) -> Result<[Option<Vec<u8>>; 
     Ok([(); 2].map(|()| values.next().flatten().map(|value| value.to_vec())))
 }
 
-/// Enters a table, or the shape and version of this program. The records of `sampled` have decoded,
-/// if it is still the table's entry.
+/// Enters a table, or the shape and version of this program. The caller has decoded sample records
+/// of `sampled`, which counts only if it is still the entry of the table.
 pub(super) fn enter_table<V, C: Codec<V>>(
     txn: &mut impl Writer,
     entry: &[u8],

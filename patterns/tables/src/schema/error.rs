@@ -264,7 +264,7 @@ pub enum SchemaError {
     Overlap {
         /// The subspace.
         space: String,
-        /// The table and its schema, or the schemas.
+        /// The table and its schema, or `the schemas`: the catalog's own keys.
         owner: String,
         /// The subspace of the owner.
         owned: String,

@@ -168,7 +168,7 @@ impl<'s, S: Store> Schema<'s, S> {
     ///
     /// With [`open`](Schema::open), the declarations have entered themselves, and the plan has the
     /// work that is left to [`apply`](Schema::apply). After [`dry_run`](Schema::dry_run) it has
-    /// both.
+    /// the declarations and the work.
     ///
     /// Costs one range, and one count for each table with something to build or to migrate, which
     /// reads its keys.

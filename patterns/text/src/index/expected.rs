@@ -1,4 +1,4 @@
-//! The lists that follow from the records.
+//! The posting lists that the records should have, for the check and the repair.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

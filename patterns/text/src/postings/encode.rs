@@ -8,7 +8,7 @@ use super::{bounds, occurrences, varint};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) block: Vec<u8>,
-    /// The value of the second key; empty if there is none.
+    /// The occurrences, which are stored under a key of their own; empty if there are none.
     pub(crate) occurrences: Vec<u8>,
     /// The pairs of frequency and length that no posting exceeds.
     pub(crate) bounds: Bounds,

@@ -24,7 +24,8 @@ impl Query {
     /// lengths of the fields are multiplied by the weights and added, before the formula of
     /// [`Bm25`](crate::Bm25) is applied to the sums. So a word that is in two fields counts little
     /// more than one that is in one of them twice, and a rare word in one field is not ranked above
-    /// a document with all words. A sum of the scores of each field does both.
+    /// a document with all words. A sum of the scores of the fields has both
+    /// faults.
     ///
     /// The average length is the sum of the weighted lengths by the number of documents, which is
     /// that of the field in most documents. The number of documents with a word is that of the

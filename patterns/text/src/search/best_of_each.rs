@@ -186,7 +186,8 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(best.into_iter().map(ranked).collect())
     }
 
-    /// Divides all matches of the groups, in their order.
+    /// Finds the matches of all groups together, and assigns them to their groups in the order of
+    /// the ranking.
     fn in_order(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
         let among = BitmapExpr::any_of(groups);
         let found = self.ranking.page(self.reader, usize::MAX, None, Some(&among))?;

@@ -14,7 +14,7 @@ use crate::postings::Detail;
 use crate::terms::TermMatcher;
 use crate::{Analyzer, BooleanQuery, Near, Query};
 
-/// An index with the field `body`, whose terms are digits. `x` is a stop word.
+/// An index with the fields `body` and `bare`, whose terms are digits. `x` is a stop word.
 struct Digits;
 
 fn digit(term: &str) -> u8 {

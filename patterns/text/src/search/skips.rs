@@ -123,7 +123,7 @@ impl Skips {
                 *slot = Some(Loaded::parse(keys, &key, &value, weight)?);
             }
             if let Some(loaded) = slot {
-                // A bound of 0 is no reason to stop: the scores of a term without weight are 0.
+                // Not ended at a bound of 0: a term without weight has matches, with a score of 0.
                 let Some(unit) = loaded.unit(target) else { return Ok(loaded.rest()) };
                 window = unit;
             }

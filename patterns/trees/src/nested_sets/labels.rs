@@ -111,7 +111,8 @@ impl Gap {
         // used up by 164,553 appends, and each later one relabelled a window: a million wrote 22.1
         // million keys.
         let shift = (width.ilog2() / 4).max(2);
-        // Counts stay below 2³³, and a step reaches 126 bits only for small counts.
+        // The product does not saturate: counts stay below 2³³, and a step of 126 bits only occurs
+        // for small counts.
         let step = (width >> shift).saturating_mul(u128::from(count)) / 2;
         let taken = step.min(width / 2).max(least);
         let (lo, hi) = match self.side {

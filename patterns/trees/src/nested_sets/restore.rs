@@ -76,8 +76,8 @@ pub(super) fn places<S: Store>(
         let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, misplaced, last)
     };
-    // Inserting a root requires that the last row has a place. So the last rows without a place are
-    // moved together, and the others from the end.
+    // Inserting a root requires that the last row has a place. So the misplaced rows at the end
+    // are moved in one transaction, and then the others, the last one first.
     misplaced.reverse();
     let together = match last.is_empty() {
         true => 0,

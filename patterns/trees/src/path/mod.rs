@@ -37,7 +37,8 @@
 //! a [`PathHierarchy`], which indexes the records of any table by a path in one of their texts. So
 //! do the paths of a [`MaterializedPath`](super::MaterializedPath) [of
 //! names](super::MaterializedPath::of_names), in the subspace `"path"` of the tree; during a move
-//! in steps there, both places are visible. [`Paths`] searches all of them.
+//! in steps there, both places are visible. [`Paths`] searches the keys of
+//! all three.
 //!
 //! # Invariants
 //!
