@@ -31,9 +31,10 @@ const PAGE_BYTES: usize = 1 << 20;
 /// skipped or repeated. All its bytes are copies.
 ///
 /// What was read from two snapshots need not fit together. A new snapshot is taken only where a
-/// page or a range begins or continues, so the gets after a page see what the page saw, unless the
-/// store's limit is met in between. A check with this reader may report what a writer has changed
-/// in the meantime: `check_in_steps` of the patterns checks a second time.
+/// page, a range, a count or a first or last entry is read. So the gets after a page see what the
+/// page saw, unless one of these is read in between, or the store's limit is met. A check with this
+/// reader may report what a writer has changed in the meantime: `check_in_steps` of the patterns
+/// checks a second time.
 ///
 /// ```
 /// use keyloom::{Faulty, KeyRange, Memory, Reader, Snapshots, Store, Writer};

@@ -90,7 +90,8 @@
 //!
 //! * A key has changed if it was written, with the same value too, or deleted. A range is checked
 //!   as far as it was fetched: page by page; for `page`, `range_many`, `first` and `last` as far as
-//!   they return, and one entry more.
+//!   they return, and one entry more; further, if deletes of the transaction hide entries, or a
+//!   page has more than 16,384.
 //! * **Hot keys**: of several transactions that read and write the same key, one at a time
 //!   succeeds. `add`, `min` and `max` read and write; divide a counter that all writers change into
 //!   several keys.
