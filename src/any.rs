@@ -76,7 +76,7 @@ macro_rules! of_crate {
         concat!(
             "this program was built without `",
             $name,
-            "`: give that crate's `open_address` to `AnyStore::open_with`"
+            "`: build it with that crate, and give its `open_address` to `AnyStore::open_with`"
         )
     };
 }

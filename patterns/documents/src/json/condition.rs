@@ -45,7 +45,7 @@ pub(super) struct Test {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Is {
-    /// One of these.
+    /// One of these, which are in order, each once.
     OneOf(Vec<Value>),
     Within((Bound<Value>, Bound<Value>)),
     /// There is a value, which may be null.
@@ -189,10 +189,11 @@ impl Test {
         let values = self.path.values(document);
         match &self.is {
             Is::Present => !values.is_empty(),
-            Is::OneOf(all) => {
-                let all: Vec<KeyBuf> = all.iter().map(packed).collect();
-                values.iter().any(|value| all.contains(&packed(value)))
-            }
+            // They are in order: only a few of them are packed.
+            Is::OneOf(all) => values.iter().any(|value| {
+                let value = packed(value);
+                all.binary_search_by(|one| packed(one).cmp(&value)).is_ok()
+            }),
             Is::Within(range) => {
                 let range = packed_range(range);
                 values.iter().any(|value| range.contains(&packed(value)))

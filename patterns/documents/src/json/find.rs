@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashSet, VecDeque};
 use std::ops::Bound;
+use std::rc::Rc;
 
 use keyloom::{Error, Reader, Result};
 use keyloom_kit::{Continuation, Page, RecordKey, UnreadableEntry};
@@ -17,20 +18,14 @@ use super::query::JsonQuery;
 /// How many documents are read together.
 pub(super) const BATCH: usize = 256;
 
-/// The greatest number of queries by indexes for one condition. Each begins a range of
-/// its own, and a document is compared with the tests of all before it.
+/// The greatest number of queries by indexes for one condition. Each begins a range of its own, and
+/// a document is compared with the tests of all before it.
 const MOST_BRANCHES: usize = 100;
 
 /// A query by an index, and the tests which say what of it is found.
 pub(super) struct Branch<'c, K: RecordKey> {
     pub(super) query: JsonQuery<'c, K>,
     pub(super) tests: Vec<Test>,
-}
-
-impl<K: RecordKey> Clone for Branch<'_, K> {
-    fn clone(&self) -> Self {
-        Self { query: self.query.clone(), tests: self.tests.clone() }
-    }
 }
 
 impl<'c, K: RecordKey> Branch<'c, K> {
@@ -175,22 +170,19 @@ impl<K: RecordKey> Collection<K> {
                 |after: Option<Continuation>| self.table.page(reader, .., BATCH, after.as_ref());
             Pages::new(page)
         });
-        let branches = branches.unwrap_or_default();
+        let branches: Rc<[Branch<'r, K>]> = branches.unwrap_or_default().into();
         let found = (0..branches.len()).flat_map(move |n| {
-            let branch = branches.get(n).cloned();
-            let query = branch.map(|branch| branch.query.limit(BATCH));
+            let branches = Rc::clone(&branches);
+            let query = branches.get(n).map(|branch| branch.query.clone().limit(BATCH));
             let page = move |after: Option<Continuation>| match &query {
                 Some(query) => query.clone().after(after).page(reader),
                 None => Ok(Page { items: Vec::new(), next: None }),
             };
-            let (before, own) =
-                (branches.get(..n).unwrap_or_default().to_vec(), branches.get(n).cloned());
-            // What an earlier query has found is not found again. A query by several paths also
-            // finds documents without a value at the last one.
+            // What an earlier query has found is not found again. And a query by several paths also
+            // finds documents without a value at the last one, which its tests do not accept.
             Pages::new(page).filter(move |found| match found {
                 Ok((_, document)) => {
-                    own.as_ref().is_some_and(|own| own.has(document))
-                        && !before.iter().any(|branch| branch.has(document))
+                    branches.iter().position(|branch| branch.has(document)) == Some(n)
                 }
                 Err(_) => true,
             })

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{KeyBuf, Result, Snapshots, Store};
+use keyloom::{Error, KeyBuf, Result, Snapshots, Store};
 use keyloom_kit::{
     Progress, RecordKey, RepairOptions, UnreadableEntry, in_batches, refuse_foreign,
 };
@@ -78,6 +78,14 @@ impl<K: RecordKey> Collection<K> {
     ) -> Result<Progress> {
         if let Some(position) = &options.resume {
             refuse_foreign(self.table.space(), position.last.as_deref())?;
+            // Such a position is one of a repair of this collection.
+            if position.stage > 0 || position.entries {
+                return Err(Error::InvalidArgument {
+                    what: "the position to resume at",
+                    value: format!("part {} of a repair", position.stage),
+                    why: "it is not one of an update; begin the update again",
+                });
+            }
         }
         let from = options.resume.as_ref().and_then(|position| position.last.clone());
         let (found, undecodable) = self.keys_where(store, condition, from.as_ref())?;

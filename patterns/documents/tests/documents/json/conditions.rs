@@ -4,12 +4,12 @@ use std::ops::{Bound, ControlFlow};
 
 use keyloom::{Fault, Faulty, Memory, Metered, Reader, Store};
 use keyloom_documents::json::{Collection, Condition};
-use keyloom_tables::{Progress, RepairOptions};
+use keyloom_tables::{Progress, RepairOptions, RepairPosition};
 use keyloom_testing::laws;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{Orders, a_value, compare, documents, is_same_kind, open, stored};
+use super::fixture::{Orders, a_bound, a_value, compare, documents, is_within, open, stored};
 
 /// A condition as the test sees it.
 #[derive(Clone, Debug)]
@@ -42,25 +42,6 @@ fn values(path: usize, document: &Value) -> Vec<Value> {
     }
 }
 
-fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> bool {
-    let starts = match start {
-        Bound::Included(start) => compare(start, value).is_le(),
-        Bound::Excluded(start) => compare(start, value).is_lt(),
-        Bound::Unbounded => true,
-    };
-    let ends = match end {
-        Bound::Included(end) => compare(value, end).is_le(),
-        Bound::Excluded(end) => compare(value, end).is_lt(),
-        Bound::Unbounded => true,
-    };
-    let one_bound = match (start, end) {
-        (Bound::Included(one) | Bound::Excluded(one), Bound::Unbounded)
-        | (Bound::Unbounded, Bound::Included(one) | Bound::Excluded(one)) => Some(one),
-        _ => None,
-    };
-    starts && ends && one_bound.is_none_or(|one| is_same_kind(one, value))
-}
-
 impl Asked {
     fn holds(&self, document: &Value) -> bool {
         match self {
@@ -90,14 +71,6 @@ impl Asked {
         }
         .unwrap()
     }
-}
-
-fn a_bound() -> impl Strategy<Value = Bound<Value>> {
-    prop_oneof![
-        a_value().prop_map(Bound::Included),
-        a_value().prop_map(Bound::Excluded),
-        Just(Bound::Unbounded),
-    ]
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -178,6 +151,27 @@ fn a_condition_reads_what_its_indexes_find() {
     assert!(keys < 120, "{keys} keys");
 }
 
+/// An update reads the documents twice, and writes those that change with their entries.
+#[test]
+fn an_update_costs_its_documents() {
+    let store = Metered::new(Memory::new());
+    let document = |n: u32| json!({ "city": n % 100, "total": n });
+    let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
+    let condition = Condition::equal("city", 7).unwrap();
+    let change = |_: &u32, mut document: Value| {
+        document["city"] = json!(-1);
+        Ok(Some(document))
+    };
+    let (done, cost) = store.measure(|store| orders.update_where(store, &condition, change));
+    assert_eq!(done.unwrap().written, 20);
+    let [gets, ranges, keys, written] = laws::counts(cost);
+    // Found: the states of four indexes, the state of the one, 20 entries, 20 documents. Written:
+    // the table's entry, and for each document the old one, its entry removed and another put.
+    assert_eq!((ranges, written), (1, 20 * 3));
+    assert!(gets <= 4 + 1 + 20 * 3 + 2, "{gets} gets");
+    assert!(keys <= 100, "{keys} keys");
+}
+
 #[test]
 fn long_alternatives_and_deep_values() {
     let store = Memory::new();
@@ -230,6 +224,15 @@ fn positions_of_other_collections_are_refused() {
     let options = RepairOptions { batch: 4, resume: Some(done.position) };
     let refused = others.update_where_with(&store, &condition, change, &options, stop);
     assert!(refused.unwrap_err().to_string().contains("another repair"));
+    // Neither is one of a repair.
+    for position in [
+        RepairPosition { stage: 1, ..RepairPosition::default() },
+        RepairPosition { entries: true, ..RepairPosition::default() },
+    ] {
+        let options = RepairOptions { batch: 4, resume: Some(position) };
+        let refused = orders.update_where_with(&store, &condition, change, &options, stop);
+        assert!(refused.unwrap_err().to_string().contains("not one of an update"));
+    }
 }
 
 /// A document that does not decode is an error of its own, and the others are found.

@@ -1,7 +1,7 @@
 //! Every operation of a change can fail, and every read of a query.
 
 use keyloom::{Fault, Faulty, Memory, Order, Store};
-use keyloom_documents::json::Collection;
+use keyloom_documents::json::{Collection, Condition};
 use keyloom_tables::Schema;
 use keyloom_testing::laws;
 use keyloom_text::Analyzer;
@@ -57,6 +57,7 @@ fn a_read_that_fails_is_an_error_of_the_query() {
     let orders = stored(&store, &(0..40).map(document).collect::<Vec<_>>());
     let faulty = Faulty::new(store);
     let example = json!({ "city": 1, "items": [{ "sku": 2 }] });
+    let condition = Condition::one_of("city", [1, 2]).unwrap();
     let mut failed = 0;
     for n in 0.. {
         faulty.clear_fault();
@@ -67,11 +68,13 @@ fn a_read_that_fails_is_an_error_of_the_query() {
         let found = query.page(&snapshot).map(|page| page.items.len()).and_then(|many| {
             let like =
                 orders.find_like(&snapshot, &example)?.collect::<keyloom::Result<Vec<_>>>()?;
-            Ok((many, like.len()))
+            let several = orders.find_where(&snapshot, &condition)?;
+            let several = several.collect::<keyloom::Result<Vec<_>>>()?;
+            Ok((many, like.len(), several.len()))
         });
         match found {
             Ok(found) => {
-                assert_eq!(found, (10, 3));
+                assert_eq!(found, (10, 3, 26));
                 break;
             }
             Err(error) => assert!(error.to_string().contains("made to fail"), "{error}"),

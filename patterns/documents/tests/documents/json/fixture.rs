@@ -1,5 +1,7 @@
 //! Random documents.
 
+use std::ops::Bound;
+
 use keyloom::{Reader, Store};
 use keyloom_documents::json::Collection;
 use keyloom_tables::Schema;
@@ -130,4 +132,35 @@ pub fn is_same_kind(a: &Value, b: &Value) -> bool {
             | (Value::Array(_), Value::Array(_))
             | (Value::Object(_), Value::Object(_))
     )
+}
+
+/// Whether a value is in a range, by its definition.
+pub fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> bool {
+    let starts = match start {
+        Bound::Included(start) => compare(start, value).is_le(),
+        Bound::Excluded(start) => compare(start, value).is_lt(),
+        Bound::Unbounded => true,
+    };
+    let ends = match end {
+        Bound::Included(end) => compare(value, end).is_le(),
+        Bound::Excluded(end) => compare(value, end).is_lt(),
+        Bound::Unbounded => true,
+    };
+    // One bound limits the values to its kind.
+    let is_of_kind = match (start, end) {
+        (Bound::Included(one) | Bound::Excluded(one), Bound::Unbounded)
+        | (Bound::Unbounded, Bound::Included(one) | Bound::Excluded(one)) => {
+            is_same_kind(one, value)
+        }
+        _ => true,
+    };
+    starts && ends && is_of_kind
+}
+
+pub fn a_bound() -> impl Strategy<Value = Bound<Value>> {
+    prop_oneof![
+        a_value().prop_map(Bound::Included),
+        a_value().prop_map(Bound::Excluded),
+        Just(Bound::Unbounded),
+    ]
 }

@@ -8,7 +8,7 @@ use keyloom_testing::{ids, laws};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{a_document, a_value, all_pages, compare, documents, is_same_kind};
+use super::fixture::{a_bound, a_document, a_value, all_pages, compare, documents, is_within};
 use super::fixture::{open, stored};
 
 fn skus(document: &Value) -> Vec<&Value> {
@@ -18,36 +18,6 @@ fn skus(document: &Value) -> Vec<&Value> {
 
 fn is_equal(a: &Value, b: &Value) -> bool {
     compare(a, b).is_eq()
-}
-
-fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> bool {
-    let starts = match start {
-        Bound::Included(start) => compare(start, value).is_le(),
-        Bound::Excluded(start) => compare(start, value).is_lt(),
-        Bound::Unbounded => true,
-    };
-    let ends = match end {
-        Bound::Included(end) => compare(value, end).is_le(),
-        Bound::Excluded(end) => compare(value, end).is_lt(),
-        Bound::Unbounded => true,
-    };
-    // One bound limits the values to its kind.
-    let is_of_kind = match (start, end) {
-        (Bound::Included(one) | Bound::Excluded(one), Bound::Unbounded)
-        | (Bound::Unbounded, Bound::Included(one) | Bound::Excluded(one)) => {
-            is_same_kind(one, value)
-        }
-        _ => true,
-    };
-    starts && ends && is_of_kind
-}
-
-fn a_bound() -> impl Strategy<Value = Bound<Value>> {
-    prop_oneof![
-        a_value().prop_map(Bound::Included),
-        a_value().prop_map(Bound::Excluded),
-        Just(Bound::Unbounded),
-    ]
 }
 
 pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {

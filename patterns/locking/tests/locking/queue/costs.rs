@@ -31,6 +31,13 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     let complete = |txn: &mut DynWriter<'_>| queue.complete(txn, &held[2]);
     // A completed key is remembered: 3 gets and 3 keys more.
     assert_eq!(writing(&store, complete), [[6, 0, 5, 6], [3, 0, 3, 3]][keyed]);
+    // One that repeats is put back, as a failed one is.
+    clear(store.inner());
+    let (queue, _clock) = open(store.inner());
+    let again = NewJob::new("acme", 4).repeat_every(VISIBILITY);
+    store.transact(|txn| queue.enqueue(txn, again.clone())).unwrap();
+    let held = queue.dequeue(&store, 1).unwrap().remove(0);
+    assert_eq!(writing(&store, |txn| queue.complete(txn, &held)), [4, 0, 4, 3]);
 }
 
 /// What changes the state of a job with a megabyte writes as much as for a small job.
@@ -59,7 +66,12 @@ pub fn a_payload_is_written_once(store: &AnyStore) {
         let releasing = written(&|txn| queue.release(txn, &held));
         let held = queue.dequeue(&store, 1).unwrap().remove(0);
         let completing = written(&|txn| queue.complete(txn, &held));
-        (leasing.bytes_written, extending, releasing, completing)
+        // One that repeats keeps its payload.
+        let again = NewJob::new("acme", payload).repeat_every(VISIBILITY);
+        store.transact(|txn| queue.enqueue(txn, again.clone())).unwrap();
+        let held = queue.dequeue(&store, 1).unwrap().remove(0);
+        let repeating = written(&|txn| queue.complete(txn, &held));
+        (leasing.bytes_written, extending, releasing, completing, repeating)
     });
     assert_eq!(costs[0], costs[1]);
 }
