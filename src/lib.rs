@@ -51,6 +51,7 @@
 //! | `Etcd` (crate `keyloom-etcd`) | small data that must survive the loss of machines |
 //! | `FoundationDb` (crate `keyloom-foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
 //! | [`AnyStore`] | one of them, chosen by an address at run time |
+//! | [`Batched`] around any store | commits the transactions of many threads together |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //! | [`Budgeted`] around any reader | refuses to read more keys or bytes, or for longer, than its [`Budget`] |
@@ -81,6 +82,7 @@ compile_error!(
 mod any;
 mod atomic;
 pub mod backend;
+mod batched;
 mod budget;
 #[cfg(feature = "lmdb")]
 mod deadline;
@@ -103,6 +105,7 @@ pub mod value;
 
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opener};
 pub use atomic::{AtomicOp, VersionstampedKey};
+pub use batched::{BatchCounts, Batched, BatchedTransaction, MAX_BATCH};
 pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};
 pub use dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction, DynWriter};
 pub use error::{

@@ -57,4 +57,17 @@ impl<S: Store> Store for Arc<S> {
     ) -> Result<T, E> {
         (**self).try_transact(body)
     }
+    fn transact_batched<T: Send>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        (**self).transact_batched(body)
+    }
+
+    fn try_transact_batched<T: Send, E: From<Error> + Send>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
+        (**self).try_transact_batched(body)
+    }
 }

@@ -17,7 +17,7 @@
 //! 6. After a failed write of a pattern the transaction [does not commit](Writer#a-failed-write).
 
 #[cfg(doc)]
-use crate::{LmdbError, ServerError, StorageError};
+use crate::{Batched, LmdbError, ServerError, StorageError};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -184,6 +184,46 @@ pub trait Store: Send + Sync + 'static {
         body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         run(self, body, |_| false, |_, error| error)
+    }
+
+    /// [`transact`](Store::transact) for a body that may run on another thread: [`Batched`] runs
+    /// the bodies of all threads that wait in one transaction, and commits once. Every other store
+    /// runs the body as `transact` does.
+    ///
+    /// A batch may run a body more often than `transact`. So a program that counts its runs counts
+    /// more. A thread that has a transaction of a [`Batched`] store must not call this.
+    ///
+    /// ```
+    /// use keyloom::{Batched, Memory, Reader, Result, Store, Writer};
+    /// fn record_visit(store: &impl Store, page: &str) -> Result<()> {
+    ///     store.transact_batched(|txn| txn.add(page.as_bytes(), 1))
+    /// }
+    /// let store = Batched::new(Memory::new());
+    /// record_visit(&store, "/index")?;
+    /// record_visit(store.inner(), "/index")?;
+    /// assert_eq!(store.snapshot()?.counter(b"/index")?, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`transact`](Store::transact), and [`Error::NestedTransaction`].
+    fn transact_batched<T: Send>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        self.transact(body)
+    }
+
+    /// [`transact_batched`](Store::transact_batched) for a body with an error type of its own, as
+    /// [`try_transact`](Store::try_transact) is for `transact`.
+    ///
+    /// # Errors
+    /// The errors of [`transact_batched`](Store::transact_batched).
+    fn try_transact_batched<T: Send, E: From<Error> + Send>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
+        self.try_transact(body)
     }
 }
 

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use keyloom::{
-    AnyStore, Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Reader, Store, Writer,
+    AnyStore, Batched, Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Reader,
+    Store, Writer,
 };
 use keyloom_conformance::{Fixture, Suite};
 
@@ -37,6 +38,19 @@ fn metered_memory_keeps_the_laws() {
 #[test]
 fn faulty_memory_without_a_fault_keeps_the_laws() {
     keyloom_conformance::check(|| Ok(Faulty::new(Memory::new())));
+}
+
+#[test]
+fn batched_memory_keeps_the_laws() {
+    keyloom_conformance::check(|| Ok(Batched::new(Memory::new())));
+}
+
+#[test]
+fn batched_memory_with_conflicts_keeps_the_laws() {
+    keyloom_conformance::check(|| {
+        let memory = Memory::builder().limits(Limits::etcd()).optimistic(true).build();
+        Ok(Batched::new(memory))
+    });
 }
 
 /// A memory store whose reads fail on demand.
@@ -184,7 +198,7 @@ fn lmdb_refuses_what_is_no_counter() {
 #[cfg(feature = "lmdb")]
 mod on_lmdb {
     use keyloom::lmdb::Durability;
-    use keyloom::{BoxedError, Faulty, Lmdb, Metered, Store};
+    use keyloom::{Batched, BoxedError, Faulty, Lmdb, Metered, Store};
     use keyloom_conformance::{Reopening, With};
     use tempfile::TempDir;
 
@@ -218,6 +232,19 @@ mod on_lmdb {
     #[test]
     fn metered_lmdb_keeps_the_laws() {
         keyloom_conformance::check(|| wrapped(Metered::new));
+    }
+
+    #[test]
+    fn batched_lmdb_keeps_the_laws() {
+        keyloom_conformance::check(|| wrapped(Batched::new));
+    }
+
+    #[test]
+    fn batched_lmdb_that_waits_for_the_disk_keeps_the_laws() {
+        keyloom_conformance::check(|| {
+            let With(store, directory) = lmdb(Durability::Full)?;
+            Ok(With(Batched::new(store), directory))
+        });
     }
 
     #[test]

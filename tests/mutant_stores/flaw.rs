@@ -184,6 +184,14 @@ flaws! {
     KeepsTheEnd: Values, "a_value_is_replaced_by_longer_and_shorter_ones";
     /// A value over the limit is taken.
     TakesAnyValue: Values, "a_value_over_the_limit_is_an_error_and_leaves_the_transaction_whole";
+    /// A batched transaction is acknowledged, and each seventh is not committed.
+    BatchedBeforeCommit: Together, "what_a_batched_body_returns_comes_back";
+    /// The writes of a batched body that fails are committed with those of the others.
+    BatchedErrorCommits: Together, "a_batched_body_that_fails_leaves_the_others_whole";
+    /// The error of a batched body is that of another one.
+    BatchedErrorLost: Together, "a_batched_body_that_fails_leaves_the_others_whole";
+    /// A batched body runs and is committed twice.
+    BatchedTwice: Together, "a_batched_body_that_runs_again_leaves_only_its_last_run";
     /// A transaction with a failed write of a pattern commits.
     ForgottenRefusal: Refusal, "a_failed_write_of_a_pattern_is_not_committed";
     /// A wait for a change ends with its time, and reports none.

@@ -45,6 +45,8 @@ pub struct MutantStore {
     /// Held while a commit is validated and applied, in a flaw that validates by itself.
     committing: Mutex<()>,
     commits: AtomicU64,
+    /// The batched transactions.
+    batched: AtomicU64,
     /// Everything that was committed before the last commit, if the flaw needs it.
     before: Mutex<Map>,
     /// The thread of the last commit.
@@ -70,6 +72,7 @@ impl MutantStore {
             uncommitted: Mutex::default(),
             committing: Mutex::default(),
             commits: AtomicU64::new(0),
+            batched: AtomicU64::new(0),
             before: Mutex::default(),
             committer: Mutex::default(),
             stamp: AtomicU64::new(0),
@@ -169,6 +172,29 @@ impl Store for MutantStore {
             (None, Ok(Some(value))) => Ok(value),
             (None, Ok(None)) => Err(Error::ReadOnly.into()),
             (None, Err(error)) => Err(error.into()),
+        }
+    }
+    fn transact_batched<T: Send>(
+        &self,
+        mut body: impl FnMut(&mut MutantTransaction<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        const LOST: u64 = 7;
+        match self.flaw {
+            Flaw::BatchedBeforeCommit
+                if self.batched.fetch_add(1, Relaxed).is_multiple_of(LOST) =>
+            {
+                body(&mut self.begin()?)
+            }
+            Flaw::BatchedErrorCommits => self.transact(|txn| Ok(body(txn)))?,
+            Flaw::BatchedErrorLost => self.transact(body).map_err(|error| match error {
+                Error::Other(_) => Error::ReadOnly,
+                other => other,
+            }),
+            Flaw::BatchedTwice => {
+                self.transact(&mut body)?;
+                self.transact(body)
+            }
+            _ => self.transact(body),
         }
     }
 }

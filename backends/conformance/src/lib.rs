@@ -59,6 +59,7 @@ mod serializable;
 mod snapshots;
 mod suite;
 mod threads;
+mod together;
 mod transact;
 mod values;
 mod waiting;
@@ -336,6 +337,13 @@ laws! {
         an_error_type_of_the_body_comes_back_unchanged,
         a_body_that_runs_again_leaves_only_its_last_run,
         a_transaction_within_a_transaction_works_or_is_refused,
+    ],
+    Together, "transactions that are committed together are as if each ran alone", together: [
+        what_a_batched_body_returns_comes_back,
+        batched_bodies_see_each_other_in_order,
+        a_batched_body_that_fails_leaves_the_others_whole,
+        a_batched_body_that_runs_again_leaves_only_its_last_run,
+        an_error_type_of_a_batched_body_comes_back_unchanged,
     ],
     Refusal, "after a failed write of a pattern the transaction does not commit", refusal: [
         a_failed_write_of_a_pattern_is_not_committed,
