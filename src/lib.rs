@@ -51,14 +51,16 @@
 //! | `Etcd` (crate `keyloom-etcd`) | small data that must survive the loss of machines |
 //! | `FoundationDb` (crate `keyloom-foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
 //! | [`AnyStore`] | one of them, chosen by an address at run time |
+//! | `AsyncStore` around any store (feature `tokio`) | transactions and reads of tasks, without blocking a thread of the runtime |
 //! | [`Batched`] around any store | commits the transactions of many threads together |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //! | [`Budgeted`] around any reader | refuses to read more keys or bytes, or for longer, than its [`Budget`] |
 //!
-//! Every call blocks its thread until the store has answered. An async program calls keyloom from
-//! `tokio::task::spawn_blocking` or a similar function. `Etcd` and `FoundationDb` keep one thread
-//! for their connections; a connection of `Postgres` is driven by the thread that waits for it.
+//! Every call blocks its thread until the store has answered. An async program uses `AsyncStore`
+//! (feature `tokio`), or calls keyloom from threads of its own. `Etcd` and `FoundationDb` keep one
+//! thread for their connections; a connection of `Postgres` is driven by the thread that waits for
+//! it.
 //!
 //! A backend is a crate of its own: [`backend`] contains parts for backends, and
 //! `keyloom-conformance` tests it. The memory store and LMDB are here,
@@ -66,7 +68,8 @@
 //!
 //! # Features
 //!
-//! `lmdb` (default): the LMDB backend. `json` and `messagepack`: codecs of values.
+//! `lmdb` (default): the LMDB backend. `json` and `messagepack`: codecs of values. `tokio`:
+//! `AsyncStore`, for programs on tokio.
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -80,6 +83,8 @@ compile_error!(
 );
 
 mod any;
+#[cfg(feature = "tokio")]
+mod async_store;
 mod atomic;
 pub mod backend;
 mod batched;
@@ -104,6 +109,8 @@ mod transaction_state;
 pub mod value;
 
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opener};
+#[cfg(feature = "tokio")]
+pub use async_store::{AsyncOptions, AsyncStore};
 pub use atomic::{AtomicOp, VersionstampedKey};
 pub use batched::{BatchCounts, Batched, BatchedTransaction, MAX_BATCH};
 pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};

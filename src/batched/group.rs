@@ -8,13 +8,8 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::BatchedTransaction;
-use super::job::{Body, Job, Jobs, run_only, run_together};
+use super::job::{Body, Job, Jobs, Ran, run_only, run_together};
 use crate::{Error, Result, Store};
-
-/// The largest number of bodies in one batch.
-///
-/// It bounds how long a body waits for those before it. That of bbolt is the same.
-pub const MAX_BATCH: usize = 1_000;
 
 /// The part of the time of a commit for which the next batch may wait for more bodies.
 ///
@@ -36,7 +31,7 @@ pub struct BatchCounts {
 }
 
 /// The threads that use one [`Batched`](super::Batched) store.
-pub(super) struct Group<S: Store> {
+pub(crate) struct Group<S: Store> {
     state: Mutex<State<S>>,
     batches: AtomicU64,
     together: AtomicU64,
@@ -106,6 +101,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl<S: Store> State<S> {
+    /// Refuses a thread with a transaction: it would wait for a batch that waits for the thread.
+    fn refuse_owner(&self) -> Result<()> {
+        match self.owners.contains(&thread::current().id()) {
+            true => Err(Error::NestedTransaction),
+            false => Ok(()),
+        }
+    }
+}
+
 impl<S: Store> Default for State<S> {
     fn default() -> Self {
         Self {
@@ -152,8 +157,26 @@ impl<S: Store> Group<S> {
         lock(&self.state).waiting.len()
     }
 
+    /// Notes what a batch did.
+    pub(crate) fn count(&self, ran: &Ran) {
+        match ran.committed {
+            0 => {}
+            1 => _ = self.alone.fetch_add(1, Relaxed),
+            many => {
+                self.batches.fetch_add(1, Relaxed);
+                self.together.fetch_add(many as u64, Relaxed);
+            }
+        }
+        self.restarts.fetch_add(ran.restarts as u64, Relaxed);
+    }
+
+    /// Notes a body that ran alone.
+    pub(crate) fn count_alone(&self) {
+        self.alone.fetch_add(1, Relaxed);
+    }
+
     /// Notes that the calling thread has a transaction, until the owner is dropped.
-    pub(super) fn note_owner(&self) -> Owner<'_, S> {
+    pub(crate) fn note_owner(&self) -> Owner<'_, S> {
         self.own(&mut lock(&self.state))
     }
 
@@ -182,10 +205,7 @@ impl<S: Store> Group<S> {
         let mut job = Body::new(body, is_retryable);
         let turn = {
             let mut state = lock(&self.state);
-            if state.owners.contains(&thread::current().id()) {
-                // The thread would wait for a batch that waits for the thread.
-                return Err(Error::NestedTransaction);
-            }
+            state.refuse_owner()?;
             match std::mem::replace(&mut state.is_led, true) {
                 false => None,
                 true => Some(self.enter(&mut state, &mut job)),
@@ -194,9 +214,9 @@ impl<S: Store> Group<S> {
         if turn.is_none_or(|turn| turn.wait() == Call::Lead) {
             self.lead().run(store, &mut job);
         }
-        let result = job.result();
+        let result = job.take_result();
         if result.is_none() {
-            self.alone.fetch_add(1, Relaxed);
+            self.count_alone();
         }
         Ok(result)
     }
@@ -249,22 +269,14 @@ impl<S: Store> Batch<'_, S> {
         let Some(until) = self.until else {
             if let Some(time) = run_only(store, first) {
                 self.commit_time = time;
-                group.alone.fetch_add(1, Relaxed);
+                group.count_alone();
             }
             return;
         };
-        let mut jobs = Jobs::new(first, MAX_BATCH);
+        let mut jobs = Jobs::new(first);
         let ran = run_together(store, &mut jobs, |jobs| self.gather(until, jobs));
         self.commit_time = ran.commit_time;
-        match ran.committed {
-            0 => {}
-            1 => _ = group.alone.fetch_add(1, Relaxed),
-            many => {
-                group.batches.fetch_add(1, Relaxed);
-                group.together.fetch_add(many as u64, Relaxed);
-            }
-        }
-        group.restarts.fetch_add(ran.restarts as u64, Relaxed);
+        group.count(&ran);
         // Those that did not have a turn wait for the next batch.
         let rest = self.members.split_off((ran.settled - 1).min(self.members.len()));
         let mut state = lock(&group.state);
@@ -273,7 +285,7 @@ impl<S: Store> Batch<'_, S> {
 
     /// Takes the bodies that are waiting, or waits for one if more are expected.
     #[allow(unsafe_code)]
-    fn gather<'j>(&mut self, until: Instant, jobs: &mut Jobs<'j, S>)
+    fn gather<'j>(&mut self, until: Instant, jobs: &mut Jobs<&'j mut (dyn Job<S> + 'j)>)
     where
         S: 'j,
     {
@@ -320,7 +332,7 @@ impl<S: Store> Drop for Batch<'_, S> {
 }
 
 /// Names the thread of a transaction until it ends.
-pub(super) struct Owner<'g, S: Store> {
+pub(crate) struct Owner<'g, S: Store> {
     group: &'g Group<S>,
     thread: ThreadId,
 }

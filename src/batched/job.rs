@@ -1,9 +1,10 @@
 //! The bodies of one batch, in one transaction of the inner store.
 
+use std::ops::DerefMut;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::BatchedTransaction;
+use super::{BatchedTransaction, MAX_BATCH};
 use crate::{Error, Result, SharedError, Store, Transaction as _, TransactionState, Writer as _};
 
 /// How often a batch runs again without a body that failed, before the rest of it forms a batch of
@@ -15,7 +16,7 @@ const MAX_RESTARTS: usize = 4;
 const MAX_CONFLICTS: usize = 2;
 
 /// A body, and its result after the batch.
-pub(super) trait Job<S: Store>: Send {
+pub(crate) trait Job<S: Store>: Send {
     /// Runs the body together with others. Returns whether it succeeded, and then keeps its result.
     fn run(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool;
 
@@ -31,25 +32,30 @@ pub(super) trait Job<S: Store>: Send {
 }
 
 /// A body with the types of its caller.
-pub(super) struct Body<'b, B, T, E> {
-    body: &'b mut B,
+pub(crate) struct Body<B, T, E> {
+    body: B,
     is_retryable: fn(&E) -> bool,
     result: Option<Result<T, E>>,
 }
 
-impl<'b, B, T, E> Body<'b, B, T, E> {
-    pub(super) fn new(body: &'b mut B, is_retryable: fn(&E) -> bool) -> Self {
+impl<B, T, E> Body<B, T, E> {
+    pub(crate) fn new(body: B, is_retryable: fn(&E) -> bool) -> Self {
         Self { body, is_retryable, result: None }
     }
 
     /// The result of a run that was committed, or [`Error::CommitUnknown`]. `None` if the body must
     /// run alone.
-    pub(super) fn result(self) -> Option<Result<T, E>> {
-        self.result
+    pub(crate) fn take_result(&mut self) -> Option<Result<T, E>> {
+        self.result.take()
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn body(&mut self) -> &mut B {
+        &mut self.body
     }
 }
 
-impl<S, B, T, E> Job<S> for Body<'_, B, T, E>
+impl<S, B, T, E> Job<S> for Body<B, T, E>
 where
     S: Store,
     B: FnMut(&mut BatchedTransaction<'_, S>) -> Result<T, E> + Send,
@@ -88,16 +94,16 @@ where
 }
 
 /// What became of a batch.
-pub(super) struct Ran {
+pub(crate) struct Ran {
     /// How many jobs, from the first on, have a result or must run alone. The others are to be run
     /// in another batch.
-    pub(super) settled: usize,
+    pub(crate) settled: usize,
     /// The jobs whose writes were committed.
-    pub(super) committed: usize,
+    pub(crate) committed: usize,
     /// How often the transaction began again.
-    pub(super) restarts: usize,
+    pub(crate) restarts: usize,
     /// The time that the commit took.
-    pub(super) commit_time: Duration,
+    pub(crate) commit_time: Duration,
 }
 
 /// The end of one run of a batch.
@@ -111,33 +117,35 @@ enum End {
 }
 
 /// The jobs of a batch.
-pub(super) struct Jobs<'j, S: Store> {
-    jobs: Vec<Entered<'j, S>>,
+pub(crate) struct Jobs<J> {
+    jobs: Vec<Entered<J>>,
     /// How many of them run in this batch.
     most: usize,
 }
 
-struct Entered<'j, S: Store> {
-    job: &'j mut dyn Job<S>,
+struct Entered<J> {
+    job: J,
     /// Whether it failed, and so runs alone after the batch.
     is_alone: bool,
 }
 
-impl<'j, S: Store> Jobs<'j, S> {
-    pub(super) fn new(first: &'j mut dyn Job<S>, most: usize) -> Self {
-        Self { jobs: vec![Entered { job: first, is_alone: false }], most }
+impl<J> Jobs<J> {
+    pub(crate) fn new(first: J) -> Self {
+        Self { jobs: vec![Entered { job: first, is_alone: false }], most: MAX_BATCH }
     }
 
-    pub(super) fn push(&mut self, job: &'j mut dyn Job<S>) {
+    pub(crate) fn push(&mut self, job: J) {
         self.jobs.push(Entered { job, is_alone: false });
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.jobs.len()
+    pub(crate) fn is_full(&self) -> bool {
+        self.jobs.len() >= self.most
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.jobs.len() >= self.most
+    /// The jobs in their order.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn into_jobs(self) -> impl DoubleEndedIterator<Item = J> {
+        self.jobs.into_iter().map(|Entered { job, .. }| job)
     }
 
     fn is_alone(&mut self, number: usize) {
@@ -148,10 +156,10 @@ impl<'j, S: Store> Jobs<'j, S> {
 /// Runs jobs in one transaction of `store`. Afterwards a job without a result must run alone.
 ///
 /// `more` adds jobs to those that have run, and adds none when the batch is to be committed.
-pub(super) fn run_together<'j, S: Store>(
+pub(crate) fn run_together<S: Store, J: DerefMut<Target: Job<S>>>(
     store: &S,
-    jobs: &mut Jobs<'j, S>,
-    mut more: impl FnMut(&mut Jobs<'j, S>),
+    jobs: &mut Jobs<J>,
+    mut more: impl FnMut(&mut Jobs<J>),
 ) -> Ran {
     let (mut conflicts, mut restarts) = (0, 0);
     let end = loop {
@@ -176,13 +184,13 @@ pub(super) fn run_together<'j, S: Store>(
             End::Failed(_) | End::Conflict | End::Refused => job.forget(),
         }
     }
-    Ran { settled: jobs.most.min(jobs.len()), committed, restarts, commit_time }
+    Ran { settled: jobs.most.min(jobs.jobs.len()), committed, restarts, commit_time }
 }
 
-fn run_once<'j, S: Store>(
+fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
     store: &S,
-    jobs: &mut Jobs<'j, S>,
-    more: &mut impl FnMut(&mut Jobs<'j, S>),
+    jobs: &mut Jobs<J>,
+    more: &mut impl FnMut(&mut Jobs<J>),
 ) -> End {
     let mut txn = match store.begin() {
         Ok(txn) => BatchedTransaction::new(txn, None),
@@ -192,7 +200,7 @@ fn run_once<'j, S: Store>(
     };
     let (mut number, mut has_any) = (0, false);
     loop {
-        if number == jobs.len() && !jobs.is_full() {
+        if number == jobs.jobs.len() && !jobs.is_full() {
             more(jobs);
         }
         let Some(Entered { job, is_alone }) =
@@ -230,7 +238,7 @@ fn run_once<'j, S: Store>(
 
 /// Runs one job in a transaction of its own. If it has no result afterwards, it must run again.
 /// Returns the time of the commit if there was one.
-pub(super) fn run_only<S: Store>(store: &S, job: &mut dyn Job<S>) -> Option<Duration> {
+pub(crate) fn run_only<S: Store>(store: &S, job: &mut (impl Job<S> + ?Sized)) -> Option<Duration> {
     let mut txn = BatchedTransaction::new(store.begin().ok()?, None);
     if !job.run_only(&mut txn) {
         return None;

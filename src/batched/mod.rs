@@ -1,7 +1,7 @@
 //! Group commit: the transactions of many threads in one commit.
 
-mod group;
-mod job;
+pub(crate) mod group;
+pub(crate) mod job;
 mod transaction;
 
 use std::sync::Arc;
@@ -9,9 +9,14 @@ use std::time::Duration;
 
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 
+pub use group::BatchCounts;
 use group::Group;
-pub use group::{BatchCounts, MAX_BATCH};
 pub use transaction::BatchedTransaction;
+
+/// The largest number of bodies in one batch.
+///
+/// It bounds how long a body waits for those before it. That of bbolt is the same.
+pub const MAX_BATCH: usize = 1_000;
 
 /// Wraps a store and commits the transactions of many threads together.
 ///
@@ -90,6 +95,11 @@ impl<S: Store> Batched<S> {
     /// ```
     pub fn counts(&self) -> BatchCounts {
         self.group.counts()
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn group(&self) -> &Group<S> {
+        &self.group
     }
 
     /// The number of bodies that wait for the next batch.

@@ -1,0 +1,40 @@
+//! Which threads run bodies.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+thread_local! {
+    /// The addresses of the stores whose bodies this thread runs.
+    // Not a list in the store, whose lock would make a thread of the runtime wait.
+    static STORES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Marks the thread as one that runs bodies of a store, until it is dropped.
+pub(super) struct Inside(PhantomData<*const ()>);
+
+impl Inside {
+    pub(super) fn enter<T>(store: &Arc<T>) -> Self {
+        STORES.with_borrow_mut(|stores| stores.push(Arc::as_ptr(store).addr()));
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        STORES.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Refuses a call from a body of the same store, which would wait for itself.
+///
+/// # Errors
+/// [`Error::NestedTransaction`].
+pub(super) fn refuse<T>(store: &Arc<T>) -> Result<()> {
+    match STORES.with_borrow(|stores| stores.contains(&Arc::as_ptr(store).addr())) {
+        true => Err(Error::NestedTransaction),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,529 @@
+//! Transactions and reads of tasks: answers, cancellation, panics, shut-down, and threads.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use keyloom::{
+    AsyncOptions, AsyncStore, Error, KeyRange, Limits, Memory, Metered, Order, Reader, Store,
+    Writer,
+};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+fn runtime(threads: usize) -> Runtime {
+    Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap()
+}
+
+/// The stores, in both ways to write.
+fn both() -> [AsyncStore<Memory>; 2] {
+    let memory = || Memory::builder().optimistic(true).build();
+    [AsyncStore::new(Memory::new()), AsyncOptions::new().concurrent_writers(8).wrap(memory())]
+}
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("sold out of {0}")]
+struct SoldOut(u64);
+
+#[derive(Debug)]
+enum Booking {
+    SoldOut,
+    Store(Error),
+}
+
+impl From<Error> for Booking {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Puts a pair of keys, or fails between the two as `fate` says.
+fn pair(txn: &mut impl Writer, number: u64, fate: u64) -> keyloom::Result<u64> {
+    txn.put(&[b"a", &number.to_be_bytes()[..]].concat(), b"")?;
+    match fate {
+        1 => return Err(Error::other(SoldOut(number))),
+        2 => panic!("number {number} panics"),
+        3 => _ = txn.guarded(|_| Err::<(), _>(Error::other(SoldOut(number)))),
+        _ => {}
+    }
+    txn.put(&[b"b", &number.to_be_bytes()[..]].concat(), b"")?;
+    txn.add(b"pairs", 1)?;
+    Ok(number)
+}
+
+/// Whether the pair is there; it must be whole or absent.
+fn is_there(store: &impl Store, number: u64) -> bool {
+    let snapshot = store.snapshot().unwrap();
+    let [a, b] = [b"a", b"b"]
+        .map(|side| snapshot.get(&[side, &number.to_be_bytes()[..]].concat()).unwrap().is_some());
+    assert_eq!(a, b, "half of pair {number}");
+    a
+}
+
+#[test]
+fn each_task_receives_the_answer_of_its_own_body() {
+    for store in both() {
+        let runtime = runtime(2);
+        let tasks: Vec<_> = (0..2_000)
+            .map(|number| {
+                let store = store.clone();
+                runtime.spawn(async move {
+                    store.transact(move |txn| pair(txn, number, number % 5)).await
+                })
+            })
+            .collect();
+        for (number, task) in (0..).zip(tasks) {
+            let answer = runtime.block_on(task);
+            match (number % 5, answer) {
+                (0 | 4, Ok(Ok(of))) => assert_eq!(of, number),
+                (1, Ok(Err(error))) => assert_eq!(error.downcast_ref(), Some(&SoldOut(number))),
+                (2, Err(error)) => {
+                    let panic = error.into_panic().downcast::<String>().unwrap();
+                    assert_eq!(*panic, format!("number {number} panics"));
+                }
+                (3, Ok(Err(error @ Error::CommitRefused { .. }))) => {
+                    assert_eq!(error.downcast_ref(), Some(&SoldOut(number)));
+                }
+                other => panic!("number {number}: {other:?}"),
+            }
+            assert_eq!(is_there(store.blocking(), number), matches!(number % 5, 0 | 4));
+        }
+        let stored = runtime.block_on(store.read(|snapshot| snapshot.counter(b"pairs")));
+        assert_eq!(stored.unwrap(), 800);
+    }
+}
+
+#[test]
+fn tasks_that_wait_are_committed_together() {
+    let inner = Metered::new(Memory::new());
+    let store = AsyncStore::new(inner.clone());
+    let tasks = (0..1_500).map(|n| store.transact(move |txn| pair(txn, n, 0)));
+    runtime(1).block_on(async {
+        // The first one is held until all others wait.
+        let release = Arc::new(AtomicBool::new(false));
+        let (held, seen) = (store.clone(), Arc::clone(&release));
+        let first = tokio::spawn(async move {
+            held.transact(move |_| {
+                while !seen.load(Relaxed) {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            })
+            .await
+        });
+        tokio::task::yield_now().await;
+        let mut all = pin!(futures_util::future::join_all(tasks));
+        assert!(futures_util::poll!(&mut all).is_pending());
+        release.store(true, Relaxed);
+        first.await.unwrap().unwrap();
+        assert!(all.await.into_iter().all(|answer| answer.is_ok()));
+    });
+    // The first batch has what arrived while the first transaction ran; 1,000 at most in each.
+    let cost = inner.cost();
+    assert_eq!(cost.keys_written, 3 * 1_500);
+    assert!(cost.commits <= 3, "{cost}");
+}
+
+#[test]
+fn errors_of_a_type_of_their_own_come_back() {
+    for store in both() {
+        let answer = runtime(1).block_on(store.try_transact(|txn| {
+            txn.put(b"seat", b"taken")?;
+            Err::<(), _>(Booking::SoldOut)
+        }));
+        assert!(matches!(answer, Err(Booking::SoldOut)));
+        let answer = runtime(1).block_on(store.try_transact(|txn| {
+            txn.put(b"", b"")?;
+            Ok::<_, Booking>(())
+        }));
+        assert!(matches!(answer, Err(Booking::Store(Error::EmptyKey))));
+        let answer = runtime(1).block_on(store.try_read(|snapshot| {
+            assert!(snapshot.get(b"seat")?.is_none());
+            Err::<(), _>(Booking::SoldOut)
+        }));
+        assert!(matches!(answer, Err(Booking::SoldOut)));
+    }
+}
+
+#[test]
+fn a_body_that_waits_for_another_transaction_is_refused() {
+    for store in both() {
+        let inner = store.clone();
+        let nested = runtime(1).block_on(store.transact(move |_| {
+            Handle::current().block_on(inner.transact(|txn| txn.put(b"nested", b"")))
+        }));
+        assert!(matches!(nested, Err(Error::NestedTransaction)), "{nested:?}");
+        let inner = store.clone();
+        let nested =
+            runtime(1)
+                .block_on(store.transact(move |_| {
+                    inner.blocking().transact_batched(|txn| txn.put(b"n", b""))
+                }));
+        assert!(matches!(nested, Err(Error::NestedTransaction)), "{nested:?}");
+        runtime(1).block_on(store.transact(|txn| txn.put(b"after", b""))).unwrap();
+    }
+}
+
+#[test]
+fn without_a_runtime_there_is_an_error() {
+    for store in both() {
+        let mut call = pin!(store.transact(|txn| txn.put(b"a", b"")));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let Poll::Ready(Err(error)) = call.as_mut().poll(&mut context) else { panic!() };
+        assert!(error.to_string().contains("runtime"), "{error}");
+        let mut call = pin!(store.read(|snapshot| snapshot.counter(b"n")));
+        assert!(matches!(call.as_mut().poll(&mut context), Poll::Ready(Err(_))));
+        runtime(1).block_on(store.transact(|txn| txn.put(b"a", b""))).unwrap();
+    }
+}
+
+/// A runtime that shuts down answers nothing, and the store serves the next one.
+#[test]
+fn a_store_outlives_its_runtimes() {
+    for store in both() {
+        for round in 0..20_u64 {
+            let runtime = runtime(2);
+            let begun = Arc::new(AtomicUsize::new(0));
+            for number in 0..50 {
+                let (store, begun) = (store.clone(), Arc::clone(&begun));
+                runtime.spawn(async move {
+                    store
+                        .transact(move |txn| {
+                            begun.fetch_add(1, Relaxed);
+                            pair(txn, round * 1_000 + number, 0)
+                        })
+                        .await
+                });
+            }
+            if round % 2 == 0 {
+                while begun.load(Relaxed) == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            runtime.shutdown_timeout(Duration::from_secs(10));
+        }
+        let runtime = runtime(1);
+        runtime.block_on(store.transact(|txn| txn.put(b"after", b""))).unwrap();
+        let pairs = runtime.block_on(store.read(|snapshot| snapshot.counter(b"pairs"))).unwrap();
+        let whole = (0..20_000).filter(|number| is_there(store.blocking(), *number)).count();
+        assert_eq!(pairs, i64::try_from(whole).unwrap());
+    }
+}
+
+/// A store that panics when the n-th transaction begins.
+#[derive(Debug)]
+struct Panics(Memory, AtomicUsize);
+
+impl Store for Panics {
+    type Snapshot<'s> = <Memory as Store>::Snapshot<'s>;
+    type Transaction<'s> = <Memory as Store>::Transaction<'s>;
+
+    fn snapshot(&self) -> keyloom::Result<Self::Snapshot<'_>> {
+        self.0.snapshot()
+    }
+
+    fn begin(&self) -> keyloom::Result<Self::Transaction<'_>> {
+        assert_ne!(self.1.fetch_add(1, Relaxed), 3, "the store panics");
+        self.0.begin()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+}
+
+#[test]
+fn a_panic_of_the_store_strands_no_task() {
+    let store = AsyncStore::new(Panics(Memory::new(), AtomicUsize::new(0)));
+    let runtime = runtime(2);
+    let tasks: Vec<_> = (0..300)
+        .map(|number| {
+            let store = store.clone();
+            runtime.spawn(async move { store.transact(move |txn| pair(txn, number, 0)).await })
+        })
+        .collect();
+    let mut lost = 0;
+    for (number, task) in (0..).zip(tasks) {
+        match runtime.block_on(task) {
+            Ok(answer) => {
+                let is_unknown = answer.as_ref().is_err_and(Error::maybe_committed);
+                lost += usize::from(is_unknown);
+                assert!(is_unknown || is_there(store.blocking(), number) == answer.is_ok());
+            }
+            Err(panic) => assert!(panic.is_panic()),
+        }
+    }
+    assert!(lost < 300, "one batch may be lost");
+}
+
+#[test]
+fn streams_yield_each_item_once_and_read_ahead_one_page() {
+    let inner = Metered::new(Memory::new());
+    let store = AsyncStore::new(inner.clone());
+    runtime(1).block_on(async {
+        store
+            .transact(|txn| (0..1_000_u16).try_for_each(|n| txn.put(&n.to_be_bytes(), b"")))
+            .await
+            .unwrap();
+        for (order, page) in
+            [(Order::Ascending, 1), (Order::Descending, 7), (Order::Ascending, 5_000)]
+        {
+            let entries = store.entries(KeyRange::all().into_owned(), order, page);
+            let mut keys: Vec<Vec<u8>> =
+                entries.map_ok(|(key, _)| key).try_collect().await.unwrap();
+            if order == Order::Descending {
+                keys.reverse();
+            }
+            assert_eq!(keys, (0..1_000_u16).map(|n| n.to_be_bytes().to_vec()).collect::<Vec<_>>());
+        }
+        let before = inner.cost();
+        let mut entries = pin!(store.entries(KeyRange::all().into_owned(), Order::Ascending, 10));
+        for _ in 0..10 {
+            entries.next().await.unwrap().unwrap();
+        }
+        assert_eq!((inner.cost() - before).ranges, 1, "one page is read for its ten entries");
+        entries.next().await.unwrap().unwrap();
+        assert_eq!((inner.cost() - before).ranges, 2);
+    });
+}
+
+#[test]
+fn a_stream_ends_after_an_error() {
+    let store = AsyncStore::new(Memory::new());
+    runtime(1).block_on(async {
+        let pages = store.stream(|_, after: Option<u8>| match after {
+            None => Ok((vec![1, 2], Some(1))),
+            Some(_) => Err(Error::other(SoldOut(2))),
+        });
+        let all: Vec<_> = pages.collect().await;
+        assert!(matches!(all[..], [Ok(1), Ok(2), Err(_)]), "{all:?}");
+    });
+}
+
+/// No more reads run at once than there are permits, and a dropped read that waits does not run.
+#[test]
+fn readers_are_bounded() {
+    let store = AsyncOptions::new().readers(3).wrap(Memory::new());
+    let runtime = runtime(2);
+    let [now, most, runs] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..200)
+        .map(|number| {
+            let (store, now, most, runs) =
+                (store.clone(), Arc::clone(&now), Arc::clone(&most), Arc::clone(&runs));
+            let read = async move {
+                store
+                    .read(move |_| {
+                        runs.fetch_add(1, Relaxed);
+                        most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+                        std::thread::sleep(Duration::from_micros(200));
+                        now.fetch_sub(1, Relaxed);
+                        Ok(())
+                    })
+                    .await
+            };
+            let task = runtime.spawn(read);
+            if number % 2 == 1 {
+                task.abort();
+            }
+            task
+        })
+        .collect();
+    let answers: Vec<_> = tasks.into_iter().map(|task| runtime.block_on(task)).collect();
+    let answered = answers.iter().filter(|answer| matches!(answer, Ok(Ok(())))).count();
+    assert!(answered >= 100 && most.load(Relaxed) <= 3, "{most:?}");
+    assert!(runs.load(Relaxed) <= answered + 3, "{runs:?} reads for {answered} answers");
+}
+
+/// Polls a future as often as the number says, and drops it; 5 polls are all.
+async fn cancelled_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    if polls == 5 {
+        return Some(future.await);
+    }
+    for _ in 0..polls {
+        if let Poll::Ready(output) = futures_util::poll!(&mut future) {
+            return Some(output);
+        }
+        tokio::task::yield_now().await;
+    }
+    None
+}
+
+/// Futures that are dropped at random points leave whole transactions or none, no permit and no
+/// transaction.
+fn cancellations<S: Store>(store: &AsyncStore<S>, each: u64, seed: u64) {
+    const TASKS: u64 = 50;
+    let runtime = runtime(2);
+    let [answered, cancelled] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let (store, answered, cancelled) =
+                (store.clone(), Arc::clone(&answered), Arc::clone(&cancelled));
+            let mut random = fastrand::Rng::with_seed(seed + task);
+            runtime.spawn(async move {
+                for round in 0..each {
+                    let (number, polls) = (task * each + round, random.usize(0..6));
+                    if random.u8(0..4) == 0 {
+                        let read = store.read(|snapshot| snapshot.counter(b"pairs"));
+                        let _ = cancelled_after(polls, read).await;
+                        continue;
+                    }
+                    let fate = if random.u8(0..8) == 0 { 1 } else { 0 };
+                    let call = store.transact(move |txn| pair(txn, number, fate));
+                    match cancelled_after(polls, call).await {
+                        Some(answer) => {
+                            assert_eq!(is_there(store.blocking(), number), answer.is_ok());
+                            answered.fetch_add(1, Relaxed);
+                        }
+                        None => _ = cancelled.fetch_add(1, Relaxed),
+                    }
+                }
+            })
+        })
+        .collect();
+    tasks.into_iter().for_each(|task| runtime.block_on(task).unwrap());
+    // What had begun ends, and the store goes on.
+    runtime.block_on(store.transact(|txn| txn.put(b"after", b""))).unwrap();
+    runtime.shutdown_timeout(Duration::from_secs(60));
+    let snapshot = store.blocking().snapshot().unwrap();
+    let [a, b] = [b"a", b"b"].map(|side| snapshot.count(KeyRange::prefix(side)).unwrap());
+    assert_eq!((a, snapshot.counter(b"pairs").unwrap()), (b + 1, i64::try_from(b).unwrap()));
+    assert!(answered.load(Relaxed) > 0 && cancelled.load(Relaxed) > each, "{answered:?}");
+}
+
+#[test]
+fn cancelled_transactions_are_whole_or_absent() {
+    for store in both() {
+        cancellations(&store, 200, 1);
+    }
+}
+
+#[cfg(feature = "lmdb")]
+#[test]
+fn cancelled_transactions_on_lmdb_are_whole_or_absent() {
+    let directory = tempfile::tempdir().unwrap();
+    let lmdb = keyloom::Lmdb::open(directory.path()).unwrap();
+    let store = AsyncStore::new(lmdb.clone());
+    cancellations(&store, 100, 2);
+    assert_eq!(lmdb.statistics().unwrap().oldest_reader_age, None, "no snapshot stays open");
+}
+
+/// 200,000 futures, of which most are dropped. Takes a minute.
+#[test]
+#[ignore = "takes a minute"]
+fn a_hundred_thousand_cancellations_are_whole_or_absent() {
+    for store in both() {
+        cancellations(&store, 4_000, 3);
+    }
+}
+
+/// How often the calling thread has given up its processor to wait: for a lock, say, or in a sleep.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn waits() -> i64 {
+    // SAFETY: all bytes zero are a value of this structure of numbers, which the call fills.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &mut usage), 0);
+        usage.ru_nvcsw
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn waits() -> i64 {
+    0
+}
+
+/// Counts the polls of a future, those that took longer than 1 ms, and those of them that waited: a
+/// thread that another one preempts is late, too.
+async fn timed<F: Future>(future: F, polls: &[AtomicU64; 3]) -> F::Output {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        let (began, before) = (Instant::now(), waits());
+        let poll = future.as_mut().poll(context);
+        let is_long = began.elapsed() > Duration::from_millis(1);
+        for (count, holds) in polls.iter().zip([true, is_long, is_long && waits() > before]) {
+            count.fetch_add(u64::from(holds), Relaxed);
+        }
+        poll
+    })
+    .await
+}
+
+/// While a body blocks its thread, the one thread of the runtime runs all other tasks.
+#[test]
+fn a_body_that_blocks_holds_up_no_task() {
+    for store in both() {
+        runtime(1).block_on(async {
+            let (release, blocked) = std::sync::mpsc::channel::<()>();
+            let held = store.clone();
+            let write = tokio::spawn(async move {
+                held.transact(move |txn| {
+                    blocked.recv().unwrap();
+                    txn.put(b"late", b"")
+                })
+                .await
+            });
+            let mut tasks = Vec::new();
+            for number in 0..200 {
+                let store = store.clone();
+                tasks.push(tokio::spawn(async move {
+                    tokio::task::yield_now().await;
+                    store.read(move |snapshot| Ok((number, snapshot.counter(b"n")?))).await.unwrap()
+                }));
+            }
+            for (number, task) in (0..).zip(tasks) {
+                assert_eq!(task.await.unwrap(), (number, 0));
+            }
+            assert!(!write.is_finished());
+            release.send(()).unwrap();
+            write.await.unwrap().unwrap();
+        });
+    }
+}
+
+/// 10,000 tasks write and read on two threads of the runtime. Each hundredth body takes 5 ms.
+#[test]
+#[ignore = "measures times, for a quiet machine"]
+fn no_thread_of_the_runtime_is_blocked() {
+    for store in both() {
+        let runtime = runtime(2);
+        let polls: Arc<[AtomicU64; 3]> = Arc::default();
+        let tasks: Vec<_> = (0..10_000_u64)
+            .map(|number| {
+                let (store, polls) = (store.clone(), Arc::clone(&polls));
+                runtime.spawn(async move {
+                    let write = store.transact(move |txn| {
+                        if number % 100 == 0 {
+                            std::thread::sleep(Duration::from_millis(5));
+                        }
+                        pair(txn, number, 0)
+                    });
+                    timed(write, &polls).await.unwrap();
+                    timed(store.read(|snapshot| snapshot.counter(b"pairs")), &polls).await.unwrap();
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| runtime.block_on(task).unwrap());
+        let [all, long, waited] = [0, 1, 2].map(|count: usize| polls[count].load(Relaxed));
+        println!("of {all} polls {long} took longer than 1 ms, {waited} of which waited");
+        assert!(waited < all / 50, "{waited} of {all} polls waited longer than 1 ms");
+    }
+}
+
+/// The control of the test before: a call that blocks its thread is seen.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_of_the_runtime_that_is_blocked_is_seen() {
+    let polls: [AtomicU64; 3] = Default::default();
+    runtime(1).block_on(async {
+        for _ in 0..20 {
+            timed(async { std::thread::sleep(Duration::from_millis(2)) }, &polls).await;
+        }
+    });
+    assert_eq!(polls.map(AtomicU64::into_inner), [20; 3]);
+}
