@@ -112,7 +112,7 @@ pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opene
 #[cfg(feature = "tokio")]
 pub use async_store::{AsyncOptions, AsyncStore};
 pub use atomic::{AtomicOp, VersionstampedKey};
-pub use batched::{BatchCounts, Batched, BatchedTransaction, MAX_BATCH};
+pub use batched::{BatchCounts, Batched, BatchedEntries, BatchedTransaction, MAX_BATCH};
 pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};
 pub use dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction, DynWriter};
 pub use error::{

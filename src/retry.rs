@@ -72,69 +72,132 @@ fn random_fraction() -> f64 {
     random as f64 / (1_u64 << BITS) as f64
 }
 
-/// The loop of both forms of `transact`.
-pub(crate) fn run<S: Store + ?Sized, T, E: From<Error>>(
-    store: &S,
-    mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
-    is_retryable: impl Fn(&E) -> bool,
-    give_up: impl Fn(u32, E) -> E,
-) -> Result<T, E> {
-    let policy = store.retry_policy();
-    let started = Instant::now();
-    let is_over = || policy.max_elapsed.is_some_and(|most| started.elapsed() >= most);
-    let mut attempt = 1;
-    loop {
-        let failure = match run_once(store, &mut body, &is_retryable)? {
-            Ran::Committed(value) => return Ok(value),
-            Ran::InVain(failure) => failure,
-        };
-        if attempt >= policy.max_attempts || is_over() {
-            return Err(match failure {
-                Failure::OfBody(error) => give_up(attempt, error),
-                Failure::OfStore(source) => {
-                    Error::RetriesExhausted { attempts: attempt, source: Box::new(source) }.into()
-                }
-            });
-        }
-        attempt += 1;
-        std::thread::sleep(policy.pause(attempt));
+/// How a form of `transact` treats the errors of its body.
+pub(crate) struct Retries<E> {
+    is_retryable: fn(&E) -> bool,
+    give_up: fn(u32, E) -> E,
+}
+
+impl<E> Clone for Retries<E> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-enum Ran<T, E> {
-    Committed(T),
+impl<E> Copy for Retries<E> {}
+
+impl Retries<Error> {
+    /// Those of [`Store::transact`].
+    pub(crate) const TRANSACT: Self = Self {
+        is_retryable: Error::is_retryable,
+        give_up: |attempts, error| Error::RetriesExhausted { attempts, source: Box::new(error) },
+    };
+}
+
+impl<E: From<Error>> Retries<E> {
+    /// Those of [`Store::try_transact`].
+    pub(crate) const TRY: Self = Self { is_retryable: |_| false, give_up: |_, error| error };
+
+    /// Runs `body` until it is committed or has failed.
+    pub(crate) fn run<S: Store + ?Sized, T>(
+        self,
+        store: &S,
+        mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        match self.first(store, &mut body) {
+            Attempt::Done(result) => result,
+            Attempt::InVain(failed) => self.resume(store, body, failed),
+        }
+    }
+
+    /// The first attempt of [`run`](Self::run).
+    pub(crate) fn first<S: Store + ?Sized, T>(
+        self,
+        store: &S,
+        body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+    ) -> Attempt<T, E> {
+        let started = Instant::now();
+        match self.attempt(store, body) {
+            Ok(value) => Attempt::Done(value),
+            Err(failure) => Attempt::InVain(Failed { started, failure }),
+        }
+    }
+
+    /// The other attempts of [`run`](Self::run).
+    pub(crate) fn resume<S: Store + ?Sized, T>(
+        self,
+        store: &S,
+        mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+        Failed { started, mut failure }: Failed<E>,
+    ) -> Result<T, E> {
+        let policy = store.retry_policy();
+        let is_over = || policy.max_elapsed.is_some_and(|most| started.elapsed() >= most);
+        let mut attempt = 1;
+        while attempt < policy.max_attempts && !is_over() {
+            attempt += 1;
+            std::thread::sleep(policy.pause(attempt));
+            failure = match self.attempt(store, &mut body) {
+                Ok(result) => return result,
+                Err(failure) => failure,
+            };
+        }
+        Err(match failure {
+            Failure::OfBody(error) => (self.give_up)(attempt, error),
+            Failure::OfStore(source) => {
+                Error::RetriesExhausted { attempts: attempt, source: Box::new(source) }.into()
+            }
+        })
+    }
+
+    /// Begins, runs the body and commits, once. The transaction has ended when this returns.
+    ///
+    /// # Errors
     /// Nothing was committed, and another attempt may succeed.
-    InVain(Failure<E>),
+    fn attempt<S: Store + ?Sized, T>(
+        self,
+        store: &S,
+        body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+    ) -> Result<Result<T, E>, Failure<E>> {
+        let retried_or_not = |error: Error| match error.is_retryable() {
+            true => Err(Failure::OfStore(error)),
+            false => Ok(Err(error.into())),
+        };
+        let mut txn = match store.begin() {
+            Ok(txn) => txn,
+            Err(error) => return retried_or_not(error),
+        };
+        match body(&mut txn) {
+            Ok(value) => match txn.commit() {
+                Ok(()) => Ok(Ok(value)),
+                Err(error) => retried_or_not(error),
+            },
+            // A pattern can report a conflict of its own, which the store does not know.
+            Err(error)
+                if txn.must_restart()
+                    || txn.state().must_restart()
+                    || (self.is_retryable)(&error) =>
+            {
+                Err(Failure::OfBody(error))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+/// The outcome of one attempt.
+pub(crate) enum Attempt<T, E> {
+    Done(Result<T, E>),
+    /// Nothing was committed, and another attempt may succeed.
+    InVain(Failed<E>),
+}
+
+/// A first attempt in vain.
+pub(crate) struct Failed<E> {
+    started: Instant,
+    failure: Failure<E>,
 }
 
 enum Failure<E> {
     OfBody(E),
     OfStore(Error),
-}
-
-/// Begins, runs the body and commits, once. The transaction has ended when this returns.
-fn run_once<S: Store + ?Sized, T, E: From<Error>>(
-    store: &S,
-    body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
-    is_retryable: &impl Fn(&E) -> bool,
-) -> Result<Ran<T, E>, E> {
-    let retried_or_not = |error: Error| match error.is_retryable() {
-        true => Ok(Ran::InVain(Failure::OfStore(error))),
-        false => Err(error.into()),
-    };
-    let mut txn = match store.begin() {
-        Ok(txn) => txn,
-        Err(error) => return retried_or_not(error),
-    };
-    match body(&mut txn) {
-        Ok(value) => match txn.commit() {
-            Ok(()) => Ok(Ran::Committed(value)),
-            Err(error) => retried_or_not(error),
-        },
-        // A pattern can report a conflict of its own, which the store does not know.
-        Err(error) if txn.must_restart() || txn.state().must_restart() || is_retryable(&error) => {
-            Ok(Ran::InVain(Failure::OfBody(error)))
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -57,6 +57,7 @@ impl<S: Store> Store for Arc<S> {
     ) -> Result<T, E> {
         (**self).try_transact(body)
     }
+
     fn transact_batched<T: Send>(
         &self,
         body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T> + Send,

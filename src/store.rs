@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
 use crate::backend::CommitSignal;
-use crate::retry::run;
+use crate::retry::Retries;
 use crate::{
     Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, TransactionState,
     VersionstampedKey,
@@ -141,10 +141,7 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// The body's own error, [`Error::RetriesExhausted`], or an error of `begin` or `commit`.
     fn transact<T>(&self, body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>) -> Result<T> {
-        run(self, body, Error::is_retryable, |attempts, error| Error::RetriesExhausted {
-            attempts,
-            source: Box::new(error),
-        })
+        Retries::TRANSACT.run(self, body)
     }
 
     /// [`transact`](Store::transact) for a body with an error type of its own: a `thiserror` enum
@@ -183,15 +180,15 @@ pub trait Store: Send + Sync + 'static {
         &self,
         body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        run(self, body, |_| false, |_, error| error)
+        Retries::TRY.run(self, body)
     }
 
     /// [`transact`](Store::transact) for a body that may run on another thread: [`Batched`] runs
     /// the bodies of all threads that wait in one transaction, and commits once. Every other store
     /// runs the body as `transact` does.
     ///
-    /// A batch may run a body more often than `transact`. So a program that counts its runs counts
-    /// more. A thread that has a transaction of a [`Batched`] store must not call this.
+    /// A batch may run a body more often than `transact` does. A thread that has a transaction of
+    /// the store must not call this.
     ///
     /// ```
     /// use keyloom::{Batched, Memory, Reader, Result, Store, Writer};

@@ -15,9 +15,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::retry::Retries;
 use crate::{Batched, BatchedTransaction, Error, Result, Store};
 
-use submission::{Alone, Submission as _, Submitted};
+use submission::{Submission as _, Submitted};
 use writer::{Queue, Writing};
 
 /// A store for tasks of tokio: the calls return futures, and the work runs on a bounded number of
@@ -164,10 +165,7 @@ impl<S: Store> AsyncStore<S> {
         T: Send + 'static,
         F: FnMut(&mut BatchedTransaction<'_, S>) -> Result<T> + Send + 'static,
     {
-        let alone: Alone<S, F, T, Error> = |store, body, is_cancelled| {
-            store.transact(|txn| if is_cancelled() { Err(stopped()) } else { body(txn) })
-        };
-        self.submit(Submitted::new(body, Error::is_retryable, alone)).await
+        self.submit(body, Retries::TRANSACT).await
     }
 
     /// [`transact`](AsyncStore::transact) for a body with an error type of its own, as
@@ -184,10 +182,7 @@ impl<S: Store> AsyncStore<S> {
         E: From<Error> + Send + 'static,
         F: FnMut(&mut BatchedTransaction<'_, S>) -> Result<T, E> + Send + 'static,
     {
-        let alone: Alone<S, F, T, E> = |store, body, is_cancelled| {
-            store.try_transact(|txn| if is_cancelled() { Err(stopped().into()) } else { body(txn) })
-        };
-        self.submit(Submitted::new(body, |_| false, alone)).await
+        self.submit(body, Retries::TRY).await
     }
 
     /// Runs `body` on a new snapshot.
@@ -231,7 +226,7 @@ impl<S: Store> AsyncStore<S> {
         on_a_thread(&self.shared.readers, move || body(&shared.store.snapshot()?)).await
     }
 
-    async fn submit<T, E, F>(&self, mut submitted: Submitted<S, F, T, E>) -> Result<T, E>
+    async fn submit<T, E, F>(&self, body: F, retries: Retries<E>) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -242,7 +237,7 @@ impl<S: Store> AsyncStore<S> {
         // A body may block its thread on another future, even on one of this store.
         inside::refuse(&shared)?;
         let (reply, receiver) = oneshot::channel();
-        submitted.reply_to(reply);
+        let mut submitted = Submitted::new(body, retries, reply);
         match &self.shared.writers {
             Writers::Batched(queue) => {
                 if queue.push(Box::new(submitted)) {

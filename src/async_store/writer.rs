@@ -97,11 +97,9 @@ impl<S: Store> Writing<S> {
     }
 
     fn run_batch(&mut self, store: &Batched<S>, queue: &Queue<S>, first: Boxed<S>) {
-        // For bodies that call the blocking store.
-        let _owner = store.group().note_owner();
-        let mut jobs = Jobs::new(first);
+        let mut jobs = Jobs::new(first, store.group().most());
         let taken = &mut self.taken;
-        let ran = run_together(store.inner(), &mut jobs, |jobs| {
+        let ran = run_together(store, &mut jobs, |jobs| {
             if taken.is_empty() {
                 *taken = queue.take();
             }
@@ -111,13 +109,13 @@ impl<S: Store> Writing<S> {
                 jobs.push(next);
             }
         });
-        store.group().count(&ran);
+        store.group().note(&ran, jobs.len());
         let mut settled: Vec<_> = jobs.into_jobs().collect();
         for late in settled.split_off(ran.settled).into_iter().rev() {
             self.taken.push_front(late);
         }
         for mut submission in settled {
-            if submission.settle(store) {
+            if submission.answer(store) {
                 // Retries have pauses, during which this thread has other work to do.
                 let shared = Arc::clone(&self.shared);
                 self.runtime.spawn_blocking(move || {

@@ -2,37 +2,56 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use super::BatchedTransaction;
-use super::job::{Body, Job, Jobs, Ran, run_only, run_together};
+use super::job::{Body, Job, Jobs, Ran, run_together};
+use super::{Batched, BatchedTransaction, MAX_BATCH};
+use crate::backend::Process;
+use crate::retry::{Attempt, Retries};
 use crate::{Error, Result, Store};
 
-/// The part of the time of a commit for which the next batch may wait for more bodies.
+/// The part of the time of a commit for which a batch may wait for more bodies.
 ///
-/// Sixteen threads that put one record each take turns in two halves without this wait, since those
-/// of one batch come back while the other half commits.
-const GATHERING: u32 = 2;
+/// Without this wait, sixteen threads that put one record each form batches of eight, since those
+/// of one batch come back while the others commit. With it the batches have 15, with a quarter 12.
+const GATHERING: u64 = 2;
 
-/// What a [`Batched`](super::Batched) store has committed together.
+/// The longest wait for more bodies. The transaction of the batch has begun, so all other writers
+/// wait, too; and after one commit that took a second the next wait must not take half of it.
+const MAX_GATHERING: Duration = Duration::from_millis(5);
+
+/// After this time a batch takes no more bodies, so that slow ones do not add up: without it, the
+/// first of a thousand bodies of 10 ms would wait ten seconds for its commit.
+const MAX_RUNNING: Duration = Duration::from_millis(20);
+
+/// What a [`Batched`] store has committed together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BatchCounts {
     /// Commits of batches of two bodies or more.
     pub batches: u64,
     /// Bodies that these commits contained.
     pub together: u64,
-    /// Bodies that ran alone: no other was waiting, or they failed in a batch.
+    /// Calls whose bodies ran alone: no other was waiting, or they failed in a batch.
     pub alone: u64,
     /// How often a batch ran again, after a conflict or without a body that had failed.
     pub restarts: u64,
 }
 
-/// The threads that use one [`Batched`](super::Batched) store.
+/// The threads that use one [`Batched`] store.
 pub(crate) struct Group<S: Store> {
     state: Mutex<State<S>>,
+    /// The process that made the group. In a child of `fork` the thread that leads does not exist.
+    process: Process,
+    /// The largest size of a batch that the store takes, as far as is known.
+    most: AtomicUsize,
+    /// The time of the last commit in nanoseconds, and the shorter one of the last two.
+    last_commit: AtomicU64,
+    commit_time: AtomicU64,
     batches: AtomicU64,
     together: AtomicU64,
     alone: AtomicU64,
@@ -47,8 +66,6 @@ struct State<S: Store> {
     /// The bodies that the last batch had, and those that were waiting when it was committed: the
     /// expected size of the next one.
     expected: usize,
-    /// The time of the last commit of a batch.
-    commit_time: Duration,
     /// The threads that have a transaction of the store.
     owners: Vec<ThreadId>,
 }
@@ -64,12 +81,12 @@ struct Member<S: Store> {
 #[allow(unsafe_code)]
 unsafe impl<S: Store> Send for Member<S> {}
 
-/// What a waiting thread is woken for.
+/// Why a waiting thread wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     /// To lead the next batch, with its own body as the first.
     Lead,
-    /// Its body has a result, or must run alone.
+    /// Its body has a verdict.
     Settled,
 }
 
@@ -101,33 +118,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<S: Store> State<S> {
-    /// Refuses a thread with a transaction: it would wait for a batch that waits for the thread.
-    fn refuse_owner(&self) -> Result<()> {
-        match self.owners.contains(&thread::current().id()) {
-            true => Err(Error::NestedTransaction),
-            false => Ok(()),
-        }
-    }
-}
-
-impl<S: Store> Default for State<S> {
-    fn default() -> Self {
-        Self {
-            is_led: false,
-            waiting: VecDeque::new(),
-            expected: 0,
-            commit_time: Duration::ZERO,
-            owners: Vec::new(),
-        }
-    }
-}
-
 impl<S: Store> Default for Group<S> {
     fn default() -> Self {
+        let state =
+            State { is_led: false, waiting: VecDeque::new(), expected: 0, owners: Vec::new() };
         let zero = AtomicU64::default;
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(state),
+            process: Process::current(),
+            most: AtomicUsize::new(MAX_BATCH),
+            last_commit: zero(),
+            commit_time: zero(),
             batches: zero(),
             together: zero(),
             alone: zero(),
@@ -157,126 +158,135 @@ impl<S: Store> Group<S> {
         lock(&self.state).waiting.len()
     }
 
-    /// Notes what a batch did.
-    pub(crate) fn count(&self, ran: &Ran) {
+    /// The largest size of a batch that the store takes.
+    pub(crate) fn most(&self) -> usize {
+        self.most.load(Relaxed)
+    }
+
+    /// Counts what a batch of `jobs` jobs did, and learns how large a batch may be.
+    pub(crate) fn note(&self, ran: &Ran, jobs: usize) {
         match ran.committed {
             0 => {}
-            1 => _ = self.alone.fetch_add(1, Relaxed),
+            1 => self.count_alone(),
             many => {
                 self.batches.fetch_add(1, Relaxed);
                 self.together.fetch_add(many as u64, Relaxed);
             }
         }
         self.restarts.fetch_add(ran.restarts as u64, Relaxed);
+        if ran.is_too_large {
+            self.most.store(ran.settled.max(1), Relaxed);
+        } else if ran.committed > 0 && jobs >= self.most() {
+            self.most.store(self.most().saturating_mul(2).min(MAX_BATCH), Relaxed);
+        }
     }
 
-    /// Notes a body that ran alone.
+    /// Counts a call whose body ran alone.
     pub(crate) fn count_alone(&self) {
         self.alone.fetch_add(1, Relaxed);
     }
 
     /// Notes that the calling thread has a transaction, until the owner is dropped.
-    pub(crate) fn note_owner(&self) -> Owner<'_, S> {
-        self.own(&mut lock(&self.state))
-    }
-
-    fn own(&self, state: &mut State<S>) -> Owner<'_, S> {
+    pub(super) fn note_owner(&self) -> Owner<'_, S> {
         let thread = thread::current().id();
-        state.owners.push(thread);
-        Owner { group: self, thread }
+        lock(&self.state).owners.push(thread);
+        Owner { group: self, thread, _of_this_thread: PhantomData }
     }
 
-    /// Runs `body` in a batch. Returns its result if it was committed, or if the outcome is
-    /// unknown; `None` if the body must run alone.
-    ///
-    /// # Errors
-    /// [`Error::NestedTransaction`] if the thread has a transaction of the store.
-    pub(super) fn join<T, E, B>(
+    /// Runs `body` in a batch, or alone.
+    pub(super) fn transact<T, E, B>(
         &self,
-        store: &S,
-        body: &mut B,
-        is_retryable: fn(&E) -> bool,
-    ) -> Result<Option<Result<T, E>>>
+        store: &Batched<S>,
+        mut body: B,
+        retries: Retries<E>,
+    ) -> Result<T, E>
     where
         B: FnMut(&mut BatchedTransaction<'_, S>) -> Result<T, E> + Send,
         T: Send,
         E: From<Error> + Send,
     {
-        let mut job = Body::new(body, is_retryable);
-        let turn = {
-            let mut state = lock(&self.state);
-            state.refuse_owner()?;
-            match std::mem::replace(&mut state.is_led, true) {
-                false => None,
-                true => Some(self.enter(&mut state, &mut job)),
-            }
-        };
+        if self.process != Process::current() {
+            // The store returns its own error, or works in the child.
+            return retries.run(store, body);
+        }
+        let mut job = Body::new(&mut body);
+        let turn = self.enter(&mut job)?;
         if turn.is_none_or(|turn| turn.wait() == Call::Lead) {
-            self.lead().run(store, &mut job);
+            let batch = self.lead();
+            if batch.expected == 0 {
+                let first = retries.first(store, job.body());
+                // Others may write during the pauses of the retries.
+                drop(batch);
+                self.count_alone();
+                return match first {
+                    Attempt::Done(result) => result,
+                    Attempt::InVain(failed) => retries.resume(store, body, failed),
+                };
+            }
+            batch.run(store, &mut job);
         }
-        let result = job.take_result();
-        if result.is_none() {
+        job.take_result().unwrap_or_else(|| {
             self.count_alone();
-        }
-        Ok(result)
+            retries.run(store, body)
+        })
     }
 
-    /// Adds a job to the next batch. The caller must wait until it is called.
+    /// Adds a job to the next batch. Returns the turn for which the caller must wait, or `None` if
+    /// the caller must lead.
+    ///
+    /// # Errors
+    /// [`Error::NestedTransaction`] if the thread has a transaction of the store: it would wait for
+    /// a batch that waits for the thread.
     #[allow(unsafe_code)]
-    fn enter<'j>(&self, state: &mut State<S>, job: &'j mut (dyn Job<S> + 'j)) -> Arc<Turn> {
+    fn enter<'j>(&self, job: &'j mut (dyn Job<S> + 'j)) -> Result<Option<Arc<Turn>>> {
+        let mut state = lock(&self.state);
+        if state.owners.contains(&thread::current().id()) {
+            return Err(Error::NestedTransaction);
+        }
+        if !std::mem::replace(&mut state.is_led, true) {
+            return Ok(None);
+        }
         let turn = Arc::new(Turn::default());
-        // SAFETY: only the lifetime changes. `join` keeps the job until its turn is called, and
+        // SAFETY: only the lifetime changes. `transact` keeps the job until its turn is called, and
         // nothing that can panic is between this and the wait. The thread that calls the turn has
         // removed the member from the queue or the batch, and does not use the job afterwards.
         let job = unsafe {
             std::mem::transmute::<*mut (dyn Job<S> + 'j), *mut (dyn Job<S> + 'static)>(job)
         };
         state.waiting.push_back(Member { job, turn: Arc::clone(&turn) });
-        turn
+        Ok(Some(turn))
     }
 
     /// A batch that the calling thread leads.
     fn lead(&self) -> Batch<'_, S> {
-        let mut state = lock(&self.state);
-        let owner = self.own(&mut state);
+        let state = lock(&self.state);
         // One of the expected bodies is that of the leader.
         let expected = state.expected.saturating_sub(1).max(state.waiting.len());
-        Batch {
-            owner,
-            members: VecDeque::with_capacity(expected),
-            expected,
-            until: (expected > 0).then(|| Instant::now() + state.commit_time / GATHERING),
-            commit_time: Duration::ZERO,
-        }
+        let members = VecDeque::with_capacity(expected.min(MAX_BATCH));
+        Batch { group: self, members, expected, began: None }
     }
 }
 
-/// The members of a batch beside its leader. Those without a result when it is dropped run alone,
-/// also after a panic of the store.
+/// The members of a batch beside its leader. Those without a verdict when it is dropped run alone,
+/// for example after a panic of the store before the commit.
 struct Batch<'g, S: Store> {
-    owner: Owner<'g, S>,
+    group: &'g Group<S>,
     members: VecDeque<Member<S>>,
-    /// The expected number of members, and until when the leader waits for them.
+    /// The expected number of members.
     expected: usize,
-    until: Option<Instant>,
-    commit_time: Duration,
+    /// When it first looked for members: its transaction had begun then, perhaps after a long wait.
+    began: Option<Instant>,
 }
 
 impl<S: Store> Batch<'_, S> {
     /// Runs `first` and the bodies that arrive in time.
-    fn run(mut self, store: &S, first: &mut dyn Job<S>) {
-        let group = self.owner.group;
-        let Some(until) = self.until else {
-            if let Some(time) = run_only(store, first) {
-                self.commit_time = time;
-                group.count_alone();
-            }
-            return;
-        };
-        let mut jobs = Jobs::new(first);
-        let ran = run_together(store, &mut jobs, |jobs| self.gather(until, jobs));
-        self.commit_time = ran.commit_time;
-        group.count(&ran);
+    fn run(mut self, store: &Batched<S>, first: &mut dyn Job<S>) {
+        let group = self.group;
+        let commit_time = group.commit_time.load(Relaxed);
+        let wait = Duration::from_nanos(commit_time / GATHERING).min(MAX_GATHERING);
+        let mut jobs = Jobs::new(first, group.most());
+        let ran = run_together(store, &mut jobs, |jobs| self.gather(wait, jobs));
+        group.note(&ran, jobs.len());
         // Those that did not have a turn wait for the next batch.
         let rest = self.members.split_off((ran.settled - 1).min(self.members.len()));
         let mut state = lock(&group.state);
@@ -285,30 +295,34 @@ impl<S: Store> Batch<'_, S> {
 
     /// Takes the bodies that are waiting, or waits for one if more are expected.
     #[allow(unsafe_code)]
-    fn gather<'j>(&mut self, until: Instant, jobs: &mut Jobs<&'j mut (dyn Job<S> + 'j)>)
+    fn gather<'j>(&mut self, wait: Duration, jobs: &mut Jobs<&'j mut (dyn Job<S> + 'j)>)
     where
         S: 'j,
     {
-        let group = self.owner.group;
-        let mut state = lock(&group.state);
+        let began = *self.began.get_or_insert_with(Instant::now);
+        if began.elapsed() > MAX_RUNNING {
+            return;
+        }
+        let mut state = lock(&self.group.state);
         // Each arrival could notify a condition variable instead. With 64 threads on two cores a
         // transaction then took 2.05 times as long as without threads, and takes 1.50 so.
         while state.waiting.is_empty()
             && self.members.len() < self.expected
-            && Instant::now() < until
+            && began.elapsed() < wait
         {
             drop(state);
             thread::yield_now();
-            state = lock(&group.state);
+            state = lock(&self.group.state);
         }
         while !jobs.is_full()
             && let Some(member) = state.waiting.pop_front()
         {
+            let job = member.job;
+            self.members.push_back(member);
             // SAFETY: the thread of the member waits until its turn is called, which `Drop` does
             // after the last use of the jobs, and each member is in one batch. So the job is alive,
             // and this is its only use.
-            jobs.push(unsafe { &mut *member.job });
-            self.members.push_back(member);
+            jobs.push(unsafe { &mut *job });
         }
     }
 }
@@ -316,14 +330,13 @@ impl<S: Store> Batch<'_, S> {
 impl<S: Store> Drop for Batch<'_, S> {
     fn drop(&mut self) {
         let next = {
-            let mut state = lock(&self.owner.group.state);
+            let mut state = lock(&self.group.state);
             state.expected = 1 + self.members.len() + state.waiting.len();
-            state.commit_time = self.commit_time;
             let next = state.waiting.pop_front();
             state.is_led = next.is_some();
             next
         };
-        // First the next leader: it has work to do.
+        // The next leader first, since the others only return.
         if let Some(next) = next {
             next.turn.call(Call::Lead);
         }
@@ -331,10 +344,21 @@ impl<S: Store> Drop for Batch<'_, S> {
     }
 }
 
-/// Names the thread of a transaction until it ends.
-pub(crate) struct Owner<'g, S: Store> {
+/// Names the thread of a transaction until it ends. It is not `Send`: after a move, the wrong
+/// thread would be refused.
+pub(super) struct Owner<'g, S: Store> {
     group: &'g Group<S>,
     thread: ThreadId,
+    _of_this_thread: PhantomData<MutexGuard<'g, ()>>,
+}
+
+impl<S: Store> Owner<'_, S> {
+    /// Notes the time that a commit took.
+    pub(super) fn note_commit(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.group.last_commit.swap(nanos, Relaxed);
+        self.group.commit_time.store(nanos.min(before), Relaxed);
+    }
 }
 
 impl<S: Store> Drop for Owner<'_, S> {

@@ -1,10 +1,10 @@
-//! The bodies of one batch, in one transaction of the inner store.
+//! The bodies of one batch, in one transaction of the store.
 
+use std::marker::PhantomData;
 use std::ops::DerefMut;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{BatchedTransaction, MAX_BATCH};
+use super::{Batched, BatchedTransaction};
 use crate::{Error, Result, SharedError, Store, Transaction as _, TransactionState, Writer as _};
 
 /// How often a batch runs again without a body that failed, before the rest of it forms a batch of
@@ -17,39 +17,49 @@ const MAX_CONFLICTS: usize = 2;
 
 /// A body, and its result after the batch.
 pub(crate) trait Job<S: Store>: Send {
-    /// Runs the body together with others. Returns whether it succeeded, and then keeps its result.
+    /// Runs the body. Returns whether it succeeded, and then keeps its result. Never panics.
     fn run(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool;
 
-    /// [`run`](Job::run) for the only body of a transaction, which keeps its error, too, unless
-    /// another run may succeed.
-    fn run_only(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool;
+    /// Decides what becomes of the result. Runs no code of the caller, so that it cannot panic.
+    fn settle(&mut self, verdict: Verdict);
+}
 
-    /// Replaces the result by an error.
-    fn refuse(&mut self, error: Error);
-
-    /// Drops the result, so that the body runs alone.
-    fn forget(&mut self);
+/// What the caller of a body returns.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Verdict {
+    /// The body must run alone.
+    #[default]
+    Alone,
+    /// The result of its last run.
+    Committed,
+    /// An error: the writes may be in the store.
+    Unknown(SharedError),
 }
 
 /// A body with the types of its caller.
 pub(crate) struct Body<B, T, E> {
     body: B,
-    is_retryable: fn(&E) -> bool,
-    result: Option<Result<T, E>>,
+    /// What the last run returned, committed or not.
+    value: Option<T>,
+    verdict: Verdict,
+    _error: PhantomData<fn() -> E>,
 }
 
-impl<B, T, E> Body<B, T, E> {
-    pub(crate) fn new(body: B, is_retryable: fn(&E) -> bool) -> Self {
-        Self { body, is_retryable, result: None }
+impl<B, T, E: From<Error>> Body<B, T, E> {
+    pub(crate) fn new(body: B) -> Self {
+        Self { body, value: None, verdict: Verdict::default(), _error: PhantomData }
     }
 
     /// The result of a run that was committed, or [`Error::CommitUnknown`]. `None` if the body must
     /// run alone.
     pub(crate) fn take_result(&mut self) -> Option<Result<T, E>> {
-        self.result.take()
+        match std::mem::take(&mut self.verdict) {
+            Verdict::Alone => None,
+            Verdict::Committed => self.value.take().map(Ok),
+            Verdict::Unknown(source) => Some(Err(Error::CommitUnknown { source }.into())),
+        }
     }
 
-    #[cfg(feature = "tokio")]
     pub(crate) fn body(&mut self) -> &mut B {
         &mut self.body
     }
@@ -60,59 +70,53 @@ where
     S: Store,
     B: FnMut(&mut BatchedTransaction<'_, S>) -> Result<T, E> + Send,
     T: Send,
-    E: From<Error> + Send,
 {
     fn run(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool {
+        let Self { body, value, .. } = self;
         // A panic must not reach the thread that runs the body for its caller. It is not lost: the
-        // body runs again on its own thread. What the panic left half done is rolled back.
-        let result = catch_unwind(AssertUnwindSafe(|| (self.body)(txn)));
+        // body runs again on its own thread. The values are dropped here, since that is code of the
+        // caller, too.
+        let run = catch_unwind(AssertUnwindSafe(|| {
+            *value = None;
+            *value = body(txn).ok();
+        }));
+        if let Err(panic) = run {
+            txn.note_panic();
+            // What it panicked with may panic when it is dropped.
+            std::mem::forget(panic);
+        }
         // A write of a pattern may have failed, and the body may have dropped the error.
-        self.result = result.ok().filter(|result| result.is_ok() && txn.state().check().is_ok());
-        self.result.is_some()
+        self.value.is_some() && txn.state().check().is_ok()
     }
 
-    fn run_only(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool {
-        // The thread is that of the caller, so a panic may pass.
-        let result = (self.body)(txn);
-        let is_good = result.is_ok() && txn.state().check().is_ok();
-        let must_restart = txn.must_restart() || txn.state().must_restart();
-        let is_final = match &result {
-            Ok(_) => is_good,
-            Err(error) => !must_restart && !(self.is_retryable)(error),
-        };
-        self.result = Some(result).filter(|_| is_final);
-        is_good
-    }
-
-    fn refuse(&mut self, error: Error) {
-        self.result = Some(Err(error.into()));
-    }
-
-    fn forget(&mut self) {
-        self.result = None;
+    fn settle(&mut self, verdict: Verdict) {
+        self.verdict = verdict;
     }
 }
 
-/// What became of a batch.
+/// What was done with a batch.
 pub(crate) struct Ran {
-    /// How many jobs, from the first on, have a result or must run alone. The others are to be run
-    /// in another batch.
+    /// How many jobs, from the first on, have a verdict. The others are for another batch.
     pub(crate) settled: usize,
     /// The jobs whose writes were committed.
     pub(crate) committed: usize,
     /// How often the transaction began again.
     pub(crate) restarts: usize,
-    /// The time that the commit took.
-    pub(crate) commit_time: Duration,
+    /// Whether the store took less than all jobs in one transaction.
+    pub(crate) is_too_large: bool,
 }
 
 /// The end of one run of a batch.
 enum End {
-    Committed(Duration),
-    /// The body of this job failed after it had written.
+    Committed,
+    /// This job failed, and the transaction with it.
     Failed(usize),
+    /// The transaction has no room, or no time, for this job and those after it.
+    TooLarge(usize),
     Conflict,
     Unknown(SharedError),
+    /// The store panicked in the commit.
+    Panicked(Box<dyn std::any::Any + Send>),
     Refused,
 }
 
@@ -130,12 +134,17 @@ struct Entered<J> {
 }
 
 impl<J> Jobs<J> {
-    pub(crate) fn new(first: J) -> Self {
-        Self { jobs: vec![Entered { job: first, is_alone: false }], most: MAX_BATCH }
+    /// A batch of `most` jobs at most.
+    pub(crate) fn new(first: J, most: usize) -> Self {
+        Self { jobs: vec![Entered { job: first, is_alone: false }], most }
     }
 
     pub(crate) fn push(&mut self, job: J) {
         self.jobs.push(Entered { job, is_alone: false });
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -144,63 +153,70 @@ impl<J> Jobs<J> {
 
     /// The jobs in their order.
     #[cfg(feature = "tokio")]
-    pub(crate) fn into_jobs(self) -> impl DoubleEndedIterator<Item = J> {
+    pub(crate) fn into_jobs(self) -> impl Iterator<Item = J> {
         self.jobs.into_iter().map(|Entered { job, .. }| job)
     }
 
-    fn is_alone(&mut self, number: usize) {
+    fn leave_out(&mut self, number: usize) {
         self.jobs.iter_mut().skip(number).take(1).for_each(|one| one.is_alone = true);
     }
 }
 
-/// Runs jobs in one transaction of `store`. Afterwards a job without a result must run alone.
+/// Runs jobs in one transaction of `store`.
 ///
 /// `more` adds jobs to those that have run, and adds none when the batch is to be committed.
 pub(crate) fn run_together<S: Store, J: DerefMut<Target: Job<S>>>(
-    store: &S,
+    store: &Batched<S>,
     jobs: &mut Jobs<J>,
     mut more: impl FnMut(&mut Jobs<J>),
 ) -> Ran {
-    let (mut conflicts, mut restarts) = (0, 0);
+    let (mut conflicts, mut restarts, mut is_too_large) = (0, 0, false);
     let end = loop {
         match run_once(store, jobs, &mut more) {
             End::Failed(job) => {
-                jobs.is_alone(job);
-                if restarts >= MAX_RESTARTS + conflicts {
+                jobs.leave_out(job);
+                if restarts >= MAX_RESTARTS {
                     jobs.most = job + 1;
                 }
             }
+            End::TooLarge(job) if job > 0 => (jobs.most, is_too_large) = (job, true),
             End::Conflict if conflicts < MAX_CONFLICTS => conflicts += 1,
             end => break end,
         }
         restarts += 1;
     };
-    let (mut committed, mut commit_time) = (0, Duration::ZERO);
+    let verdict = match &end {
+        End::Committed => Verdict::Committed,
+        End::Unknown(source) => Verdict::Unknown(source.clone()),
+        End::Panicked(_) => Verdict::Unknown("the store panicked while it committed".into()),
+        End::Failed(_) | End::TooLarge(_) | End::Conflict | End::Refused => Verdict::Alone,
+    };
+    let mut together = 0;
     for Entered { job, is_alone } in jobs.jobs.iter_mut().take(jobs.most) {
-        match &end {
-            _ if *is_alone => job.forget(),
-            End::Committed(time) => (committed, commit_time) = (committed + 1, *time),
-            End::Unknown(source) => job.refuse(Error::CommitUnknown { source: source.clone() }),
-            End::Failed(_) | End::Conflict | End::Refused => job.forget(),
-        }
+        together += usize::from(!*is_alone);
+        job.settle(if *is_alone { Verdict::Alone } else { verdict.clone() });
     }
-    Ran { settled: jobs.most.min(jobs.jobs.len()), committed, restarts, commit_time }
+    if let End::Panicked(panic) = end {
+        resume_unwind(panic);
+    }
+    let committed = if matches!(verdict, Verdict::Committed) { together } else { 0 };
+    Ran { settled: jobs.most.min(jobs.len()), committed, restarts, is_too_large }
 }
 
 fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
-    store: &S,
+    store: &Batched<S>,
     jobs: &mut Jobs<J>,
     more: &mut impl FnMut(&mut Jobs<J>),
 ) -> End {
-    let mut txn = match store.begin() {
-        Ok(txn) => BatchedTransaction::new(txn, None),
-        Err(error) if error.is_retryable() => return End::Conflict,
-        // Each body runs alone and returns the error of its own run.
-        Err(_) => return End::Refused,
+    let Ok(mut txn) = store.begin() else {
+        // All that wait run alone, side by side, and return the errors of their own runs. If this
+        // waited for a time-out for each of them, the n-th would wait n times as long.
+        more(jobs);
+        return End::Refused;
     };
     let (mut number, mut has_any) = (0, false);
     loop {
-        if number == jobs.jobs.len() && !jobs.is_full() {
+        if number == jobs.len() && !jobs.is_full() {
             more(jobs);
         }
         let Some(Entered { job, is_alone }) =
@@ -209,12 +225,16 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
             break;
         };
         if !*is_alone {
-            // What the last body has cached or failed at is no matter of this one.
+            // What the body before has cached, or where it failed, does not concern this one.
             *txn.state() = TransactionState::default();
-            txn.has_written = false;
-            if job.run(&mut txn) {
+            txn.begin_body();
+            let is_good = job.run(&mut txn);
+            // Alone it may fit. A body can also drop the error and succeed.
+            if txn.is_too_large() && has_any {
+                return End::TooLarge(number);
+            } else if is_good {
                 has_any = true;
-            } else if txn.has_written || txn.must_restart() {
+            } else if txn.is_changed() || txn.must_restart() {
                 return End::Failed(number);
             } else {
                 *is_alone = true;
@@ -226,28 +246,13 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
         return End::Refused;
     }
     *txn.state() = TransactionState::default();
-    let began = Instant::now();
-    match txn.commit() {
-        Ok(()) => End::Committed(began.elapsed()),
-        Err(Error::CommitUnknown { source }) => End::Unknown(source),
-        Err(error) if error.maybe_committed() => End::Unknown(SharedError::from(error)),
-        Err(error) if error.is_retryable() => End::Conflict,
-        Err(_) => End::Refused,
+    match catch_unwind(AssertUnwindSafe(|| txn.commit())) {
+        Ok(Ok(())) => End::Committed,
+        Ok(Err(Error::CommitUnknown { source })) => End::Unknown(source),
+        Ok(Err(error)) if error.maybe_committed() => End::Unknown(error.into()),
+        Ok(Err(error)) if error.is_retryable() => End::Conflict,
+        Ok(Err(error)) if error.is_batch_too_large() => End::TooLarge(number / 2),
+        Ok(Err(_)) => End::Refused,
+        Err(panic) => End::Panicked(panic),
     }
-}
-
-/// Runs one job in a transaction of its own. If it has no result afterwards, it must run again.
-/// Returns the time of the commit if there was one.
-pub(crate) fn run_only<S: Store>(store: &S, job: &mut (impl Job<S> + ?Sized)) -> Option<Duration> {
-    let mut txn = BatchedTransaction::new(store.begin().ok()?, None);
-    if !job.run_only(&mut txn) {
-        return None;
-    }
-    let began = Instant::now();
-    match txn.commit() {
-        Ok(()) => return Some(began.elapsed()),
-        Err(error) if error.is_retryable() => job.forget(),
-        Err(error) => job.refuse(error),
-    }
-    None
 }

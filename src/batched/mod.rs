@@ -7,43 +7,55 @@ mod transaction;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::retry::Retries;
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 
 pub use group::BatchCounts;
 use group::Group;
-pub use transaction::BatchedTransaction;
+pub use transaction::{BatchedEntries, BatchedTransaction};
 
 /// The largest number of bodies in one batch.
 ///
-/// It bounds how long a body waits for those before it. That of bbolt is the same.
+/// It bounds how long a body waits for those before it. The default of bbolt is the same.
 pub const MAX_BATCH: usize = 1_000;
 
 /// Wraps a store and commits the transactions of many threads together.
 ///
-/// A durable commit waits for the disk or for a server, and a store with one writer at a time
-/// repeats this wait for each transaction. [`transact_batched`](Store::transact_batched) runs the
-/// bodies of all threads that wait in *one* transaction of the inner store, one after the other,
-/// and commits once. Each body sees the writes of those before it. A call returns after the commit
-/// that contains its writes.
+/// A durable commit waits for the disk, and a store with one writer at a time repeats this wait for
+/// each transaction. [`transact_batched`](Store::transact_batched) runs the bodies of all threads
+/// that wait in *one* transaction of the inner store, one after the other, and commits once. Each
+/// body sees the writes of those before it. A call returns after the commit that contains its
+/// writes.
 ///
 /// | a body | outcome |
 /// |---|---|
 /// | succeeds | it is committed together with the others |
-/// | fails before it writes | the others are committed; it runs again alone, and its call returns the error of that run |
-/// | fails or panics after it has written | the transaction is rolled back, the others run again and are committed; it runs again alone |
+/// | fails, and has neither written nor met an error of the store | the others are committed; it runs again alone, and its call returns the result of that run |
+/// | fails otherwise, or panics | the transaction is rolled back, the others run again and are committed; it runs again alone |
+/// | does not fit into the transaction | those before it are committed; it is in the next batch |
 ///
-/// If a batch cannot be committed, as it is too large for the store, each of its bodies runs alone.
-/// After an unknown outcome ([`Error::CommitUnknown`]) each call of the batch returns that error.
+/// So a call returns what it would have returned alone, but its body may have run some ten times.
+/// If the outcome of a commit is unknown ([`Error::CommitUnknown`]), each call of the batch returns
+/// that error.
 ///
-/// A batch is formed while the commit before it waits for the disk. So a thread that is alone does
-/// not wait, and the more threads there are, the larger are the batches, up to [`MAX_BATCH`] bodies
-/// in order of arrival. A batch begins a little later, at most half of the time that the last
-/// commit took, if the threads of the last one are expected back. There is no thread in the
-/// background: the first thread of a batch runs the bodies of the others. Hence a body must be
-/// [`Send`], and must not wait for something that another caller holds.
+/// A batch takes the bodies that have arrived, in their order, up to [`MAX_BATCH`], and none after
+/// 20 ms. If more are expected, since the last batch had more, it waits for them: at most for half
+/// of the time of a commit, and for 5 ms. So a thread that is alone waits for no other, and the
+/// more threads there are, the larger are the batches.
 ///
-/// [`transact`](Store::transact) and [`begin`](Store::begin) are those of the inner store: each is
-/// a transaction of its own.
+/// # What to know
+///
+/// * There is no thread in the background: the first thread of a batch runs the bodies of the
+///   others. Hence a body must be [`Send`], has the thread-locals of another caller, and must not
+///   wait for a lock or a thread that waits for a call of this store.
+/// * A thread that has a transaction of the store must not call `transact_batched`.
+///   [`Error::NestedTransaction`] says so if the transaction is of this wrapper or a clone. If it
+///   is of the [inner](Batched::inner) store, the two wait for each other, on LMDB until its
+///   time-out.
+/// * It must be the outermost wrapper: `Metered<Batched<S>>` does not batch.
+/// * For stores with one writer at a time: memory, LMDB, redb. On the others, whose transactions
+///   run side by side, bodies that wait for a server would wait for each other.
+/// * [`transact`](Store::transact) and [`begin`](Store::begin) are transactions of their own.
 ///
 /// Clones share the batches. Two wrappers of the same store form batches of their own.
 ///
@@ -87,10 +99,11 @@ impl<S: Store> Batched<S> {
     /// What was committed together since the store was wrapped, of all its clones.
     ///
     /// ```
-    /// use keyloom::{Batched, BatchCounts, Memory, Store, Writer};
+    /// use keyloom::{Batched, Memory, Store, Writer};
     /// let store = Batched::new(Memory::new());
     /// store.transact_batched(|txn| txn.put(b"key", b"value"))?;
-    /// assert_eq!(store.counts(), BatchCounts { alone: 1, ..BatchCounts::default() });
+    /// let counts = store.counts();
+    /// assert_eq!((counts.alone, counts.batches), (1, 0));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn counts(&self) -> BatchCounts {
@@ -118,7 +131,7 @@ impl<S: Store> Store for Batched<S> {
 
     fn begin(&self) -> Result<Self::Transaction<'_>> {
         let inner = self.store.begin()?;
-        Ok(BatchedTransaction::new(inner, Some(self.group.note_owner())))
+        Ok(BatchedTransaction::new(inner, self.group.note_owner()))
     }
 
     fn limits(&self) -> Limits {
@@ -139,21 +152,15 @@ impl<S: Store> Store for Batched<S> {
 
     fn transact_batched<T: Send>(
         &self,
-        mut body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T> + Send,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T> + Send,
     ) -> Result<T> {
-        match self.group.join(&self.store, &mut body, Error::is_retryable)? {
-            Some(committed) => committed,
-            None => self.transact(body),
-        }
+        self.group.transact(self, body, Retries::TRANSACT)
     }
 
     fn try_transact_batched<T: Send, E: From<Error> + Send>(
         &self,
-        mut body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E> + Send,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        match self.group.join(&self.store, &mut body, |_| false)? {
-            Some(committed) => committed,
-            None => self.try_transact(body),
-        }
+        self.group.transact(self, body, Retries::TRY)
     }
 }

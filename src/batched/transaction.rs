@@ -1,10 +1,12 @@
 //! A transaction of a [`Batched`](super::Batched) store.
 
+use std::cell::Cell;
 use std::fmt;
+use std::time::Instant;
 
 use super::group::Owner;
 use crate::{
-    AtomicOp, Entry, EntryPage, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
+    AtomicOp, Entry, EntryPage, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
     TransactionState, VersionstampedKey, Writer,
 };
 
@@ -12,26 +14,87 @@ use crate::{
 /// several.
 pub struct BatchedTransaction<'s, S: Store> {
     inner: S::Transaction<'s>,
-    /// Whether the body that runs has written.
-    pub(super) has_written: bool,
-    _owner: Option<Owner<'s, S>>,
+    owner: Owner<'s, S>,
+    notes: Notes,
+}
+
+/// What the bodies did to the transaction.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// Whether the body that runs has written, or an operation of the store has failed, after which
+    /// some transactions have ended.
+    is_changed: Cell<bool>,
+    /// Whether an operation failed because the transaction is too large or too old.
+    is_too_large: Cell<bool>,
+}
+
+impl Notes {
+    #[cold]
+    fn note(&self, error: &Error) {
+        self.is_changed.set(true);
+        if error.is_batch_too_large() {
+            self.is_too_large.set(true);
+        }
+    }
 }
 
 impl<S: Store> fmt::Debug for BatchedTransaction<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { has_written, .. } = self;
-        f.debug_struct("BatchedTransaction").field("has_written", has_written).finish()
+        f.debug_struct("BatchedTransaction").field("notes", &self.notes).finish()
     }
 }
 
 impl<'s, S: Store> BatchedTransaction<'s, S> {
-    pub(super) fn new(inner: S::Transaction<'s>, owner: Option<Owner<'s, S>>) -> Self {
-        Self { inner, has_written: false, _owner: owner }
+    pub(super) fn new(inner: S::Transaction<'s>, owner: Owner<'s, S>) -> Self {
+        Self { inner, owner, notes: Notes::default() }
     }
 
-    fn written(&mut self) -> &mut S::Transaction<'s> {
-        self.has_written = true;
-        &mut self.inner
+    /// Another body begins.
+    pub(super) fn begin_body(&mut self) {
+        self.notes = Notes::default();
+    }
+
+    /// The body has panicked, perhaps within the store.
+    pub(super) fn note_panic(&mut self) {
+        self.notes.is_changed.set(true);
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.notes.is_changed.get()
+    }
+
+    pub(super) fn is_too_large(&self) -> bool {
+        self.notes.is_too_large.get()
+    }
+
+    fn noted<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| self.notes.note(error))
+    }
+
+    fn written(&mut self, write: impl FnOnce(&mut S::Transaction<'s>) -> Result<()>) -> Result<()> {
+        self.notes.is_changed.set(true);
+        let written = write(&mut self.inner);
+        self.noted(written)
+    }
+}
+
+/// The entries of a range of a [`BatchedTransaction`].
+#[derive(Debug)]
+pub struct BatchedEntries<'r, I> {
+    entries: I,
+    notes: &'r Notes,
+}
+
+impl<B, I: Iterator<Item = Result<Entry<B>>>> Iterator for BatchedEntries<'_, I> {
+    type Item = Result<Entry<B>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.entries.next();
+        if let Some(Err(error)) = &next {
+            self.notes.note(error);
+        }
+        next
     }
 }
 
@@ -41,32 +104,33 @@ impl<'s, S: Store> Reader for BatchedTransaction<'s, S> {
     where
         Self: 'r;
     type Entries<'r>
-        = <S::Transaction<'s> as Reader>::Entries<'r>
+        = BatchedEntries<'r, <S::Transaction<'s> as Reader>::Entries<'r>>
     where
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>> {
-        self.inner.get(key)
+        self.noted(self.inner.get(key))
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
-        self.inner.range(range, order)
+        let entries = self.noted(self.inner.range(range, order))?;
+        Ok(BatchedEntries { entries, notes: &self.notes })
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
-        self.inner.get_many(keys)
+        self.noted(self.inner.get_many(keys))
     }
 
     fn count(&self, range: KeyRange<'_>) -> Result<u64> {
-        self.inner.count(range)
+        self.noted(self.inner.count(range))
     }
 
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
-        self.inner.first(range)
+        self.noted(self.inner.first(range))
     }
 
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
-        self.inner.last(range)
+        self.noted(self.inner.last(range))
     }
 
     fn page(
@@ -75,7 +139,7 @@ impl<'s, S: Store> Reader for BatchedTransaction<'s, S> {
         order: Order,
         limit: usize,
     ) -> Result<EntryPage<Self::Bytes<'_>>> {
-        self.inner.page(range, order, limit)
+        self.noted(self.inner.page(range, order, limit))
     }
 
     fn range_many(
@@ -83,7 +147,7 @@ impl<'s, S: Store> Reader for BatchedTransaction<'s, S> {
         ranges: &[KeyRange<'_>],
         limit: usize,
     ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
-        self.inner.range_many(ranges, limit)
+        self.noted(self.inner.range_many(ranges, limit))
     }
 
     fn prefetched(&self) -> usize {
@@ -91,17 +155,17 @@ impl<'s, S: Store> Reader for BatchedTransaction<'s, S> {
     }
 
     fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
-        self.inner.prefetch(keys)
+        self.noted(self.inner.prefetch(keys))
     }
 }
 
 impl<S: Store> Writer for BatchedTransaction<'_, S> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.written().put(key, value)
+        self.written(|txn| txn.put(key, value))
     }
 
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
-        self.written().put_sorted(entries)
+        self.written(|txn| txn.put_sorted(entries))
     }
 
     fn limits(&self) -> Limits {
@@ -113,25 +177,28 @@ impl<S: Store> Writer for BatchedTransaction<'_, S> {
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.written().delete(key)
+        self.written(|txn| txn.delete(key))
     }
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
-        self.written().delete_range(range)
+        self.written(|txn| txn.delete_range(range))
     }
 
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
-        self.written().apply(key, operation)
+        self.written(|txn| txn.apply(key, operation))
     }
 
     fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
-        self.written().put_versionstamped(key, value)
+        self.written(|txn| txn.put_versionstamped(key, value))
     }
 }
 
 impl<S: Store> Transaction for BatchedTransaction<'_, S> {
     fn commit(self) -> Result<()> {
-        self.inner.commit()
+        let began = Instant::now();
+        let committed = self.inner.commit();
+        self.owner.note_commit(began.elapsed());
+        committed
     }
 
     fn must_restart(&self) -> bool {

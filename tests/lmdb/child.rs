@@ -10,7 +10,10 @@ use std::process::{Child as Process, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use keyloom::lmdb::Durability;
-use keyloom::{Error, KeyRange, Lmdb, LmdbError, Reader, StorageError, Store, Transaction, Writer};
+use keyloom::{
+    Batched, BatchedTransaction, Error, KeyRange, Lmdb, LmdbError, Reader, StorageError, Store,
+    Transaction, Writer,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Child {
@@ -299,20 +302,30 @@ fn fork_while_another_thread_writes(path: &Path) {
     let store = open(path);
     let (begun, wait_for_begun) = std::sync::mpsc::channel();
     let (finish, wait_for_finish) = std::sync::mpsc::channel::<()>();
+    let batched = Batched::new(store.clone());
     let writer = std::thread::spawn({
-        let store = store.clone();
+        let batched = batched.clone();
         move || {
-            let txn = store.begin().unwrap();
-            begun.send(()).unwrap();
-            wait_for_finish.recv().unwrap();
-            drop(txn);
+            let hold = move |_: &mut BatchedTransaction<'_, Lmdb>| {
+                begun.send(()).unwrap();
+                wait_for_finish.recv().unwrap();
+                Ok(())
+            };
+            batched.transact_batched(hold).unwrap();
         }
     });
     wait_for_begun.recv().unwrap();
-    // SAFETY: the child calls the store once and exits by `_exit`.
+    // SAFETY: the child calls the store and exits by `_exit`, or is ended if it waits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let refuses = matches!(store.begin(), Err(Error::Forked { .. }));
+        // SAFETY: ends this child after the time.
+        unsafe { libc::alarm(20) };
+        // Neither waits for a batch whose leader exists only in the parent.
+        let refuses = matches!(store.begin(), Err(Error::Forked { .. }))
+            && matches!(
+                batched.transact_batched(|txn| txn.put(b"a", b"")),
+                Err(Error::Forked { .. })
+            );
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(i32::from(!refuses)) };
     }

@@ -174,6 +174,7 @@ impl Store for MutantStore {
             (None, Err(error)) => Err(error.into()),
         }
     }
+
     fn transact_batched<T: Send>(
         &self,
         mut body: impl FnMut(&mut MutantTransaction<'_>) -> Result<T> + Send,

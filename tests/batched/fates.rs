@@ -1,13 +1,13 @@
-//! Group commit: which bodies a batch contains, and what becomes of each.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+//! Bodies that succeed, fail and panic side by side: each is as if it had run alone.
 
+use super::{batch, counts, occupy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use keyloom::{
-    BatchCounts, Batched, BatchedTransaction, Error, Fault, Faulty, KeyRange, Limits, MAX_BATCH,
-    Memory, Metered, Reader, Result, RetryPolicy, Store, Transaction, Writer,
+    Batched, BatchedTransaction, Error, Fault, Faulty, KeyRange, Limits, MAX_BATCH, Memory,
+    Metered, Reader, Result, RetryPolicy, Store, Writer,
 };
 
 /// What a body does after it has put its key.
@@ -76,41 +76,16 @@ type Answer = Result<(), Option<Error>>;
 /// Runs one body per fate in one batch, in their order, and returns their outcomes and how often
 /// each ran. A body before them occupies the store until all are waiting.
 fn in_one_batch<S: Store>(store: &Batched<S>, fates: &[Fate]) -> Vec<(Answer, usize)> {
-    let is_occupied = AtomicBool::new(false);
-    let is_occupied = &is_occupied;
-    thread::scope(|scope| {
-        let first = scope.spawn(|| occupy(store, fates.len(), is_occupied));
-        let enter = |(number, fate)| {
-            while !is_occupied.load(Relaxed) || store.waiting() < number {
-                thread::yield_now();
-            }
-            scope.spawn(move || {
-                let mut run = 0;
-                let call = || {
-                    store.transact_batched(|txn| {
-                        run += 1;
-                        body(store, txn, number, fate, run)
-                    })
-                };
-                let answer = catch_unwind(AssertUnwindSafe(call));
-                (answer.map_or(Err(None), |answer| answer.map_err(Some)), run)
-            })
-        };
-        let calls: Vec<_> = fates.iter().copied().enumerate().map(enter).collect();
-        first.join().unwrap().unwrap();
-        calls.into_iter().map(|call| call.join().unwrap()).collect()
-    })
-}
-
-/// A transaction that ends when so many bodies wait.
-fn occupy<S: Store>(store: &Batched<S>, waiting: usize, is_occupied: &AtomicBool) -> Result<()> {
-    store.transact_batched(|_| {
-        is_occupied.store(true, Relaxed);
-        while store.waiting() < waiting {
-            thread::yield_now();
-        }
-        Ok(())
-    })
+    let runs: Vec<_> = fates.iter().map(|_| AtomicUsize::new(0)).collect();
+    let answers = batch(store, fates.len(), |number| {
+        store.transact_batched(|txn| {
+            let run = runs[number].fetch_add(1, Relaxed) + 1;
+            body(store, txn, number, fates[number], run)
+        })
+    });
+    let answers =
+        answers.into_iter().map(|answer| answer.map_or(Err(None), |answer| answer.map_err(Some)));
+    answers.zip(runs.into_iter().map(AtomicUsize::into_inner)).collect()
 }
 
 fn is_there(store: &impl Store, number: usize) -> bool {
@@ -146,8 +121,7 @@ fn bodies_that_wait_are_committed_together() {
     let inner = Metered::new(Memory::new());
     let store = Batched::new(inner.clone());
     assert_eq!(each_is_as_if_alone(&store, &[Fate::Good; 20]), [1; 20]);
-    let counts = BatchCounts { batches: 1, together: 20, alone: 1, restarts: 0 };
-    assert_eq!(store.counts(), counts);
+    assert_eq!(counts(&store), [1, 20, 1, 0]);
     let cost = inner.cost();
     assert_eq!((cost.commits, cost.keys_written, cost.gets), (2, 20, 21));
 }
@@ -167,7 +141,7 @@ fn a_body_that_fails_before_it_writes_restarts_nothing() {
     fates[4] = Fate::Refuses;
     let runs = each_is_as_if_alone(&store, &fates);
     assert_eq!(runs, [1, 1, 1, 1, 2, 1, 1, 1, 1]);
-    assert_eq!(store.counts(), BatchCounts { batches: 1, together: 8, alone: 2, restarts: 0 });
+    assert_eq!(counts(&store), [1, 8, 2, 0]);
 }
 
 #[test]
@@ -275,55 +249,6 @@ fn conflicts_of_the_inner_store_run_the_batch_again() {
         assert!((5..60).contains(&runs), "{runs} runs");
     }
     assert_eq!(inner.snapshot().unwrap().counter(b"n").unwrap(), 5 * 8);
-}
-
-#[test]
-fn a_thread_with_a_transaction_is_refused() {
-    let store = Batched::new(Memory::new());
-    let put = || store.transact_batched(|txn| txn.put(b"a", b""));
-    let txn = store.begin().unwrap();
-    assert!(matches!(put(), Err(Error::NestedTransaction)));
-    txn.commit().unwrap();
-    put().unwrap();
-    assert!(matches!(store.transact(|_| put()), Err(Error::NestedTransaction)));
-    assert!(matches!(store.transact_batched(|_| put()), Err(Error::NestedTransaction)));
-    put().unwrap();
-}
-
-/// A store that panics at commit.
-#[derive(Debug)]
-struct Panics(Memory, AtomicUsize);
-
-impl Store for Panics {
-    type Snapshot<'s> = <Memory as Store>::Snapshot<'s>;
-    type Transaction<'s> = <Memory as Store>::Transaction<'s>;
-
-    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
-        self.0.snapshot()
-    }
-
-    fn begin(&self) -> Result<Self::Transaction<'_>> {
-        // The second beginning is that of the batch.
-        assert_ne!(self.1.fetch_add(1, Relaxed), 1, "the store panics");
-        self.0.begin()
-    }
-
-    fn limits(&self) -> Limits {
-        self.0.limits()
-    }
-}
-
-#[test]
-fn a_panic_of_the_store_strands_no_thread() {
-    let store = Batched::new(Panics(Memory::new(), AtomicUsize::new(0)));
-    let answers = in_one_batch(&store, &[Fate::Good; 6]);
-    // The panic is that of the thread that led the batch; the others ran alone.
-    let panicked = answers.iter().filter(|(answer, _)| matches!(answer, Err(None))).count();
-    assert_eq!((panicked, answers.len()), (1, 6));
-    for (number, (answer, _)) in answers.iter().enumerate() {
-        assert_eq!(is_there(&store, number), answer.is_ok());
-    }
-    store.transact_batched(|txn| txn.put(b"after", b"")).unwrap();
 }
 
 #[test]
