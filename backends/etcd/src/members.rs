@@ -11,6 +11,8 @@ use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient, WatchOpt
 use super::error::Failed;
 
 /// The number of times that a read tries all members before it fails.
+// The four pauses between five rounds add up to 1 s. With fewer rounds, reads fail during an
+// election; with more, the error of a cluster without a leader comes later.
 const MOST_ROUNDS: u32 = 5;
 /// The pause after the first round; each later pause is longer by as much. An election takes a
 /// second or two.

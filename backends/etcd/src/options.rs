@@ -55,11 +55,15 @@ pub(super) struct Plan {
 }
 
 /// The time-out for opening a connection.
+// A shorter time-out gives up on members that are only slow. A longer one delays the attempt with
+// the next member, and the whole request has 30 s by default.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval of keep-alive pings while a request waits for a silent member. Not less than the
 /// server allows (`--grpc-keepalive-min-time`, 5 s).
 const KEEP_ALIVE: Duration = Duration::from_secs(6);
 /// The time-out for the answer to a ping.
+// So a silent member is left after 10 s, a third of the default time-out of a request. A shorter
+// time-out leaves members that only pause; a longer one leaves less time for the others.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 
 impl Default for EtcdOptions {

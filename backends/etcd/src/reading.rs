@@ -31,10 +31,13 @@ type Bounds = (Vec<u8>, Vec<u8>);
 
 /// The number of concurrent requests for the parts of one `get_many` or `range_many`. Up to this
 /// number they count as one round trip.
+// Fewer add round trips to large reads; more let one read occupy a member.
 const MOST_UNDER_WAY: usize = 16;
 /// The number of ranges in so many requests, with the server's default options.
 pub(super) const MOST_RANGES: usize = MOST_UNDER_WAY * 128;
 /// The largest number of entries that the requests for many ranges return together.
+// Bounds the memory of the answers: 2,048 ranges get pages of 128 entries. A lower limit adds round
+// trips for ranges with more entries.
 const MOST_ENTRIES: usize = 1 << 18;
 
 impl Shared {

@@ -24,11 +24,15 @@ const ENVELOPE: usize = 384;
 /// The write of the mark.
 const MARK: usize = 128;
 /// Limits are rounded to a multiple of this.
+// Gives up at most 1,023 bytes of a request.
 const ROUND: usize = 1 << 10;
 /// The number of checks for which a conflict names the key.
+// Each name is one more read in the commit, and every transaction leaves room for all of them. With
+// fewer, more conflicts are reported without their key.
 pub(super) const MOST_NAMED: usize = 16;
 
 impl Room {
+    // Checks and frames are subtracted from both limits: with less, little would remain for writes.
     pub(super) const LEAST_OPERATIONS: usize = 16;
     pub(super) const LEAST_REQUEST_BYTES: usize = 64 << 10;
 

@@ -7,6 +7,8 @@ use keyloom::Result;
 use keyloom_remote::Outcome;
 
 /// The pause after a watch that failed. The read after it tries the other members.
+// Without a pause, a waiter would send requests in a loop while a member is down. A longer one
+// delays the notice of a change.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Shared {
