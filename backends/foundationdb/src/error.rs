@@ -74,6 +74,8 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
 /// Whether a transaction is too old because it took long. Otherwise the cluster's version jumped
 /// ahead, as in a recovery, and the same work can succeed.
 fn has_aged(age: Duration) -> bool {
+    // The cluster ends a transaction after 5 s. A smaller share would refuse work that can succeed;
+    // a greater one would repeat work that takes too long each time.
     const MOST_OF_THE_LIMIT: Duration = Duration::from_millis(4_500);
     age >= MOST_OF_THE_LIMIT
 }

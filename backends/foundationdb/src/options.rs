@@ -186,6 +186,8 @@ fn patient_for(timeout: Duration) -> RetryPolicy {
 }
 
 fn checked_prefix(prefix: &[u8]) -> Result<&[u8]> {
+    // A key of FoundationDB has at most 10,000 bytes, so a key of 511 bytes fits after the prefix.
+    // The prefix is sent and stored with each key.
     const MOST_BYTES: usize = 1_024;
     match prefix.first() {
         Some(first) if *first < 0xFF && prefix.len() <= MOST_BYTES => Ok(prefix),

@@ -227,6 +227,8 @@ impl FoundationDbSession {
 }
 
 impl Session for FoundationDbSession {
+    // The requests of so many spans are sent together. Fewer add round trips; more keep more
+    // answers in memory.
     const MOST_SPANS: usize = 1_024;
 
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
