@@ -20,6 +20,8 @@ use keyloom::{Error, Result, StorageError};
 use keyloom_remote::Link;
 
 /// The idle time of a connection before the system sends a TCP keep-alive probe.
+// A shorter time sends more probes on idle connections; a longer one detects a lost peer later.
+// Without it, Linux waits for two hours.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 impl PostgresOptions {

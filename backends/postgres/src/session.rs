@@ -18,6 +18,7 @@ use keyloom_remote::{
 };
 
 /// Buffered writes are sent before the commit if they exceed this number of bytes
+// More keeps more in the memory of the client; less adds round trips to large transactions.
 const MOST_BYTES_WAITING: usize = 1 << 20;
 /// or this number of writes.
 const MOST_WRITES_WAITING: usize = 10_000;
@@ -330,6 +331,8 @@ fn by_span(rows: &[Row], spans: usize, limit: usize) -> Result<Vec<Fetched>, PgE
 }
 
 impl Session for PostgresSession {
+    // The spans are parameters of one query. Fewer add round trips; more keep more rows in memory,
+    // since all pages of a query arrive together.
     const MOST_SPANS: usize = 1_024;
 
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
