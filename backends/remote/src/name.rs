@@ -3,6 +3,7 @@
 use keyloom::Result;
 use keyloom::backend::refused_name;
 
+// etcd and FoundationDB store the name with each key, so a longer name costs bytes everywhere.
 const MOST_NAME_BYTES: usize = 64;
 
 /// The rule for names.

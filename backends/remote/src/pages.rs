@@ -16,11 +16,16 @@ pub(super) const FIRST_PAGE: usize = 1_024;
 /// reads cause fewer conflicts.
 pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
 /// The factor by which the next page is larger.
+// A snapshot reaches the largest page in two steps, a transaction in four. Slower growth costs long
+// scans more round trips; faster growth fetches more in vain for scans that end early.
 const GROWTH: usize = 4;
 /// The largest number of entries of a page.
+// With entries of less than 256 bytes, it ends a page before 4 MiB. Larger pages save few round
+// trips, and a scan that ends early fetches more in vain.
 pub const LARGEST_PAGE: usize = 16_384;
 /// The largest size of a page. The server ends a page there if it can; otherwise the number of
 /// entries is estimated from the page before. A larger entry is a page by itself.
+// Bounds the memory of a scan, on the server too. Less adds round trips to scans of large values.
 pub const PAGE_BYTES: usize = 4 << 20;
 
 /// The entries of a range of a remote store. The iterator fetches page after page. Pages grow from

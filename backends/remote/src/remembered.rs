@@ -10,6 +10,8 @@ use super::{Span, Write};
 use keyloom::KeyBuf;
 
 /// The bytes of keys and values that are kept.
+// Bounds the memory of a long transaction. Further answers are not kept, so to get their keys again
+// costs round trips.
 const MOST_BYTES: usize = 4 << 20;
 
 /// The answers of the server to the gets of a snapshot or a transaction. They cannot change within
