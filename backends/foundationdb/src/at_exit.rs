@@ -84,6 +84,8 @@ pub(super) fn watch_this_thread() {
 
 /// Moves the handler while a store is open: often at first, when most statics are created.
 pub(super) async fn keep_last() {
+    // A static that is created within a pause is destroyed before the handler runs, until the next
+    // move. So pauses begin short. A move each second costs little.
     const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
     let begun = Instant::now();
     loop {
