@@ -91,6 +91,7 @@ pub struct Packer {
 }
 
 /// The number of bytes that a [`KeyBuf`] holds without allocating.
+// Longer keys cost an allocation each. More bytes would make each `KeyBuf` larger to copy.
 const INLINE: usize = 64;
 
 impl Default for Packer {
