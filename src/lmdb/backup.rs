@@ -45,6 +45,7 @@ pub(super) fn make_data_file(
 
 /// The two meta pages, which the engine copies while it keeps writers out.
 const META_PAGES: u64 = 2;
+// Writers wait for the end of the pause. Shorter ones cost more system calls while the copy begins.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 

@@ -10,6 +10,8 @@ use crate::{Error, LmdbError, Result, StorageError};
 
 /// The largest number of times in a row that a transaction adopts a map that another process has
 /// enlarged.
+// Other processes enlarge a map rarely. More adoptions in a row are a fault, which must not become
+// an endless loop.
 pub(super) const MOST_ADOPTIONS: u32 = 10;
 
 /// Makes the map as large as `bytes`.

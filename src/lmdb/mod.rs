@@ -118,6 +118,8 @@ pub struct Lmdb {
 }
 
 /// The longest pause between two polls for commits of other processes.
+// A poll is a snapshot and a get. Longer pauses cost fewer polls, and add to the latency of a
+// change by another process.
 const POLL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]

@@ -240,6 +240,8 @@ fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &P
 /// whole file walked, because the file may be shorter and still sound. A writer in another process
 /// can be the cause too, so an apparent fault is checked again.
 fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
+    // Each look at a file without a writer finds the same. More delay the error of a damaged file;
+    // with fewer, a writer could make a sound file look damaged.
     const LOOKS: u32 = 3;
     let mut looks = 1;
     loop {

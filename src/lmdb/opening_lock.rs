@@ -18,6 +18,8 @@ use crate::{Error, LmdbError, Result};
 /// How long to wait for another process that opens the store. Checking a file for damage takes some
 /// time.
 const PATIENCE: Duration = Duration::from_secs(30);
+// Shorter pauses cost more system calls, while a check may take seconds; longer ones delay the
+// opening after another one has ended.
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 

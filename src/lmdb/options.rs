@@ -206,6 +206,7 @@ impl LmdbOptions {
     /// Checks the values that would make the engine panic or that it would misinterpret, and rounds
     /// the sizes.
     pub(super) fn checked(mut self) -> Result<Self> {
+        // The engine stores a name as a key, which has at most 511 bytes. Errors show the name.
         const MOST_NAME_BYTES: usize = 100;
         let bad = |what, value: String, why| Err(Error::InvalidArgument { what, value, why });
         if self.name.is_empty() || self.name.len() > MOST_NAME_BYTES {

@@ -17,6 +17,8 @@ use heed::{Env, MdbError, RoTxn, WithoutTls};
 use super::readers::Readers;
 
 /// How often, and after which pause, to try again if no reader slot is free for the check.
+// A read then fails after 100 ms. Fewer pauses fail while other readers are only passing; more
+// delay the error if all slots are held for long.
 const MOST_PAUSES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 

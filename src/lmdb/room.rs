@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A disk with less room than this counts as full.
+// A commit writes several pages together, so it fails before the last byte of a disk is used. A
+// larger value would blame the disk for other failures.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// The engine's error on a write to the store in `path`, with the reason of the system.

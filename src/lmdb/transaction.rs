@@ -85,6 +85,8 @@ impl Tries {
     const EACH: Self = Self { pass: 0, then: 1 };
     /// Does not try in small transactions.
     const LATER: Self = Self { pass: 8, then: 8 };
+    // A try that fails is an operation in vain. So in the long run they add one to 256 puts. With a
+    // higher limit, entries that can be put together are found later.
     const MOST: u32 = 256;
 
     fn is_due(&mut self) -> bool {

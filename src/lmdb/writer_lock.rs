@@ -31,7 +31,10 @@ use crate::{Error, Result};
 const WRITER: libc::off_t = 1 << 40;
 const NEXT: libc::off_t = WRITER + 1;
 
+// A shorter pause costs more system calls; a longer one adds to the waits behind short
+// transactions.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
+// Bounds what a long wait is prolonged by.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long a process may write repeatedly before it checks whether another one waits. A check is a

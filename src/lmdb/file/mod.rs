@@ -82,6 +82,7 @@ use meta_pages::MetaPages;
 use walk::Walk;
 
 /// The number of faults that a [`FileReport`] lists; the others are counted.
+// A destroyed file has a fault on each page, and the first faults show where it begins.
 pub const MAX_LISTED_FAULTS: usize = 100;
 
 /// The greatest depth of a tree in LMDB.

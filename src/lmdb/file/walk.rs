@@ -11,6 +11,8 @@ use super::tree::{Checked, Found, Holds, Place, Tree};
 use super::{DatabaseReport, Fault, FileReport, FileRule, MAX_DEPTH, Meta, TreeRecord};
 
 /// The number of pages between two reports of progress.
+// With pages of 4 KiB, one report for each MiB. Fewer pages cost more calls; more make the progress
+// of small files coarse.
 const PROGRESS_PAGES: u64 = 256;
 /// The pages that belong to no tree.
 const META_PAGES: u64 = 2;
