@@ -28,6 +28,7 @@ use super::leaf::{Leaf, Separator};
 use crate::{KeyBounds, KeyBuf, Order};
 
 /// A branch splits when it has this many children.
+// More children make the tree lower, and a change copies more of what a snapshot shares.
 const BRANCH_CHILDREN: usize = 32;
 /// More levels than a tree can have: each has at least 15 times as many nodes as the one above.
 const USUAL_DEPTH: usize = 8;
