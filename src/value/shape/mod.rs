@@ -53,6 +53,7 @@ use crate::{Error, Result};
 pub(crate) const MOST_PARTS: usize = 4_096;
 
 /// The most parts of a tuple that are listed one by one. A longer one is an array.
+// A shape that lists the equal types of a long array would take memory in proportion to its length.
 pub(crate) const MOST_TUPLE: usize = 64;
 
 /// The format of the bytes of a shape.

@@ -30,6 +30,8 @@ pub(crate) struct How {
 /// The greatest depth of a value. JSON and MessagePack have the same limit.
 const MOST_DEPTH: usize = 128;
 /// The most passes without news before a trace ends.
+// With fewer, parts may be missed that only rare answers reveal; more cost each trace as many
+// passes.
 const MOST_IN_VAIN: usize = 64;
 /// The most types of a pass, counted each time that they occur: a record type without options can
 /// double at each level.
@@ -37,6 +39,8 @@ const MOST_FRAMES: usize = 1 << 21;
 /// The most passes: each finds at least one part or one refusal, so an ordinary type needs fewer.
 const MOST_PASSES: usize = 20_000;
 /// How many combinations of answers a struct or a tuple may refuse.
+// With fewer, types that check their fields are refused although some answer would pass; more cost
+// passes.
 const MOST_REFUSALS: usize = 32;
 
 /// How many passes give other values to a type after all its parts are known. They find types whose

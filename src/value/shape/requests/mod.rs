@@ -52,6 +52,8 @@ impl serde::de::Error for Refused {
 type Result<T, E = Refused> = std::result::Result<T, E>;
 
 /// The most elements of an array, each of which a pass visits.
+// A longer array counts as so many parts that its type is refused, instead of a pass that takes
+// seconds.
 const MOST_ARRAY: usize = 1 << 20;
 
 /// The number of answers to a request for a primitive.
