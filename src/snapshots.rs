@@ -19,6 +19,7 @@ const LARGEST_PAGE: usize = 4_096;
 /// How many new snapshots one read is tried on: the system may have stopped the thread, or the
 /// server, for longer than a snapshot lasts. The next time it succeeds, or the read is too long.
 const TRIES: u32 = 3;
+// So a page of large values, too, is read long before the snapshot ends.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A reader that reads from one snapshot after another, for reads that last longer than a snapshot

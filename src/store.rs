@@ -30,6 +30,8 @@ use crate::{
 };
 
 /// The longest pause between two polls of a store that cannot notify of a change.
+// A poll is a snapshot and a get, which may be a round trip. Longer pauses cost fewer polls, and
+// add to the latency of a change.
 const POLL: Duration = Duration::from_millis(50);
 
 /// An ordered key-value store.

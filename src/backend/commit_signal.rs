@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use crate::{Reader, Result, Store};
 
 /// The first pause of a waiter on a store that other processes write.
+// A poll is a snapshot and a get. Shorter pauses cost more polls; longer ones add to the latency of
+// a change by another process.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
 /// The waiters of a process poll ten thousand times a second together: the more there are, the
@@ -17,6 +19,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_PER_WAITER: Duration = Duration::from_micros(100);
 
 /// How many keys a transaction notes. One that writes more wakes all waiters.
+// A note costs 8 bytes and a hash. With a higher limit, large transactions pay for more of them;
+// with a lower one, more transactions wake all waiters.
 const MOST_NOTED: usize = 1_000;
 
 /// Notifies the waiters of one process of the commits of that process.

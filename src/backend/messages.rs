@@ -9,6 +9,7 @@ use crate::Error;
 /// assert_eq!(&*shown_key(&keyloom::pack(&("cities", 7))), r#"("cities", 7)"#);
 /// ```
 pub fn shown_key(key: &[u8]) -> Box<str> {
+    // Enough to identify most keys, and an error stays readable with a key of 511 bytes.
     const MOST_CHARS: usize = 96;
     let mut text = crate::key::display_named(key).to_string();
     if let Some((cut, _)) = text.char_indices().nth(MOST_CHARS) {
