@@ -251,9 +251,13 @@ impl<'w> InOrder<'w> {
 }
 
 /// Minimum number of puts per call of `put_sorted`, except before a delete and at the end.
+// With fewer, LMDB fills more runs of pages, each with a few extra puts. More need more memory: 32
+// bytes for each put that waits.
 const PUTS_AT_ONCE: usize = 16_384;
 
 /// The number of writes that are prefetched into the cache at a time.
+// Fewer leave cache misses one after the other. More may displace the first of them from the cache
+// before their writes.
 const AT_ONCE: usize = 32;
 
 impl Write {
