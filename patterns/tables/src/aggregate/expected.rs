@@ -13,6 +13,8 @@ use keyloom_kit::derived::is_undecodable;
 use crate::table::{Table, record};
 
 /// The number of keys that one pass over a table keeps in memory, each with its gathered value.
+// A key has at most 511 bytes, so they take up to some 50 MB. For each further so many keys, the
+// table is read again.
 pub(super) const KEPT: usize = 100_000;
 
 /// The derived data of a table for at most `kept` of the smallest keys of a range.

@@ -6,10 +6,14 @@ use keyloom_kit::Fnv;
 use super::totals::read;
 
 /// The number of levels of counts above the entries. Part of the layout.
+// The highest level has a node for each 65,536 entries, all of which a rank may read: 153 for ten
+// million. A further level would save some of these reads, and cost each change one more write.
 pub(super) const LEVELS: u8 = 4;
 
 /// A node of a level covers 2 to this power nodes of the level below, on average. Part of the
 /// layout.
+// A larger one reads more counts on each level. A smaller one needs more levels, each of which is a
+// write of each change.
 const FAN_OUT_BITS: u32 = 4;
 
 /// The entries, as level 0, and the counts above them.

@@ -23,6 +23,8 @@ use crate::derived::Maintained;
 use crate::table::Table;
 
 /// The number of groups that one pass over a table keeps in memory, with their sketches.
+// A sketch is larger than a total, so this is less than for totals. For each further so many
+// groups, the table is read again.
 const KEPT: usize = 4_096;
 
 /// The values of a record, each with its group; returned by the function of [`Sketches`]. `G` and

@@ -15,6 +15,7 @@ use crate::derived::Maintained;
 use crate::table::{Table, record};
 
 /// The number of targets that [`DenormalizedFields::check`] reads at a time.
+// Fewer targets add round trips; more need more memory.
 const CHUNK: usize = 1_000;
 
 impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>

@@ -10,6 +10,7 @@ use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many, page_behind};
 use crate::table::{Table, record};
 
 /// The number of records or entries that [`check`] reads at a time.
+// Fewer records add round trips; more need more memory.
 const CHUNK: usize = 1_000;
 
 /// Reports every inconsistency between the records of `table` and the entries of `derived`.

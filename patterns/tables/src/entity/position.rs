@@ -22,6 +22,8 @@ use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 pub struct ListPosition(List<Vec<i64>>);
 
 /// The distance between neighbours in a gap, as long as one side is open.
+// An insertion halves a gap, so 16 of them fit before a position gets longer. A larger step fits
+// more, and its numbers take more bytes of each key.
 const STEP: i64 = 1 << 16;
 
 impl ListPosition {

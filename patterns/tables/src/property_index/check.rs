@@ -13,6 +13,7 @@ use super::update::{delete, put};
 use super::{FORMAT, PropertyIndex};
 
 /// The number of keys that [`PropertyIndex::check`] reads at a time.
+// Fewer keys add round trips; more need more memory.
 const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {

@@ -120,6 +120,7 @@ pub use stamps::Stamps;
 const FORMAT: u8 = 1;
 
 /// The last level, with 2^20 buckets.
+// A query at this level reads 2^21 buckets. Further items make the buckets larger.
 const LAST_LEVEL: u8 = 20;
 
 /// `Send` and `Sync` for all type parameters, because no value of them is stored.

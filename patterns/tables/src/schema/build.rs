@@ -18,6 +18,8 @@ use crate::derived::Maintained;
 use crate::table::record;
 
 /// Default number of records or keys of a batch.
+// Fewer records add commits. More keep other writers of LMDB out for longer, and lose more work in
+// a conflict.
 pub(super) const BATCH: usize = 1_000;
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {

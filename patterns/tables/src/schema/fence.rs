@@ -19,15 +19,22 @@ use keyloom_kit::BatchSize;
 
 /// The longest fence, in milliseconds. A fence that ends later is ignored: the clock of its program
 /// is wrong.
+// Four times as long as a batch should take: a longer batch may lose against the first writers
+// after its fence. After a crash of the build, writers pause for so long.
 const LONGEST_MS: u64 = 2_000;
 /// How long a writer pauses at a fence before it runs again.
+// After a shorter pause, writers run more often in vain; a longer one adds to their latency after
+// the fence.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long a batch with a fence should take, since writers wait for it. A shorter one visits fewer
 /// records in the same time: of an index of texts on PostgreSQL, 40 in 200 ms and 1,000 in 900 ms.
 const BATCH: Duration = Duration::from_millis(500);
 /// After so many losses of a batch, a fence is raised for it.
+// Without a loss, writers need not wait at all. Each further loss is the work of one more batch.
 const LOSSES: u32 = 2;
 /// The number of batches with a fence, before one without is tried again.
+// Writers may have become fewer in the meantime. More frequent trials lose more batches; rarer ones
+// make writers wait for longer than necessary.
 const FENCED: u32 = 8;
 /// After so many losses of a batch, the store decides how often it runs again.
 const MOST_LOSSES: u32 = 20;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use keyloom::{KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 
 /// How many records are sampled, besides the first and the last one.
+// More find rarer forms of records, at two more reads each.
 const RECORDS: usize = 100;
 /// Calls `visit` with the first and the last entry of a subspace, and up to 100 others. Costs at
 /// most 202 ranges of one key.

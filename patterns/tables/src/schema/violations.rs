@@ -12,6 +12,7 @@ use super::attached::Attached;
 use crate::index::{Index, NotUnique};
 
 /// Number of records read together.
+// Fewer records add round trips; more need more memory.
 const CHUNK: usize = 1_000;
 
 impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
