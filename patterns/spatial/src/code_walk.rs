@@ -21,6 +21,8 @@ pub(super) const MOST_RANGES: usize = 16_384;
 
 /// The default number of ranges that a query begins with on a local store, and the factor by which
 /// it increases them.
+// Fewer ranges read more keys outside the area; more cost more than a small result. Since each
+// increase is by four, all earlier covers together cost a third of the last one.
 pub(super) const FIRST_RANGES: usize = 4;
 const MORE_RANGES: usize = 4;
 /// The number of keys read in the time that one more range takes to compute and to begin.

@@ -77,6 +77,7 @@ pub(super) struct Cover {
 
 /// The number of blocks per range of the budget. Blocks that are adjacent on the curve are merged.
 /// If the budget is still exceeded, ranges are joined over the smallest gaps.
+// More blocks fit the region better, and take longer to compute.
 pub(super) const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {

@@ -47,6 +47,8 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 }
 
 /// The default number of ranges of other queries.
+// Fewer ranges read more entries outside the area; each further one takes about as long as to read
+// 32 keys. A query can set another number.
 pub(super) const RANGES: usize = 16;
 
 /// Checks and limits a number of ranges.

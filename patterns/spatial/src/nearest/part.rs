@@ -57,10 +57,16 @@ fn size(cell: &GeoCell, first: u64, last: u64) -> f64 {
 pub(super) struct Typical(f64);
 
 /// Areas up to this multiple of the typical one count as equal to it.
+// A division halves an area. With a bound in the middle between 1 and 2, the parts are as near as
+// possible to the typical area.
 const TOLERANCE: f64 = 1.5;
 /// An area with fewer points than the wanted ones divided by this shows a lower density.
+// A read of one run returns 16 points. An area that should have 16 has fewer than 8 only rarely by
+// chance: that is two standard deviations.
 const SPARSE: f64 = 2.0;
 /// The largest number of parts into which a run is divided according to a denser place in it.
+// Without it, one dense place would divide a wide run into parts that are mostly empty, and each
+// part is a read.
 const MOST_PARTS: f64 = 64.0;
 
 impl Typical {

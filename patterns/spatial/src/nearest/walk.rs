@@ -16,9 +16,12 @@ use super::{NearestPoint, Rank};
 
 /// The number of entries of a run that are read before the rest is divided, and that a run should
 /// have. On a remote store a read of a few runs may return more.
+// To read so many takes about as long as to begin a range (see `STEPS_PER_SEEK`). With fewer,
+// ranges cost more than entries; with more, points are read that are too far away.
 const ENTRIES_PER_READ: usize = 16;
 /// On a remote store, a run may return this many times as many, and a few runs even more: each of
 /// them this share of a page.
+// Further entries cost little beside the round trip, but more of them are read in vain.
 const READS_OF_REMOTE: usize = 4;
 const RUNS_PER_PAGE: usize = 4;
 /// The number of runs in the second round trip to a server, the factor by which the following ones
@@ -29,6 +32,7 @@ const SECOND_BATCH: usize = 16;
 const BATCH_GROWTH: usize = 4;
 const LARGEST_BATCH: usize = 256;
 /// The factor by which the next read of a crowd is larger, and the largest number of its entries.
+// Doubling reads at most about twice as many as needed. The limit bounds the memory of one read.
 const CROWD_GROWTH: usize = 2;
 const LARGEST_CROWD: usize = 16_384;
 
