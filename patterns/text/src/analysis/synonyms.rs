@@ -7,6 +7,7 @@ use super::fingerprint::short_fingerprint;
 use super::token::{Token, TokenBuf};
 
 /// The greatest number of words in a phrase.
+// At each token, as many tokens are compared as the longest phrase has.
 const MAX_PHRASE_TERMS: usize = 16;
 
 /// Rules for words and phrases that stand for each other, for

@@ -67,6 +67,7 @@ use plan::Plan;
 use render::Tags;
 
 /// The size of a fragment that is not set.
+// About two lines. A highlighter can set another size and number.
 const FRAGMENT_CHARS: usize = 150;
 
 /// The number of fragments that is not set.

@@ -19,6 +19,7 @@ const MIN_STEPS: usize = 65_536;
 const STEPS_PER_SPAN: usize = 16;
 
 /// The largest number of spans of a nested part.
+// Bounds the memory. The tokens of further matches are not marked.
 const MAX_NESTED: usize = 16_384;
 
 /// The positions `start..end`, and the tokens that take part.

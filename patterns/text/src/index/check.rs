@@ -19,6 +19,7 @@ use super::summaries;
 use crate::postings::{Block, Detail, IdRange, Postings, Unit, decode_summary, encode};
 
 /// About how many postings a comparison keeps in memory.
+// With fewer, a large table is read in more passes; more need more memory.
 pub(super) const KEPT: usize = 4_000_000;
 
 /// A fault, and how it is repaired.

@@ -15,6 +15,8 @@ use super::{Field, TextIndex};
 use crate::postings::{Posting, Postings};
 
 /// The number of records whose terms are numbered together.
+// A term is numbered once for all of them: fewer records number common terms more often; more need
+// more memory.
 const RECORDS: usize = 1_000;
 
 /// The lists of a part of the dictionary, computed from all records.

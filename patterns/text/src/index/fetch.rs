@@ -8,6 +8,8 @@ use super::lists::ListChanges;
 use crate::postings::{Block, Bounds, Detail, IdRange, Postings};
 
 /// The largest number of blocks that one range of a round returns.
+// The number grows by four with each round. A smaller limit adds round trips for long lists of
+// changes; a larger one reads more blocks that do not change.
 const MOST_BLOCKS: usize = 256;
 
 /// A stored block, and its occurrences if they are stored beside it.

@@ -11,6 +11,8 @@ use super::{Field, TextFunction, TextIndex};
 use crate::postings::{Detail, Occurrence};
 
 /// Positions between two values of a field, so that a phrase does not match across them.
+// The default of Elasticsearch (`position_increment_gap`). A phrase with a slop of 100 or more can
+// match across values.
 const VALUE_GAP: u32 = 100;
 
 /// The term of the list of lengths: every document with a token in the field has it. An analyzer

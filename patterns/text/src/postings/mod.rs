@@ -89,6 +89,8 @@ pub(crate) use summary::{
 };
 
 /// The largest number of postings of a block.
+// As in Lucene 9: four groups of 32 integers, whose places fit into a byte. Larger blocks read more
+// for one posting, and a change rewrites more; smaller ones need more keys.
 pub(crate) const BLOCK_POSTINGS: usize = 128;
 
 /// What an index stores about each occurrence of a term.

@@ -3,6 +3,8 @@
 use super::{IdRange, Malformed, VERSION, bounds, varint};
 
 /// The largest number of units that a summary has.
+// A change of a block also rewrites its summary, so larger ones cost more writes. Smaller ones cost
+// a search more reads and layers.
 pub(crate) const SUMMARY_UNITS: usize = 16;
 
 /// Pairs of frequency and length that no posting exceeds, the greatest frequency first.

@@ -12,6 +12,8 @@ pub(super) const MAX_DEPTH: usize = 100;
 const SHOWN_CHARS: usize = 80;
 
 /// The greatest distance of a fuzzy term.
+// As in Lucene. With each further edit, an automaton has several times as many states, and more
+// terms match that are other words.
 pub(super) const MAX_DISTANCE: u8 = 2;
 
 impl Query {

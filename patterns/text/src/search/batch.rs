@@ -12,6 +12,8 @@ use crate::postings::BLOCK_POSTINGS;
 
 /// A list of candidates that is so many times shorter than a block is searched for in the block;
 /// otherwise both are merged.
+// A search takes seven steps in a block of 128 postings, and a merge one step for each posting.
+// With a lower ratio, searches take more steps than the merge.
 const SEARCHED: usize = 16;
 
 /// Adds the documents of a window from `target` on. Returns a document before which there are no

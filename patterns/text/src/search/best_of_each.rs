@@ -22,10 +22,13 @@ const POSTINGS_PER_ID: u64 = 1_000;
 
 /// How many ids of a group are kept in memory, and for each posting of a short list. The ids of a
 /// list are looked up in larger groups.
+// They take 1 MiB for each group. A group with more is kept as its bitmap.
 const MOST_IDS: u64 = 262_144;
 const IDS_PER_POSTING: u64 = 4;
 
 /// A list of so many postings is kept in memory.
+// With a higher limit, more postings are kept in memory. With a lower one, large groups are sought
+// in more lists.
 const SHORT_LIST: u64 = 16_384;
 
 impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {

@@ -23,6 +23,8 @@ use crate::postings::{BLOCK_POSTINGS, Block};
 const LISTS_TOGETHER: usize = 256;
 
 /// and how many blocks of each.
+// So one round trip returns at most 4,096 blocks. A list of more than 2,048 postings costs further
+// round trips.
 const FIRST_BLOCKS: usize = 16;
 
 /// Builds operators that read from one reader.

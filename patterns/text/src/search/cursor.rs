@@ -15,6 +15,7 @@ use crate::postings::{BLOCK_POSTINGS, Block, Layout, Occurrences};
 const SHORT_LIST: u64 = 1_024;
 
 /// If a block has so many times more postings than are needed, they are read one by one.
+// Integers are unpacked 32 together, so to read one by one only pays for few of them.
 const FEW_NUMBERS: usize = 8;
 
 /// Blocks that were read before the cursor began.

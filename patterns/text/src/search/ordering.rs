@@ -11,6 +11,7 @@ use super::top_k::{ScoredDoc, TopK};
 use crate::TextIndex;
 
 /// How many matches are read before their values are.
+// Their values are read together: fewer matches add round trips, more need more memory.
 const BATCH: usize = 1_024;
 
 /// A function of a score and an integer.

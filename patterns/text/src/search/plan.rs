@@ -61,6 +61,7 @@ pub(crate) struct CombinedField {
 }
 
 /// The greatest number of parts of a near-query, and of positions of a phrase with slop.
+// The time of a search grows with the combinations of the positions of all parts.
 const MAX_PARTS: usize = 32;
 
 /// Turns queries into plans.

@@ -4,6 +4,7 @@
 const MOST_DISTANCE: usize = 2;
 
 /// The words of a chunk, for 4,096 ids.
+// Larger chunks need more memory for rare documents; smaller ones need a longer list of chunks.
 const WORDS: usize = 64;
 
 /// A bit for each id, for each distance.

@@ -11,6 +11,8 @@ use crate::query::wildcard::{WildcardPart, parts};
 use crate::query::{Query, QueryError};
 
 /// A term to seek has at most about this many bytes more than the term before it.
+// The least match may be long, or endless. A shorter beginning of it only means that the seek ends
+// a little before the term.
 const MAX_PATH_BYTES: usize = 64;
 
 /// The number of characters of a pattern in an error.

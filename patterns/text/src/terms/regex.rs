@@ -16,6 +16,8 @@ use crate::query::wildcard::{WildcardPart, parts};
 const MAX_EXPRESSION_BYTES: usize = 65_536;
 
 /// The memory limits of the steps of a compilation.
+// Twice the 4 MiB of the largest table. A larger expression is refused before it takes more time
+// and memory.
 const MAX_COMPILE_BYTES: usize = 8 << 20;
 const MAX_NFA_BYTES: usize = 2 << 20;
 

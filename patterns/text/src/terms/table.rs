@@ -10,6 +10,7 @@ pub(super) type StateId = u16;
 pub(super) const DEAD: StateId = 0;
 
 /// The greatest number of states. A table then takes 4 MiB.
+// More need more memory and time for each query; with fewer, more expressions are refused.
 pub(super) const MAX_STATES: usize = 8_192;
 
 const BYTES: usize = 256;
