@@ -15,6 +15,7 @@ use crate::tree::Findings;
 use crate::{NodeId, TreeNode};
 
 /// The number of records that are compared per round trip.
+// Fewer records add round trips; more need more memory.
 pub(super) const AT_ONCE: usize = 1_000;
 
 /// The links of all nodes.

@@ -12,6 +12,8 @@ use crate::tree::{TreeError, depth_bounds};
 use crate::{NodeId, TreeNode, VisitedNode};
 
 /// The number of siblings per read: initial and maximum.
+// Each read is four times as large as the one before. So a walk that ends early reads few siblings
+// in vain, and one over a wide level needs few round trips.
 const SIBLINGS: (usize, usize) = (16, 1_024);
 
 impl<V, C> AdjacencyList<V, C> {

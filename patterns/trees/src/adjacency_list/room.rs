@@ -12,12 +12,17 @@ use crate::rank::{self, Rank};
 
 /// If a new rank would be longer than its neighbours and pass a multiple of this, siblings are
 /// relabelled.
+// A smaller step relabels siblings more often; a larger one leaves longer ranks.
 const STEP_BYTES: usize = 16;
 /// Siblings are relabelled if that makes ranks at least this much shorter.
+// A smaller gain relabels again soon; a larger one needs more siblings.
 const WON_BYTES: usize = 8;
 /// The number of siblings relabelled on each side: initial and maximum.
+// The number doubles until the ranks are short. A lower maximum leaves long ranks among many
+// siblings; a higher one writes more siblings in one insertion.
 const SIBLINGS: (usize, usize) = (16, 512);
 /// The maximum length of a rank. To stay below it, more siblings are relabelled.
+// A link stores the length in seven bits, and a rank may exceed this by less than `STEP_BYTES`.
 const LONGEST_BYTES: usize = 100;
 
 /// Ranks for the nodes inserted into a gap.

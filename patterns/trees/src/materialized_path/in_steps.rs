@@ -15,6 +15,8 @@ use super::path::{Path, replanted};
 use super::steps::{Phase, Steps};
 
 /// The maximum number of nodes copied or cleared per transaction; each takes two writes.
+// Fewer nodes add commits. More keep other writers of LMDB out for longer, and lose more work in a
+// conflict.
 const NODES_AT_ONCE: usize = 1_000;
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {

@@ -11,13 +11,19 @@ use super::steps::Steps;
 use super::walk::{BoundedWalk, Origin};
 
 /// The maximum length of a rank; a longer one relabels the siblings around it.
+// The keys of all descendants contain the rank. A higher limit leaves them longer; a lower one
+// rewrites subtrees more often.
 const LONGEST_RANK: usize = 16;
 /// Ranks up to this length are not relabelled.
+// To relabel them would save a few bytes, and rewrite their subtrees.
 const SHORT_RANK: usize = 4;
 /// The number of siblings that are relabelled on each side, and the maximum length of their new
 /// ranks. If the ranks would be longer, the next entry is tried.
+// Few siblings with short ranks cost the fewest writes. More siblings or longer ranks are only
+// tried where those have no room.
 const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
 /// The maximum number of nodes rewritten for it. Beyond that, ranks keep growing.
+// Bounds the writes of an insertion. With a lower limit, ranks beside large subtrees get longer.
 const MOST_SPREAD: u64 = 1_000;
 
 /// A node to be placed.

@@ -25,6 +25,8 @@ const BATCH: usize = 1_000;
 
 /// The number of replans in a row, because of other writers in the window, that are allowed before
 /// a conflict.
+// Each replan reads the window again. Fewer give up against a few writers; more delay the conflict
+// where writers never pause.
 const REPLANS: u32 = 16;
 
 /// The nodes that need room.

@@ -16,6 +16,8 @@ use table::{DEAD, StateId, Table};
 const MAX_EXPRESSION_BYTES: usize = 65_536;
 
 /// A label computed for a seek is cut off at this many bytes.
+// The least match may be long, or endless. A shorter beginning of it only means that the seek ends
+// a little before the label.
 const SOUGHT_BYTES: usize = 64;
 
 /// A regular expression over the text of a whole path: its labels, joined by a separator.

@@ -54,6 +54,8 @@ use super::node::stored_name;
 use super::{Findings, NestedNode, Tree, TreeNode, encode_node};
 
 /// The number of ids that a repair compares in one transaction.
+// Fewer ids add commits. More keep other writers of LMDB out for longer, and lose more work in a
+// conflict.
 const BATCH: usize = 500;
 
 /// The name and the value of a node: the input of an index on nodes.

@@ -131,6 +131,7 @@ pub use preorder::DocumentBytes;
 /// FoundationDB and etcd.
 const PIECE_BYTES: usize = 65_520;
 /// The minimum length of a piece.
+// Shorter pieces would be shorter than their keys.
 const LEAST_PIECE_BYTES: usize = 64;
 
 /// A tree in one document; see the [module](self).

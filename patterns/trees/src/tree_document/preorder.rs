@@ -245,6 +245,8 @@ impl Clone for Index {
 }
 
 impl Index {
+    // A map of all rows takes longer than a scan of them, and memory. With fewer, documents from
+    // which a few nodes are read pay for it; with more, many lookups scan more rows.
     const FEW: u32 = 8;
 
     fn position(&self, rows: &[Row], id: NodeId) -> Option<usize> {

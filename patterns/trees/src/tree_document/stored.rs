@@ -17,6 +17,8 @@ use super::head::{Head, Piece};
 /// transaction: etcd accepts 1.3 MiB, FoundationDB 10 MB.
 const STEP_BYTES: usize = 1 << 20;
 /// The number of pieces that are removed in one transaction.
+// `BatchSize` halves it if the store refuses so many. Fewer add commits; more keep other writers
+// out for longer.
 const STEP_KEYS: usize = 1_000;
 
 /// The difference between the stored text and a document.

@@ -15,9 +15,12 @@ pub(super) type StateId = u16;
 pub(super) const DEAD: StateId = 0;
 
 /// The maximum number of states in a table, which then takes 4 MiB.
+// More need more memory and time for each query; with fewer, more expressions are refused.
 const MAX_STATES: usize = 8_192;
 
 /// The memory limit of each step of the compilation.
+// Twice the 4 MiB of the largest table. A larger expression is refused before it takes more time
+// and memory.
 const MAX_COMPILE_BYTES: usize = 8 << 20;
 const MAX_NFA_BYTES: usize = 2 << 20;
 
