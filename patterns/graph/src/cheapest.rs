@@ -15,6 +15,8 @@ use crate::search::{GraphSearch, Searched};
 use crate::{GraphError, Path};
 
 /// How many open vertices are expanded together on a store behind a network.
+// Fewer add round trips. More expand vertices in vain: those beyond the target, and those to which
+// a cheaper path is found afterwards.
 const TOGETHER: usize = 64;
 
 /// Vertices and edges that a search must not use: what Yen's algorithm takes out of the graph.

@@ -10,6 +10,7 @@ use crate::graph::Graph;
 use crate::keys::{EdgeKey, VertexId, shown};
 
 /// Edges whose ends are looked up together.
+// Fewer edges add round trips; more need more memory.
 const TOGETHER: usize = 1_000;
 
 impl<I: VertexId, V: 'static, E, C: Codec<V> + Codec<E>> Graph<I, V, E, C> {

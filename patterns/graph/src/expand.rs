@@ -14,6 +14,8 @@ use crate::keys::{EdgeKey, VertexId};
 use crate::view::{GraphView, range};
 
 /// How many ranges are read together, and how many edges of each at first.
+// The backends for PostgreSQL and FoundationDB take as many ranges in one request. Fewer edges of
+// each add round trips for vertices with many; more are read in vain if the search ends early.
 const RANGES: usize = 1_024;
 pub(crate) const EDGES: usize = 128;
 

@@ -14,6 +14,8 @@ use crate::neighbours::Neighbour;
 use crate::view::range;
 
 /// The largest number of edges that a transaction deletes.
+// `BatchSize` halves it if the store refuses so many. Fewer add commits; more keep other writers
+// out for longer.
 const BATCH: usize = 1_000;
 
 impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Graph<I, V, E, C> {

@@ -29,6 +29,7 @@ use crate::view::GraphView;
 use crate::{GraphError, Path};
 
 /// How many vertices a search visits at most by default.
+// All of them are kept in memory, and a search without a limit may visit the whole graph.
 const VISITED: usize = 1_000_000;
 
 /// What a search found, and what it read.

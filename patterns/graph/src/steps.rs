@@ -20,8 +20,10 @@ use crate::search::Searched;
 use crate::view::GraphView;
 
 /// How many walks a query keeps at most by default.
+// All of them are kept in memory, and the walks of a query can multiply at each step.
 const WALKS: usize = 1_000_000;
 /// How many vertices are read together.
+// The backends for PostgreSQL and FoundationDB take as many ranges in one request.
 const VERTICES: usize = 1_024;
 
 type EdgeTest<'q, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'q>;

@@ -9,6 +9,8 @@ use crate::parallel::{Threads, collect};
 
 const UNSEEN: u32 = u32::MAX;
 /// A level is searched from the unseen vertices if it has at least one edge of so many.
+// The alpha of the GAP benchmark suite (Beamer et al. 2015). A lower number follows the edges of
+// large levels one by one; a higher one visits all unseen vertices for small levels.
 const EDGES_PER_SEARCHED: u64 = 15;
 
 /// The number of edges on a shortest path from `source` to each vertex, `None` for vertices that

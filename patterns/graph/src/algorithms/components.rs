@@ -6,6 +6,8 @@ use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, each};
 
 /// Edges of each vertex that are joined first, to find most of the largest component.
+// As in Afforest. Fewer leave the largest component in parts, whose edges are all joined later;
+// more join edges that the largest component could skip.
 const SAMPLED: usize = 2;
 
 /// The component of each vertex, if the direction of edges is ignored: the vertex of the component

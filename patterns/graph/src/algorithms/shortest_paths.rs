@@ -65,6 +65,8 @@ struct Buckets {
 }
 
 impl Buckets {
+    // The largest number of buckets, whose empty lists take 1.5 MiB. Without it, one weight far
+    // above the average would need a ring of any length. Wider buckets search more vertices again.
     const MOST: f64 = 65_536.0;
 
     fn new(graph: &Adjacency<'_>) -> Self {

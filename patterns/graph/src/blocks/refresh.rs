@@ -14,8 +14,10 @@ use crate::csr::{Adjacency, first_of};
 use crate::keys::VertexId;
 
 /// Changed vertices of one transaction.
+// Bounds the marks that a step reads. `BLOCKS` bounds what it writes.
 const VERTICES: usize = 1_000;
 /// Blocks of one transaction, about 1 MB.
+// This is less than the 1.3 MiB that a transaction of etcd accepts.
 pub(super) const BLOCKS: usize = 32;
 
 // When all blocks are built although few vertices are marked. To read an edge of a marked vertex
@@ -23,6 +25,7 @@ pub(super) const BLOCKS: usize = 32;
 const SHARE: u64 = 4;
 const MARK: u64 = 8;
 /// Marked vertices with fewer edges are rewritten in any case.
+// In a small graph, the share alone would build all blocks after a few changes.
 const FEW: u64 = 4_096;
 
 /// What one transaction of a refresh did.

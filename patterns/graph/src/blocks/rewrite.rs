@@ -227,6 +227,8 @@ fn copy(writer: &mut BlockWriter, rows: &Rows<'_>, vertex: u32, is_weighted: boo
 
 /// The values of all keys in the ranges, in order. In one round trip, unless a range has many.
 fn whole<'r, R: Reader>(reader: &'r R, ranges: &[KeyRange<'static>]) -> Result<Vec<R::Bytes<'r>>> {
+    // A vertex has one block for each 4,096 neighbours. Fewer blocks cost large hubs one more round
+    // trip each; more let one page return more.
     const BLOCKS_OF_HUB: usize = 4;
     let mut values = Vec::with_capacity(ranges.len());
     for (range, page) in ranges.iter().zip(reader.range_many(ranges, BLOCKS_OF_HUB)?) {

@@ -26,6 +26,7 @@ const TAG_SHIFT: u32 = 28;
 /// overflow pages are left partly empty on LMDB.
 const BLOCK_BYTES: usize = 32 << 10;
 /// The largest number of neighbours that one block has of a vertex.
+// With weights, a piece takes at most some 48 KiB, below the 100 KB that FoundationDB allows.
 const PIECE: usize = 4_096;
 
 /// The neighbours of a vertex that one block has.

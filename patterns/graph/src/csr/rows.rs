@@ -8,6 +8,8 @@ use super::block::{Block, Piece};
 use crate::GraphError;
 
 /// One entry of the hint per so many vertices.
+// Four bytes for 128 vertices. A smaller shift needs more memory; a larger one walks over more
+// blocks.
 const HINT_SHIFT: u32 = 7;
 
 /// The neighbours of every vertex in one direction.

@@ -19,6 +19,7 @@ use crate::VertexId;
 
 /// How many vertices are read before they are computed together. It decides where batches end, so
 /// it must not depend on the number of threads.
+// Fewer leave threads idle at the end of a round; more keep more vertices in memory.
 const ROUND: usize = 256;
 
 /// A round reads at most this part of the bytes of a batch, since the messages that it sends are

@@ -21,6 +21,8 @@ use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
 /// The largest number of keys that a transaction of [`Computation::clear`] deletes.
+// `BatchSize` halves it if the store refuses so many. Fewer add commits; more keep other writers
+// out for longer.
 const CLEARED: usize = 1_000;
 
 /// The codec of the table whose subspace holds a run. It has no records, and its name in the schema

@@ -19,6 +19,8 @@ use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
 /// Estimate of the memory that an entry takes besides its bytes.
+// A lower estimate lets batches exceed their bytes of memory; a higher one makes batches smaller
+// than allowed.
 pub(super) const OVERHEAD: usize = 64;
 
 /// A vertex with everything that its program reads.
