@@ -17,6 +17,7 @@ use crate::records::Request;
 use crate::{Blocker, Lock, LockError};
 
 /// How many claims of each range are read at once. Mostly there are none.
+// A waiter reads so many and not all: otherwise n waiters of one lock cost n^2 keys.
 const PAGE: usize = 16;
 
 /// The request for which conflicts are searched.

@@ -10,9 +10,11 @@ use crate::records::shown;
 use crate::{Blocker, Lock, LockError};
 
 /// How many sessions a search for a cycle visits. A longer chain of waits ends by a deadline.
+// Each visited session costs reads, so this bounds the time of one request.
 const MOST_SESSIONS: usize = 1_000;
 
 /// For how many other requests of a session it is read whether a session waits for them.
+// With more, the search is made without this check, which costs reads for each request.
 const MOST_REQUESTS: usize = 16;
 
 impl Locks {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LockError, Mode};
 
 /// The number of levels that a path may have.
+// A request has a claim on each level above its lock, so this bounds its reads and writes.
 pub(crate) const MAX_LEVELS: usize = 64;
 
 /// The path of a resource: names from the root down. The root stands for everything.

@@ -17,9 +17,11 @@ use crate::locks::Locks;
 use crate::records::SessionRecord;
 
 /// The number of counters. Requests below different names conflict in one of this many cases.
+// A request of the root raises all counters, so more of them make it cost more.
 const SHARDS: u8 = 64;
 
 /// A ticket is a token times this, plus the number of a counter.
+// The least power of two above the number of counters. It leaves 2^57 tokens.
 pub(crate) const TICKETS: u64 = 128;
 
 /// The counter of requests that lock the root, which the others begin at.

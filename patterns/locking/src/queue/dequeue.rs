@@ -12,8 +12,11 @@ use super::job::{Delivery, JobState, LEASED, Priority, StateParts, StoredJob, WA
 use super::{JobId, WorkQueue};
 
 /// The most jobs of one call.
+// One transaction leases them all, so more jobs make it larger and more likely to conflict.
 const MOST_JOBS: usize = 1_000;
 /// The most tenants that one step looks at, and that are woken at a time.
+// A tenant has five ranges, so a step reads up to 320 ranges. Fewer need more steps to pass tenants
+// that have just run out of jobs.
 const MOST_TENANTS: usize = 64;
 /// The most steps of one call. With twice as many tenants in each, a call for one job looks at 191
 /// tenants without a job before it returns none.

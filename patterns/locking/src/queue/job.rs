@@ -206,6 +206,7 @@ impl StoredJob {
     }
 
     pub(super) fn set_error(&mut self, error: &str) {
+        // Each change of the job writes the text again.
         const MOST: usize = 1_000;
         let end = (0..=error.len().min(MOST)).rev().find(|end| error.is_char_boundary(*end));
         self.last_error = error.get(..end.unwrap_or_default()).map(Into::into);

@@ -137,6 +137,7 @@ pub struct WorkReport {
 }
 
 /// How often a consumer removes outdated keys of completed jobs.
+// More often, idle consumers read and write more; less often, more outdated keys accumulate.
 const SWEEP_EVERY_MS: u64 = 60_000;
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
