@@ -16,6 +16,8 @@ use keyloom_text::TextIndex;
 use crate::error::DocumentError;
 
 /// The greatest number of levels of children of children.
+// A move or a deletion calls itself for each level, in one transaction. So this bounds the stack,
+// and ends a cycle of children.
 pub const MAX_DEPTH: usize = 64;
 
 /// A table of documents with a text index, in a schema.
@@ -96,6 +98,7 @@ type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
 type VisitEach<'v> = dyn FnMut(usize, &[u8], &[u8]) -> Result<()> + 'v;
 
 /// How many ranges are read together, and how many entries of each.
+// At most 65,536 entries arrive together. Fewer ranges add round trips; more need more memory.
 const TOGETHER: usize = 256;
 
 /// A reader as a trait object.

@@ -88,6 +88,7 @@ use keyloom_text::{Analyzer, Query, TextIndex};
 use crate::error::DocumentError;
 
 /// The greatest number of fields that can be added to an index.
+// A query over all elements has a part for each field, so its cost grows with their number.
 const MOST_FIELDS: usize = 1_024;
 
 /// Passes the elements of a record to its last argument, each as its values.

@@ -9,6 +9,8 @@ use super::found::{Candidate, Found};
 use super::inner_hits::{InnerHits, Level};
 
 /// The greatest number of matches that are read together.
+// Bounds the memory of a page of many groups. Fewer matches add round trips; more are read in vain
+// if the groups are found early.
 const MOST: usize = 4_096;
 
 /// The smallest number of matches that are read while a group lacks inner hits. With so many, most
@@ -16,6 +18,8 @@ const MOST: usize = 4_096;
 const FIRST: usize = 64;
 
 /// After so many matches, the groups found so far are excluded from the search.
+// To exclude groups begins the search again. A lower number does so for searches that would soon
+// have enough groups; with a higher one, a group with many matches hides the others for longer.
 const UNFILTERED: usize = 1_024;
 
 /// A group whose keys are not read.

@@ -11,6 +11,7 @@ use super::{FileEntry, Files};
 use crate::collapse::{Collapse, InnerHits};
 
 /// How many pieces of a file are found at most.
+// Each found piece is read, so a page of n files reads at most 3 n pieces.
 const PIECES: usize = 3;
 
 /// A search for files; returned by [`Files::search`]. Nothing is read until

@@ -12,6 +12,8 @@ use super::{FileEntry, Files, FilesError, Kind, ROOT, TRASH};
 const SHARDS: u64 = 16;
 
 /// The number of ids of a block.
+// A new block writes the counter that all shards share, so smaller blocks cause more conflicts.
+// Larger blocks lose more of the 2^32 ids: a shard leaves up to one block unused.
 const BLOCK: u32 = 256;
 
 /// A longer walk upwards is one in a circle.

@@ -5,6 +5,8 @@ use keyloom::{Reader, Result};
 use super::{FileEntry, Files};
 
 /// How many entries are read together.
+// A directory with more entries costs more round trips. All of its entries are kept in memory in
+// any case.
 const BATCH: usize = 1_000;
 
 /// The entries below a directory, each before those in it, by name: returned by

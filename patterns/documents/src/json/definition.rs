@@ -11,6 +11,8 @@ use super::{JsonError, JsonPath};
 
 /// The greatest number of entries of a document in an index, in addition to one for each value.
 /// So it limits products only: a list of any length has one entry for each element.
+// Two lists of 100 values each fit. A higher limit permits a put of more entries than a transaction
+// may have; a lower one refuses ordinary lists.
 const MAX_COMBINATIONS: usize = 10_000;
 
 /// The bytes of an entry for its parts. The key of the index and of the document share the rest of

@@ -16,6 +16,8 @@ use super::condition::{Condition, Is, Kind, Test};
 use super::query::JsonQuery;
 
 /// How many documents are read together.
+// Fewer documents add round trips. More need more memory, and are read in vain if the caller stops
+// early.
 pub(super) const BATCH: usize = 256;
 
 /// The greatest number of queries by indexes for one condition. Each begins a range of its own, and

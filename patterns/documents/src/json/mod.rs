@@ -144,13 +144,18 @@ pub use query::JsonQuery;
 use serde_json::Value;
 
 /// The greatest depth of a document: an object in an object has the depth 2.
+// The functions that compare and change documents are recursive. serde_json parses 127 levels, so
+// it reads each accepted document from its text.
 pub const MAX_DEPTH: usize = 100;
 
 /// The greatest number of operations of a [patch](Collection::patch).
+// Each operation walks along a path, so this bounds the time that a patch of a client takes.
 pub const MAX_PATCH_OPERATIONS: usize = 10_000;
 
 /// The greatest number of bytes that the `copy` operations of a [patch](Collection::patch) copy in
 /// all, each value with its size in memory.
+// Each operation that copies the document into itself doubles it: without a limit, 40 of them would
+// exceed any memory.
 pub const MAX_PATCH_COPIES: usize = 16 << 20;
 
 /// Whether a value is deeper than a limit. Recurses no deeper than the limit.

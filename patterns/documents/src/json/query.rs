@@ -19,9 +19,12 @@ use super::order::{ALL_KINDS, JsonKey, kinds_of, shared_beginning};
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 
 /// The greatest number of entries that are read together for a few documents.
+// A higher limit needs more memory, and reads more in vain once the page is full. A lower one adds
+// round trips where many entries belong to few documents.
 const BATCH: usize = 1_024;
 
 /// How many keys of documents a page remembers.
+// A key has at most 511 bytes, so they take at most some 5 MB.
 const MOST_SEEN: usize = 10_000;
 
 /// A query of the entries.

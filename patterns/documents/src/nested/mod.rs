@@ -140,6 +140,8 @@ use crate::error::DocumentError;
 use crate::relation::{ParentOf, Relation, with_parent};
 
 /// The greatest number of paths within each other.
+// The key of an element contains an ordinal for each path around it, and each path has a text index
+// of its own.
 pub const MAX_PATHS: usize = 8;
 
 /// The elements of a document as they are stored: ordinals and bytes.

@@ -13,6 +13,7 @@ use keyloom_tables::table::record;
 use super::Relation;
 
 /// The number of children that are read together.
+// Fewer children add round trips; more need more memory.
 const TOGETHER: usize = 1_000;
 
 impl<P: RecordKey, D, K: RecordKey, V, C> Relation<P, D, K, V, C>
