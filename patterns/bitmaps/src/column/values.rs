@@ -28,6 +28,7 @@ use super::bits::{self, Bits, width_of};
 use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
 
 /// The maximum width of a code or an end.
+// The number of values is stored in 32 bits, so a wider code is damage.
 const MOST_BITS: u8 = 32;
 
 /// The values of a block of ids.

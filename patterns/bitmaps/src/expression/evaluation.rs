@@ -31,6 +31,8 @@ pub(crate) struct Evaluation<'r, R: Reader> {
 }
 
 /// The maximum number of consecutive ids that are read into memory, or into a stored bitmap.
+// All ids of 32 bits fit. Without the limit, a complement without a universe would be read as 2^64
+// ids, in 5.7 * 10^14 chunks.
 const MOST_IN_A_ROW: u64 = 1 << 32;
 
 /// A run of ids.

@@ -20,6 +20,7 @@ use crate::CHUNK_IDS;
 use crate::dense_ids::State;
 
 /// How many stored entries a check reads together.
+// A container has up to 4 KiB, so those of a page take up to 4 MiB. Fewer entries add round trips.
 const ENTRIES: usize = 1_000;
 
 pub(super) fn check<K: RecordKey, V, C: Codec<V>>(

@@ -14,6 +14,8 @@ use super::repair::repair;
 use crate::CHUNK_IDS;
 
 /// How many chunks of ids a build writes in one transaction.
+// More chunks need more memory, keep other writers of LMDB out for longer, and lose more work in a
+// conflict. Fewer add commits.
 const CHUNKS_PER_BUILD: usize = 32;
 
 impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {

@@ -19,6 +19,8 @@ pub(super) enum Way {
 const STEPS_PER_BLOCK: u64 = 3;
 const STEPS_PER_FULL_CHUNK: u64 = 8;
 /// The assumed number of slices of a field of integers.
+// As for integers of 18 bits, with existence and sign. With a higher number, reports walk where the
+// slices are cheaper; with a lower one, they read slices where a walk is cheaper.
 const SLICES: u64 = 20;
 
 // Measured likewise, with integers of 30 bits: a pass over their slices takes 10 µs for a chunk,

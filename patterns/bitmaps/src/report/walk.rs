@@ -8,6 +8,7 @@ use crate::column::{blocks_of, place_in_block};
 use crate::index::block_at;
 
 /// The number of blocks that are read together.
+// Their columns take some tens of megabytes with ten values per id. Fewer blocks add round trips.
 const TOGETHER: usize = 1_024;
 
 /// If more than one in this many blocks is needed, and at least two are, they are read by one
