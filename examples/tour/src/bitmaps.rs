@@ -145,10 +145,10 @@ impl Step for Inverted {
         )?;
         ask(store, "Which were the most expensive? (ids in the order of integers)", |snapshot| {
             let report = index.report(&audience);
-            let first = report.ranked(snapshot, "cost", Order::Descending, None, 3)?;
+            let first = report.ranked(snapshot, "cost", Order::Descending, 3, None)?;
             let line =
                 |(id, cost): &(u64, i64)| Ok(format!("id {id}: {}", dollars((*cost).into())?));
-            Ok((first.iter().map(line).collect::<Result<Vec<String>>>()?, ()))
+            Ok((first.items.iter().map(line).collect::<Result<Vec<String>>>()?, ()))
         })?;
         let fast = index.integers_of("speed")?.ge(250);
         ask(

@@ -170,8 +170,8 @@ pub fn measure(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
         &format!("{name}, ten largest"),
         40,
         &mut || {
-            let found = report().ranked(&snapshot, "cents", Order::Descending, None, 10);
-            assert_eq!(found.unwrap(), largest);
+            let found = report().ranked(&snapshot, "cents", Order::Descending, 10, None);
+            assert_eq!(found.unwrap().items, largest);
         },
         &mut || assert_eq!(tantivy.top(audience), largest),
         &mut || assert_eq!(top(&mut query, audience), largest),

@@ -30,7 +30,7 @@ fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
     }
     for report in [report().intersect(), report().walk()] {
         outcomes.push(report.sum(reader, "cents").map(drop));
-        outcomes.push(report.ranked(reader, "cents", Order::Ascending, None, 3).map(drop));
+        outcomes.push(report.ranked(reader, "cents", Order::Ascending, 3, None).map(drop));
     }
     let batch = index.batch([&audience]).unwrap();
     outcomes.push(batch.counts(reader, |_| ControlFlow::Continue(())).map(drop));
@@ -39,6 +39,10 @@ fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
 
 pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &some_users());
+    let audience = fixture.index.all() - fixture.index.term("city", 2_u8).unwrap();
+    let first = fixture.index.report(&audience);
+    let first = first.ranked(&store.snapshot().unwrap(), "cents", Order::Ascending, 3, None);
+    let next = first.unwrap().next;
     let faulty = Faulty::new(store.clone());
     for report in 0..13 {
         for n in 0.. {
@@ -47,7 +51,6 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
             let before = faulty.operations();
             faulty.fail_at(before + n, Fault::Error);
             let index = &fixture.index;
-            let audience = index.all() - index.term("city", 2_u8).unwrap();
             let asked = index.report(&audience);
             let asked = match report {
                 0..3 | 6 | 8 | 10 => asked.intersect(),
@@ -60,7 +63,7 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
                 6 | 7 => asked.sum(&snapshot, "cents").map(drop),
                 8 | 9 => asked.breakdown_of::<String>(&snapshot, "tag", "a").map(drop),
                 10 | 11 => {
-                    asked.ranked(&snapshot, "cents", Order::Ascending, Some((3, 3)), 4).map(drop)
+                    asked.ranked(&snapshot, "cents", Order::Ascending, 4, next.as_ref()).map(drop)
                 }
                 _ => {
                     let batch = index.batch([&audience]).unwrap();
@@ -100,6 +103,8 @@ pub fn bad_input_is_refused(store: &impl Store) {
     says(error, &["tag", "5"]);
     says(report.sum(&snapshot, "city").unwrap_err(), &["city", "values"]);
     says(report.rank(&snapshot, "size", 1).unwrap_err(), &["size"]);
+    let error = report.ranked(&snapshot, "size", Order::Ascending, 1, None).unwrap_err();
+    says(error, &["size"]);
     let error = report.percentiles(&snapshot, "cents", &[100.5]).unwrap_err();
     says(error, &["percentile", "100.5"]);
     let error = report.breakdown_by::<(String,)>(&snapshot, &[]).unwrap_err();

@@ -1,12 +1,14 @@
 //! Reports on a field of integers.
 
-use keyloom::{Metered, Order, Store};
-use keyloom_bitmaps::{CHUNK_IDS, Report, ValueSum};
+use keyloom::{Error, Metered, Order, Reader, Store, Subspace};
+use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, InvertedIndex, Report, ValueSum};
+use keyloom_kit::{Continuation, Page};
+use keyloom_tables::Table;
 use proptest::prelude::*;
 
-use super::breakdowns::{INTERSECTED, WALKED, WAYS, report};
+use super::breakdowns::{INTERSECTED, WALKED, WAYS, Way, report};
 use super::fixture::{Ask, Fixture, User, Users, ask, crowd, users};
-use keyloom_testing::laws::{counts, very_long_property};
+use keyloom_testing::laws::{clear, counts, very_long_property};
 
 /// The integers of the audience, with their ids.
 fn integers(ask: &Ask, users: &Users) -> Vec<(u64, i64)> {
@@ -52,18 +54,27 @@ fn agree(store: &impl Store, users: &Users, ask: &Ask, page: usize, value: i64) 
         }
         assert_eq!(report.rank(&snapshot, "cents", value).unwrap(), smaller);
         for order in [Order::Ascending, Order::Descending] {
-            let mut pages = Vec::new();
-            loop {
-                let after = pages.last().copied();
-                let found = report.ranked(&snapshot, "cents", order, after, page).unwrap();
-                assert!(found.len() <= page);
-                if found.is_empty() {
-                    break;
-                }
-                pages.extend(found);
-            }
-            assert_eq!(pages, ranked(expected.clone(), order));
+            let whole = report.ranked(&snapshot, "cents", order, usize::MAX, None).unwrap();
+            assert_eq!(whole, Page { items: ranked(expected.clone(), order), next: None });
+            assert_eq!(pages(&report, &snapshot, order, page), whole.items);
         }
+    }
+}
+
+/// The rows of all pages, each of which begins after the stored continuation of the one before.
+fn pages(
+    report: &Report<'_, u32, User>,
+    snapshot: &impl Reader,
+    order: Order,
+    limit: usize,
+) -> Vec<(u64, i64)> {
+    let (mut rows, mut after) = (Vec::new(), None);
+    loop {
+        let found = report.ranked(snapshot, "cents", order, limit, after.as_ref()).unwrap();
+        assert!(found.items.len() == limit || found.next.is_none(), "a page is full or the last");
+        rows.extend(found.items);
+        let Some(next) = found.next else { return rows };
+        after = Some(Continuation::from_bytes(next.as_bytes()));
     }
 }
 
@@ -84,16 +95,86 @@ pub fn integers_of_many_chunks_are_reported_whole(store: &impl Store) {
 /// A page begins after a row that is no longer there.
 pub fn a_page_begins_after_a_deleted_row(store: &impl Store) {
     let fixture = Fixture::holding(store, &crowd(1, 40));
-    let page = |after, order| {
-        let (report, snapshot) = (fixture.index.report(fixture.index.all()), store.snapshot());
-        report.ranked(&snapshot.unwrap(), "cents", order, after, 2).unwrap()
+    let page = |way: Way, after: Option<&Continuation>| {
+        let report = way(fixture.index.report(fixture.index.all()));
+        let snapshot = store.snapshot().unwrap();
+        report.ranked(&snapshot, "cents", Order::Descending, 2, after).unwrap()
     };
-    assert_eq!(page(None, Order::Descending), [(9, 9), (19, 9)]);
+    let first = page(WALKED, None);
+    assert_eq!(first.items, [(9, 9), (19, 9)]);
     store.transact(|txn| fixture.table.delete(txn, &19)).unwrap();
-    assert_eq!(page(Some((19, 9)), Order::Descending), [(29, 9), (39, 9)]);
-    assert_eq!(page(Some((u64::MAX, 9)), Order::Descending), [(8, 8), (18, 8)]);
-    assert_eq!(page(Some((u64::MAX, i64::MAX)), Order::Ascending), []);
-    assert_eq!(page(Some((0, i64::MIN)), Order::Descending), []);
+    let next = [WALKED, INTERSECTED].map(|way| page(way, first.next.as_ref()));
+    assert_eq!(next[0].items, [(29, 9), (39, 9)]);
+    assert_eq!(next[0], next[1], "a page of one way continues one of the other");
+    let others: Vec<u32> = (0..39).collect();
+    store.transact(|txn| fixture.table.delete_many(txn, &others)).unwrap();
+    for way in WAYS {
+        let end = page(way, next[0].next.as_ref());
+        assert_eq!(end, Page { items: Vec::new(), next: None }, "all rows of the page are gone");
+    }
+}
+
+/// No id follows the largest one, and the rows after it have another integer.
+pub fn a_page_begins_after_the_largest_id(store: &impl Store) {
+    clear(store);
+    let space = Subspace::new("test");
+    let index = InvertedIndex::with_keys_as_ids(&space.child("index"))
+        .integers("cents", |_id: &u64, cents: &i64| Some(*cents));
+    let table = Table::<u64, i64>::new(&space.child("cents")).with(&index);
+    let rows = [(3, i64::MIN), (5, 9), (u64::MAX, 9), (7, 10)];
+    store.transact(|txn| table.put_many(txn, rows)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for report in [index.report(index.all()).walk(), index.report(index.all()).intersect()] {
+        let page = |order, after: Option<&Continuation>| {
+            report.ranked(&snapshot, "cents", order, 3, after).unwrap()
+        };
+        for (order, first, last) in [
+            (Order::Ascending, [(3, i64::MIN), (5, 9), (u64::MAX, 9)], (7, 10)),
+            (Order::Descending, [(7, 10), (5, 9), (u64::MAX, 9)], (3, i64::MIN)),
+        ] {
+            let found = page(order, None);
+            assert_eq!(found.items, first);
+            let rest = page(order, found.next.as_ref());
+            assert_eq!(rest, Page { items: vec![last], next: None });
+        }
+    }
+}
+
+pub fn a_page_refuses_continuations_of_other_reports(store: &impl Store) {
+    let fixture = Fixture::holding(store, &crowd(1, 40));
+    let (index, snapshot) = (&fixture.index, store.snapshot().unwrap());
+    let audience = index.all() - index.term("city", 1_u8).unwrap();
+    let page = |audience: &BitmapExpr, order, limit, after: &Continuation| {
+        index.report(audience).ranked(&snapshot, "cents", order, limit, Some(after))
+    };
+    let first = index.report(&audience).ranked(&snapshot, "cents", Order::Ascending, 2, None);
+    let next = first.unwrap().next.unwrap();
+    let refused = |page: keyloom::Result<Page<(u64, i64)>>, why: &str| {
+        let error = page.unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    // Another limit is the same query, and a limit of 0 returns a row.
+    assert_eq!(page(&audience, Order::Ascending, 0, &next).unwrap().items.len(), 1);
+    refused(page(&audience, Order::Descending, 2, &next), "another query");
+    refused(page(&index.all(), Order::Ascending, 2, &next), "another query");
+    let of_ids = audience.page(&snapshot, .., 2, None).unwrap().next.unwrap();
+    refused(page(&audience, Order::Ascending, 2, &of_ids), "another query");
+    // The same audience and order, but another field.
+    let other = InvertedIndex::with_keys_as_ids(index.space())
+        .integers("size", |_id: &u32, user: &User| user.cents);
+    let all = index.report(index.all()).ranked(&snapshot, "cents", Order::Ascending, 2, None);
+    let all = all.unwrap().next;
+    let of_size = other.report(index.all());
+    let found = of_size.ranked(&snapshot, "size", Order::Ascending, 2, all.as_ref());
+    refused(found, "another query");
+    let bytes = next.as_bytes();
+    let cut = Continuation::from_bytes(&bytes[..bytes.len() - 1]);
+    refused(page(&audience, Order::Ascending, 2, &cut), "damaged");
+    refused(page(&audience, Order::Ascending, 2, &Continuation::from_bytes(b"")), "not a cont");
+    let newer = Continuation::from_bytes(&[&[bytes[0] + 1], &bytes[1..]].concat());
+    let error = page(&audience, Order::Ascending, 2, &newer).unwrap_err();
+    assert!(matches!(error, Error::NewerFormat { .. }), "{error}");
 }
 
 /// Gets, ranges, keys read, keys written.
@@ -133,7 +214,7 @@ pub fn reports_on_integers_cost_what_the_documentation_says(store: &(impl Store 
 
     let page = |way| {
         let report = report(&fixture, &Ask::City(1), way);
-        let page = || report.ranked(&snapshot, "cents", Order::Descending, None, 3).unwrap();
+        let page = || report.ranked(&snapshot, "cents", Order::Descending, 3, None).unwrap();
         counts(store.measure(|_| page()).1)
     };
     assert_eq!(page(WALKED), [4, 1, 4 + 4, 0]);

@@ -26,6 +26,8 @@ on_every_store_and_server! {
     integers::reports_on_integers_say_what_looking_at_every_record_says,
     integers::integers_of_many_chunks_are_reported_whole,
     integers::a_page_begins_after_a_deleted_row,
+    integers::a_page_begins_after_the_largest_id,
+    integers::a_page_refuses_continuations_of_other_reports,
     integers::reports_on_integers_cost_what_the_documentation_says,
     integers::a_large_audience_reads_the_slices,
     faults::a_fault_while_a_report_is_made_comes_out,
