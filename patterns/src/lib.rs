@@ -47,6 +47,7 @@
 //! | [`entity`] | how does one entity of many parts live under one key, without a schema? |
 //! | [`sequence`] | how are keys assigned in order, and read back in that order? |
 //! | [`versioned`] | how is a record changed only if it is unchanged since it was read? |
+//! | [`feed`] | how do other programs learn of each change of a table, once and in order? |
 //! | [`property_index`] | how are items found by a property, in a store that is atomic for one key at a time? |
 //! | [`spatial`] (feature) | how are several dimensions mapped to one ordered key, so that neighbours stay close? |
 //! | [`bitmaps`] (feature) | which records have these properties, and how many of each kind are there? |
@@ -78,6 +79,7 @@
 //! | [`json::Collection`](documents::json::Collection) | [`open`](documents::json::Collection::open) | [`get`](documents::json::Collection::get) | [`find_where`](documents::json::Collection::find_where), [`find_like`](documents::json::Collection::find_like) | [`JsonQuery::page`](documents::json::JsonQuery::page) | [`indexes_for`](documents::json::Collection::indexes_for): names of indexes, no counts |
 //! | [`Links`] | [`new`](Links::new), [`in_schema`](Links::in_schema) | | [`rights_of`](Links::rights_of), [`lefts_of`](Links::lefts_of) | that of its [table](Links::table) | |
 //! | [`AppendLog`] | [`new`](AppendLog::new) | [`get`](AppendLog::get) | [`range`](AppendLog::range) | [`page`](AppendLog::page) | |
+//! | [`Feed`] | [`new`](Feed::new), [`Schema::derive`] | | [`read`](Feed::read) | [`poll`](feed::Consumer::poll) | |
 //! | [`VersionedTable`] | [`new`](VersionedTable::new) | [`get`](VersionedTable::get) | that of its [table](VersionedTable::records) | that of its table | |
 //! | [`PropertyIndex`] | [`new`](PropertyIndex::new) | [`value`](PropertyIndex::value) | [`items`](PropertyIndex::items), [`items_within`](PropertyIndex::items_within) | | |
 //! | [`Bitmap`] | [`new`](Bitmap::new) | [`contains`](Bitmap::contains), [`rank`](Bitmap::rank) | [`ids`](Bitmap::ids) | [`page`](Bitmap::page) | |
@@ -114,6 +116,7 @@
 //! | [`DenormalizedFields`] | yes | yes | |
 //! | [`PropertyIndex`] | yes | yes, with the time | yes, of one item: so it needs no options |
 //! | [`AppendLog`] | yes | yes | yes, of a container |
+//! | [`Feed`] | that of derived data | that of derived data | yes, what all consumers have acknowledged |
 //! | [`VersionedTable`] | | | yes, old tombstones |
 //! | [`Aggregates`] | yes | no: a part follows from no other | |
 //! | [`WideColumns`] | | | yes, old versions |

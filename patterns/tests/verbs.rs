@@ -19,8 +19,8 @@ use keyloom_patterns::locking::{Expiry, Locks, WorkQueue, recipes::Recipes};
 use keyloom_patterns::property_index::Stamps;
 use keyloom_patterns::trees::{AdjacencyList, Tree};
 use keyloom_patterns::{
-    Aggregates, AppendLog, Attached, DenormalizedFields, Inconsistency, Index, Links, Progress,
-    PropertyIndex, RepairOptions, VersionedTable,
+    Aggregates, AppendLog, Attached, DenormalizedFields, Feed, Inconsistency, Index, Links,
+    Progress, PropertyIndex, RepairOptions, VersionedTable,
 };
 
 type Snapshot = <Memory as Store>::Snapshot<'static>;
@@ -57,6 +57,7 @@ macro_rules! verbs {
 /// The verbs of each pattern that compile.
 fn compiled() -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut all = verbs! {
+        Feed = Feed<u32, u32>: sweep;
         Attached = Attached<Index<u32, u32, u32>>: check, repair;
         Links = Links<u32, u32>: check, repair;
         DenormalizedFields = DenormalizedFields<u32, u32, u32, u32>: check, repair;

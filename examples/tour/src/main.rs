@@ -15,6 +15,7 @@ mod denormalize;
 #[cfg(feature = "documents")]
 mod documents;
 mod entity;
+mod feed;
 #[cfg(feature = "graph")]
 mod graph;
 mod index;
@@ -92,6 +93,7 @@ const STEPS: &[NewStep] = &[
     |tour| Ok(Box::new(entity::Aggregated::new(tour))),
     |tour| Ok(Box::new(versioned::AtomicAggregates::new(tour))),
     |tour| Ok(Box::new(sequence::EnumerableKeys::new(tour))),
+    |tour| Ok(Box::new(feed::Feeds::new(tour))),
     |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
     |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
     #[cfg(feature = "text")]

@@ -45,6 +45,7 @@
 //! | [`join`] | application-side joins | how are records of several tables read together? |
 //! | [`denormalize`] | denormalization | how does a record carry fields of another? |
 //! | [`entity`] (feature `entities`) | aggregates | how does one entity of many parts live under one key, without a schema? |
+//! | [`feed`] | | how do other programs learn of each change, once and in order? |
 //! | [`sequence`] | enumerable keys | how are keys assigned in order, and read back in that order? |
 //! | [`versioned`] | atomic aggregates | how is a record changed only if it is unchanged since it was read? |
 //! | [`property_index`] | | how are items found by a property, in a store that is atomic for one key at a time? |
@@ -58,6 +59,7 @@ pub mod denormalize;
 pub mod derived;
 #[cfg(feature = "entities")]
 pub mod entity;
+pub mod feed;
 mod grouping;
 pub mod index;
 pub mod join;
@@ -76,6 +78,7 @@ pub use derived::{Derived, DerivedEntries, RecordChange};
 pub use entity::Aggregates;
 #[cfg(feature = "entities")]
 pub use entity::wide_column::WideColumns;
+pub use feed::{Feed, FeedError};
 pub use index::{Index, IndexEntries, IndexError, IndexQuery, entry};
 pub use join::{Joins, Links};
 #[doc(inline)]

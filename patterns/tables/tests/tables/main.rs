@@ -4,6 +4,7 @@
 mod aggregate;
 mod denormalize;
 mod entity;
+mod feed;
 mod index;
 mod join;
 mod property_index;

@@ -1,0 +1,92 @@
+//! One change, and its bytes.
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use keyloom_kit::RecordKey;
+
+/// The version of the bytes of a change.
+const FORMAT: u8 = 1;
+
+/// One change of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change<K, V> {
+    /// The number in the feed: 1 is the first.
+    pub number: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The key of the record.
+    pub key: K,
+    /// The value after the change; `None` if it was deleted, or if the feed has [keys
+    /// only](crate::Feed::keys_only).
+    pub new: Option<V>,
+    /// The value before the change, if the feed has [old
+    /// values](crate::Feed::with_old_values) and there was one.
+    pub old: Option<V>,
+}
+
+/// What happened to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// There was no record of this key before.
+    Inserted,
+    /// The record has another value, or was put again with the same one.
+    Updated,
+    /// The record is gone.
+    Deleted,
+}
+
+impl ChangeKind {
+    pub(super) fn of(was_there: bool, is_there: bool) -> Self {
+        match (was_there, is_there) {
+            (false, _) => Self::Inserted,
+            (true, true) => Self::Updated,
+            (true, false) => Self::Deleted,
+        }
+    }
+}
+
+/// A change as it is stored: the keys and values are bytes.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stored {
+    pub(super) kind: ChangeKind,
+    pub(super) key: Vec<u8>,
+    pub(super) new: Option<Vec<u8>>,
+    pub(super) old: Option<Vec<u8>>,
+}
+
+impl Stored {
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![FORMAT];
+        Postcard::encode(self, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        match bytes.split_first() {
+            Some((&FORMAT, rest)) => Postcard::decode(rest),
+            Some((&format, _)) if format > FORMAT => Err(Error::NewerFormat {
+                what: "a change of a feed".into(),
+                found: format.into(),
+                supported: FORMAT.into(),
+            }),
+            _ => Err(Error::other("the bytes are not a change of a feed")),
+        }
+    }
+
+    /// The change that these bytes contain, with the number 0.
+    pub(super) fn decode<K: RecordKey, V, C: Codec<V>>(bytes: &[u8]) -> Result<Change<K, V>> {
+        let Self { kind, key, new, old } = Self::of_bytes(bytes)?;
+        let value = |bytes: Option<Vec<u8>>| bytes.map(|bytes| C::decode(&bytes)).transpose();
+        Ok(Change {
+            number: 0,
+            kind,
+            key: keyloom::unpack(&key)?,
+            new: value(new)?,
+            old: value(old)?,
+        })
+    }
+}
