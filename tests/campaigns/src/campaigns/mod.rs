@@ -1,6 +1,7 @@
 //! The campaigns.
 
 mod backups;
+mod batches;
 mod conformance;
 mod damage;
 mod dead_readers;

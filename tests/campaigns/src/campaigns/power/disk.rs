@@ -42,6 +42,8 @@ pub struct Disk {
     pub acknowledged: u64,
     /// How many transactions were reported to the program as durable.
     pub flushed: u64,
+    /// Of each transaction begun, by its number: how many were committed before its own commit.
+    commits: BTreeMap<u64, u64>,
 }
 
 /// What a crash leaves of that which was not yet on the disk for certain.
@@ -100,6 +102,7 @@ impl Disk {
             begun: job.from,
             acknowledged: job.from,
             flushed: job.from,
+            commits: BTreeMap::new(),
         })
     }
 
@@ -107,9 +110,16 @@ impl Disk {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Opened => self.is_opened = true,
-            Event::Begun(number) => self.begun = *number,
-            Event::Acknowledged(number) => self.acknowledged = *number,
-            Event::Flushed(number) => self.flushed = *number,
+            Event::Begun { number, committed } => {
+                self.begun = self.begun.max(*number);
+                // A store with this progress lacks the numbers from here on: their runs were rolled
+                // back.
+                drop(self.commits.split_off(number));
+                self.commits.insert(*number, *committed);
+            }
+            // Several threads note their answers in any order.
+            Event::Acknowledged(number) => self.acknowledged = self.acknowledged.max(*number),
+            Event::Flushed(number) => self.flushed = self.flushed.max(*number),
             Event::Write { at, bytes } => self.write(*at, bytes),
             Event::Waited { at, len } => self.settle(*at, *len),
             Event::Synced => self.settle(0, self.size()),
@@ -119,6 +129,19 @@ impl Disk {
             }
             Event::NameSynced(name) => drop(self.unsafe_names.remove(name)),
         }
+    }
+
+    /// How many transactions were committed before the last commit that was reported to the
+    /// program.
+    pub fn before_last_commit(&self) -> u64 {
+        let committed = self.commits.get(&self.acknowledged);
+        committed.copied().unwrap_or_else(|| self.acknowledged.saturating_sub(1))
+    }
+
+    /// Whether a store of so many transactions holds only a part of a commit.
+    pub fn is_part_of_commit(&self, progress: u64) -> bool {
+        let next = self.commits.get(&(progress + 1));
+        next.is_some_and(|committed| *committed < progress)
     }
 
     /// The size that the program sees.
@@ -285,6 +308,7 @@ mod tests {
             begun: 0,
             acknowledged: 0,
             flushed: 0,
+            commits: BTreeMap::new(),
         };
         disk.apply(&Event::Write { at: 0, bytes: vec![1; 4 * SECTOR_BYTES] });
         disk.apply(&Event::Synced);
@@ -354,6 +378,27 @@ mod tests {
         disk.apply(&Event::Write { at: 4 * SECTOR_BYTES, bytes: vec![2; SECTOR_BYTES] });
         let expected = [vec![1; 4], vec![1, 1, 1, 1, 0], vec![1, 1, 1, 1, 2]];
         assert_eq!(images(&disk), expected.into());
+    }
+
+    #[test]
+    fn the_last_commit_is_that_of_the_largest_number() {
+        let mut disk = ones();
+        for (number, committed) in [(1, 0), (2, 1), (3, 1), (4, 1)] {
+            disk.apply(&Event::Begun { number, committed });
+        }
+        let answered: Vec<_> = [1, 4, 2]
+            .map(Event::Acknowledged)
+            .iter()
+            .map(|event| {
+                disk.apply(event);
+                (disk.acknowledged, disk.before_last_commit())
+            })
+            .collect();
+        assert_eq!(answered, [(1, 0), (4, 1), (4, 1)]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|there| disk.is_part_of_commit(there)),
+            [false, true, true, false]
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::trace::{Event, Name};
 /// What the trace would have been, had the store been broken like this.
 pub fn apply(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
     match flaw {
-        // This one is in the contents.
-        Flaw::None | Flaw::OtherContents => {}
+        // These are in the contents and in the program.
+        Flaw::None | Flaw::OtherContents | Flaw::AnswerInBody => {}
         Flaw::DataNotSynced => events.retain(|event| !matches!(event, Event::Synced)),
         Flaw::MetaNotSynced => events.retain(|event| !matches!(event, Event::Waited { .. })),
         Flaw::NamesNotSynced => events.retain(|event| !matches!(event, Event::NameSynced(_))),
@@ -44,10 +44,21 @@ pub fn apply(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
             }
         }
         Flaw::EarlyAnswer => {
-            // Write, Waited, Acknowledged: the last of them comes first.
-            for at in 2..events.len() {
-                if matches!(events[at - 1..=at], [Event::Waited { .. }, Event::Acknowledged(_)]) {
-                    events[at - 2..=at].rotate_right(1);
+            // Write, Waited, and the answers to all threads of the commit: these come first.
+            for at in 1..events.len() {
+                let mut write = at - 1;
+                if !matches!(events[at], Event::Waited { .. }) {
+                    continue;
+                }
+                for next in at + 1..events.len() {
+                    match events[next] {
+                        Event::Acknowledged(_) => {
+                            events[write..=next].rotate_right(1);
+                            write += 1;
+                        }
+                        Event::Begun { .. } => {}
+                        _ => break,
+                    }
                 }
             }
         }

@@ -21,6 +21,10 @@ pub struct Job {
     pub from: u64,
     /// How many are recorded.
     pub count: u64,
+    /// How many threads write: one with [`transact`](keyloom::Store::transact), several with
+    /// [`transact_batched`](keyloom::Store::transact_batched).
+    #[serde(default = "one")]
+    pub threads: usize,
     /// The address space at first: a small one has to grow on the way.
     pub map_bytes: usize,
     /// What the program writes.
@@ -31,6 +35,10 @@ pub struct Job {
     pub promise: Promise,
     /// What is broken on purpose.
     pub flaw: Flaw,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// What the program writes, in the directory that is replayed.
@@ -55,7 +63,8 @@ pub enum Mode {
 pub enum Promise {
     /// All that was acknowledged.
     All,
-    /// All that was acknowledged but the last transaction.
+    /// All that was acknowledged but the last commit. This commit may be a batch, which is lost as
+    /// a whole.
     AllButLast,
     /// Some state that the store once had.
     Whole,
@@ -75,6 +84,8 @@ pub enum Flaw {
     MetaBeforeData,
     /// A store that answers before the state is valid.
     EarlyAnswer,
+    /// A program of several threads that acknowledges a transaction in its body, before the commit.
+    AnswerInBody,
     /// A store that does not wait when it is flushed.
     FlushNotSynced,
     /// A store whose names are not on the disk.
@@ -101,6 +112,13 @@ impl Mode {
             Self::MayLoseLastCommit => Promise::AllButLast,
             Self::MayLoseStore => Promise::Flushed,
         }
+    }
+}
+
+impl Flaw {
+    /// Whether the program itself is broken, so that it has a recording of its own.
+    pub fn is_of_program(self) -> bool {
+        self == Self::AnswerInBody
     }
 }
 

@@ -133,7 +133,7 @@ impl Judge {
         match self.job.promise {
             Promise::All => acknowledged,
             // What the recording began with was on the disk, as if it had been flushed.
-            Promise::AllButLast => acknowledged.saturating_sub(1).max(self.disk.flushed),
+            Promise::AllButLast => self.disk.before_last_commit().max(self.disk.flushed),
             Promise::Whole | Promise::Flushed => self.disk.flushed,
         }
     }
@@ -192,6 +192,11 @@ impl Judge {
             verdict.fault = Some(format!(
                 "{progress} transactions are there, between {least} and {most} must be"
             ));
+            return Ok(verdict);
+        }
+        if self.disk.is_part_of_commit(progress) {
+            let fault = format!("{progress} transactions are there, a part of a commit");
+            verdict.fault = Some(fault);
             return Ok(verdict);
         }
         verdict.fault = self.wrong(&store, progress, number)?;

@@ -9,6 +9,9 @@
 //!
 //! A recording goes on from an image of the one before, as a machine that crashes again and again.
 //!
+//! In some recordings several threads write through [`Batched`](keyloom::Batched). Then a commit
+//! contains several transactions, and a mode that may lose the last commit may lose all of them.
+//!
 //! Backups are recorded too: a crash leaves none under its final name, or a whole one, and a whole
 //! one after `Ok`.
 
@@ -43,9 +46,18 @@ const SLACK: u64 = 10_000;
 /// How many backups are recorded before each chain.
 const BACKUPS: u64 = 8;
 
-/// Recordings that go on from each other, in some order.
-const GENERATIONS: [Mode; 4] =
-    [Mode::Full, Mode::Full, Mode::MayLoseLastCommit, Mode::MayLoseStore];
+/// How many threads write in a recording of batches.
+const THREADS: usize = 4;
+
+/// Recordings that go on from each other, in some order: the mode, and how many threads write.
+const GENERATIONS: [(Mode, usize); 6] = [
+    (Mode::Full, 1),
+    (Mode::Full, THREADS),
+    (Mode::MayLoseLastCommit, 1),
+    (Mode::MayLoseLastCommit, THREADS),
+    (Mode::MayLoseStore, 1),
+    (Mode::MayLoseStore, THREADS),
+];
 
 impl Campaign for Power {
     fn facts(&self) -> Facts {
@@ -61,6 +73,10 @@ impl Campaign for Power {
                 "recordings, Full",
                 "recordings, MayLoseLastCommit",
                 "recordings, MayLoseStore",
+                "recordings of batches, Full",
+                "recordings of batches, MayLoseLastCommit",
+                "recordings of batches, MayLoseStore",
+                "commits of several transactions",
                 "recordings, a backup",
                 "backups that are not there yet",
                 "backups that are whole",
@@ -98,6 +114,10 @@ impl Campaign for Power {
         let (image, from) = sound.an_image(&mut Rng::with_seed(context.seed))?;
         for (mode, broken) in BROKEN {
             let job = Job { from, ..new(*mode) };
+            controls.append(&mut attack_broken(context, &job, Some(&image), broken)?);
+        }
+        for (mode, broken) in BROKEN_BATCHES {
+            let job = Job { from, threads: THREADS, ..new(*mode) };
             controls.append(&mut attack_broken(context, &job, Some(&image), broken)?);
         }
         for is_compacted in [false, true] {
@@ -164,6 +184,39 @@ const BROKEN: &[(Mode, &[Broken])] = &[
     ),
 ];
 
+/// In a store that several threads write in batches.
+const BROKEN_BATCHES: &[(Mode, &[Broken])] = &[
+    (
+        Mode::Full,
+        &[
+            ("nothing is broken", Flaw::None, Promise::All, ""),
+            ("data are not synced", Flaw::DataNotSynced, Promise::All, DAMAGED),
+            ("the answer comes before the meta page", Flaw::EarlyAnswer, Promise::All, "between"),
+            ("the answer comes before the commit", Flaw::AnswerInBody, Promise::All, "between"),
+        ],
+    ),
+    (
+        Mode::MayLoseLastCommit,
+        &[
+            ("nothing is broken", Flaw::None, Promise::AllButLast, ""),
+            ("as if it lost nothing", Flaw::None, Promise::All, "between"),
+            (
+                "the answer comes before the commit",
+                Flaw::AnswerInBody,
+                Promise::AllButLast,
+                "between",
+            ),
+        ],
+    ),
+    (
+        Mode::MayLoseStore,
+        &[
+            ("nothing is broken", Flaw::None, Promise::Flushed, ""),
+            ("a flush does not wait", Flaw::FlushNotSynced, Promise::Flushed, DAMAGED),
+        ],
+    ),
+];
+
 /// Records a job, and judges it as if it were broken.
 ///
 /// A recording has few moments to cut the power at, and a flaw may show at none of them. Then
@@ -179,16 +232,18 @@ fn attack_broken(
     let mut recorded = None;
     let mut attack = |broken: &Broken, seed: u64| {
         let (name, flaw, promise, expected) = *broken;
-        if recorded != Some(seed) {
-            let job = Job { seed, ..job.clone() };
+        let of_program = if flaw.is_of_program() { flaw } else { Flaw::None };
+        if recorded != Some((seed, of_program)) {
+            let job = Job { seed, flaw: of_program, ..job.clone() };
             prepare(&job, start)?;
             recorder::record(&job)?;
-            recorded = Some(seed);
+            recorded = Some((seed, of_program));
         }
         let recording = Recording::read(Job { seed, flaw, promise, ..job.clone() })?;
         let mut tally = Tally::default();
         recording.attack(&context.quietly(MOST_IMAGES), &mut tally, &mut HashSet::new())?;
         let reported = match job.subject {
+            Subject::Store if job.threads > 1 => format!("batches, {:?}: {name}", job.mode),
             Subject::Store => format!("{:?}: {name}", job.mode),
             Subject::Backup { is_compacted: true } => format!("a compacted backup: {name}"),
             Subject::Backup { is_compacted: false } => format!("a backup: {name}"),
@@ -211,7 +266,7 @@ fn attack_broken(
         controls.push(control);
     }
     // What others go on from is the recording of the job itself.
-    if recorded != Some(job.seed) {
+    if recorded != Some((job.seed, Flaw::None)) {
         prepare(job, start)?;
         recorder::record(job)?;
     }
@@ -230,25 +285,29 @@ fn run_chain(
     let mut start: Option<(Vec<u8>, u64)> = None;
     let before = tally.count;
     // All modes begin chains, and take over stores of each other.
-    let mut modes = GENERATIONS;
-    rng.shuffle(&mut modes);
-    for (generation, mode) in modes.into_iter().enumerate() {
+    let mut generations = GENERATIONS;
+    rng.shuffle(&mut generations);
+    for (generation, (mode, threads)) in generations.into_iter().enumerate() {
         if !context.continues(tally.count) || !tally.failures.is_empty() {
             break;
         }
-        let mut job = Job { count: rng.u64(8..=40), ..new_job(context, place, seed, mode) };
+        let new = new_job(context, place, seed, mode);
+        let mut job = Job { count: rng.u64(8..=40), threads, ..new };
         job.from = start.as_ref().map_or(0, |(_, progress)| *progress);
         prepare(&job, start.as_ref().map(|(image, _)| &**image))?;
         recorder::record(&job)?;
         let recording = Recording::read(job)?;
-        tally.add(&format!("recordings, {mode:?}"), 1);
+        let what = if threads > 1 { "recordings of batches" } else { "recordings" };
+        tally.add(&format!("{what}, {mode:?}"), 1);
+        tally.add("commits of several transactions", recording.batches());
         tally.add("flushes", recording.flushes());
         tally.add("transactions", recording.job.count);
         recording.attack(context, tally, distinct)?;
         if let Some(failure) = tally.failures.first_mut() {
             // The chain is the first one there; the processes are a little ahead of each other.
             failure.again = context.again(seed, tally.count - before + SLACK);
-            failure.sequence.push(format!("in recording {generation} of a chain, in {mode:?}"));
+            let recording = format!("in recording {generation} of a chain, in {mode:?}");
+            failure.sequence.push(format!("{recording}, written by {threads} threads"));
         }
         start = Some(recording.an_image(&mut rng)?);
     }
@@ -293,6 +352,7 @@ fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
         workload: context.mix.only(),
         from: 0,
         count: 0,
+        threads: 1,
         // The least, so that it has to grow.
         map_bytes: 64 << 10,
         subject: Subject::Store,

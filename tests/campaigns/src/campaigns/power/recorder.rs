@@ -3,14 +3,18 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
+use fastrand::Rng;
 use keyloom::lmdb::Compaction;
-use keyloom::{Lmdb, Store};
+use keyloom::{Batched, Lmdb, Store};
 
-use super::job::{Job, Mode, Subject};
+use super::job::{Flaw, Job, Mode, Subject};
 use super::trace;
 use crate::Mix;
+use crate::campaigns::batches::Commits;
 
 pub const ROLE: &str = "power: record";
 
@@ -69,8 +73,12 @@ pub fn play() -> Result<()> {
         .open(job.store())?;
     // Each note is one call, and so stands between the store's own calls in the trace.
     notes.write_all(b"opened 0\n")?;
+    if job.threads > 1 {
+        let store = Batched::new(store);
+        return Threads { job: &job, mix, store, notes, commits: Commits::default() }.write();
+    }
     for number in job.from..job.from + job.count {
-        notes.write_all(format!("begun {}\n", number + 1).as_bytes())?;
+        notes.write_all(format!("begun {} {number}\n", number + 1).as_bytes())?;
         let transaction = Mix::nth(job.seed, number);
         store.transact(|txn| mix.perform(transaction, number, txn))?;
         notes.write_all(format!("acknowledged {}\n", number + 1).as_bytes())?;
@@ -82,6 +90,80 @@ pub fn play() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Several threads that write through one [`Batched`] store.
+struct Threads<'j> {
+    job: &'j Job,
+    mix: Mix,
+    store: Batched<Lmdb>,
+    notes: File,
+    commits: Commits,
+}
+
+impl Threads<'_> {
+    /// Writes the transactions of the job in rounds. Between two rounds no thread writes, and the
+    /// store may be flushed.
+    fn write(&self) -> Result<()> {
+        let job = self.job;
+        let mut rng = Rng::with_seed(job.seed);
+        let mut done = 0;
+        while done < job.count {
+            let count = rng.u64(4..=16).min(job.count - done);
+            self.write_side_by_side(count)?;
+            done += count;
+            if job.mode != Mode::Full && (done == job.count || rng.bool()) {
+                self.store.inner().flush()?;
+                self.note(&format!("flushed {}\n", job.from + done))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_side_by_side(&self, count: u64) -> Result<()> {
+        let left = AtomicU64::new(count);
+        let (one_less, order) = (|left: u64| left.checked_sub(1), Ordering::Relaxed);
+        let write = || -> Result<()> {
+            while left.fetch_update(order, order, one_less).is_ok() {
+                self.write_one()?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..self.job.threads).map(|_| scope.spawn(write)).collect();
+            writers.into_iter().try_for_each(|writer| {
+                writer.join().map_err(|_panic| anyhow!("a thread panicked"))?
+            })
+        })
+    }
+
+    /// Performs the next transaction. A thread learns its number from the store, in the body.
+    fn write_one(&self) -> Result<()> {
+        let caller = thread::current().id();
+        let number = self.store.transact_batched(|txn| {
+            let number = Mix::progress(txn)?;
+            let committed = self.commits.before(caller, number);
+            self.note(&format!("begun {} {committed}\n", number + 1))?;
+            self.mix.perform(Mix::nth(self.job.seed, number), number, txn)?;
+            if self.job.flaw == Flaw::AnswerInBody {
+                self.acknowledge(number)?;
+            }
+            Ok(number)
+        })?;
+        if self.job.flaw != Flaw::AnswerInBody {
+            self.acknowledge(number)?;
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&self, number: u64) -> keyloom::Result<()> {
+        self.note(&format!("acknowledged {}\n", number + 1))
+    }
+
+    fn note(&self, line: &str) -> keyloom::Result<()> {
+        let written = (&self.notes).write_all(line.as_bytes());
+        written.map_err(|error| keyloom::Error::Backend(error.into()))
+    }
 }
 
 /// Makes a backup of a store after as many transactions as the job begins with.

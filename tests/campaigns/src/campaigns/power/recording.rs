@@ -1,6 +1,6 @@
 //! One recording: its images, judged side by side.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -42,8 +42,9 @@ impl Recording {
     pub fn read(job: Job) -> Result<Self> {
         let events = flaws::apply(job.flaw, trace::read(&job)?);
         // A trace that was not understood would have nothing in it that can fail.
-        let answers = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
-        ensure!(answers as u64 == job.count, "the trace tells of {answers} commits");
+        let answers: BTreeSet<u64> = events.iter().filter_map(Event::acknowledged).collect();
+        let count = answers.len() as u64;
+        ensure!(count == job.count, "the trace has {count} acknowledged transactions");
         ensure!(
             events.iter().any(|event| matches!(event, Event::Opened)),
             "the trace has no opening"
@@ -56,6 +57,20 @@ impl Recording {
     pub fn flushes(&self) -> u64 {
         let is_flush = |event: &&Event| matches!(event, Event::Flushed(_));
         self.events.iter().filter(is_flush).count() as u64
+    }
+
+    /// How many commits contain several transactions.
+    pub fn batches(&self) -> u64 {
+        let mut committed = BTreeMap::new();
+        for event in &self.events {
+            // The last run of a body is the one that was committed.
+            if let Event::Begun { number, committed: before } = event {
+                committed.insert(number, before);
+            }
+        }
+        let mut sizes: BTreeMap<_, u64> = BTreeMap::new();
+        committed.into_values().for_each(|before| *sizes.entry(before).or_default() += 1);
+        sizes.into_values().filter(|size| *size > 1).count() as u64
     }
 
     /// Judges as many images as the context requires.

@@ -1,6 +1,6 @@
 //! What a program did to its store, from the system calls that strace wrote down.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,9 @@ pub const CALLS: &str = "openat,mkdir,mkdirat,write,writev,pwrite64,pwritev,pwri
 pub enum Event {
     /// The program has opened its store.
     Opened,
-    /// The program begins the transaction that makes so many.
-    Begun(u64),
+    /// The program begins the transaction that makes `number`. Its commit begins with a store of
+    /// `committed` transactions.
+    Begun { number: u64, committed: u64 },
     /// So many transactions were reported to the program as committed.
     Acknowledged(u64),
     /// So many transactions were reported to the program as durable, whatever their `Durability`.
@@ -50,6 +51,14 @@ pub enum Name {
 }
 
 impl Event {
+    /// The number that it acknowledges, if it does.
+    pub fn acknowledged(&self) -> Option<u64> {
+        match self {
+            Self::Acknowledged(number) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// The event, to be read.
     pub fn describe(&self) -> String {
         match self {
@@ -168,9 +177,17 @@ struct Parser {
     /// The descriptors of the file: whether writes wait for the disk, and the position.
     open: HashMap<i32, (bool, usize)>,
     file_is_there: bool,
-    /// The beginning of a call whose end is to come.
-    unfinished: Option<String>,
+    /// The calls that have begun and not ended, by thread.
+    unfinished: BTreeMap<String, Unfinished>,
     events: Vec<Event>,
+}
+
+/// A call that has not ended.
+struct Unfinished {
+    /// The beginning of its line.
+    begun: String,
+    /// Whether it was a note, which counted when it began.
+    is_noted: bool,
 }
 
 impl Parser {
@@ -183,35 +200,60 @@ impl Parser {
             notes: job.notes(),
             open: HashMap::new(),
             file_is_there: job.start().exists(),
-            unfinished: None,
+            unfinished: BTreeMap::new(),
             events: Vec::new(),
         }
     }
 
-    /// Takes a line. The end of a thread may stand within the call of another one; another call may
-    /// not.
+    /// Takes a line. Calls on the files of the store must not overlap: their order would be
+    /// unknown.
     fn line(&mut self, line: &str) -> Result<()> {
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let thread = &line[..digits];
         if let Some(begun) = line.strip_suffix(" <unfinished ...>") {
-            self.end()?;
-            self.unfinished = Some(begun.into());
+            let is_noted = self.note_early(begun)?;
+            let begun = begun.into();
+            self.unfinished.insert(thread.into(), Unfinished { begun, is_noted });
             return Ok(());
         }
         if let Some((_, rest)) = line.split_once(" resumed>") {
-            let begun = self.unfinished.take().context("what is resumed did not begin")?;
-            return self.call(&(begun + rest));
+            let call = self.unfinished.remove(thread).context("what is resumed did not begin")?;
+            return if call.is_noted { Ok(()) } else { self.call(&(call.begun + rest)) };
         }
         self.call(line)
     }
 
+    /// Takes a note whose call has not ended, and returns whether it is one. What the program
+    /// reports in it was true before the call.
+    fn note_early(&mut self, begun: &str) -> Result<bool> {
+        let length = begun.rsplit(", ").next().unwrap_or_default();
+        let line = format!("{begun}) = {length}");
+        let Ok(Some(call)) = Call::parse(&line) else { return Ok(false) };
+        if call.name != "write" || call.descriptor()?.1 != self.notes {
+            return Ok(false);
+        }
+        self.noted(&call.written()?)?;
+        Ok(true)
+    }
+
     /// No call is without its end.
     fn end(&self) -> Result<()> {
-        ensure!(self.unfinished.is_none(), "two threads at once cannot be put in order");
+        ensure!(self.unfinished.is_empty(), "a call does not end");
         Ok(())
+    }
+
+    /// Whether a call is on a file or a directory of the store.
+    fn is_of_store(&self, line: &str) -> bool {
+        let of_parent = [format!("<{}>", hex(&self.parent)), format!("\"{}\"", hex(&self.parent))];
+        line.contains(&hex(&self.directory)) || of_parent.iter().any(|path| line.contains(path))
     }
 
     fn call(&mut self, line: &str) -> Result<()> {
         let Some(call) = Call::parse(line)? else { return Ok(()) };
-        self.end()?;
+        if self.unfinished.values().any(|other| self.is_of_store(&other.begun)) {
+            let is_alone = !self.is_of_store(line);
+            ensure!(is_alone, "two threads at once cannot be put in order");
+        }
         match call.name {
             "openat" => self.opened(&call),
             "mkdir" | "mkdirat" => {
@@ -284,12 +326,16 @@ impl Parser {
         Ok(())
     }
 
-    /// What the program said: a letter and a number.
+    /// A note of the program: a word and its numbers.
     fn noted(&mut self, bytes: &[u8]) -> Result<()> {
         let note = std::str::from_utf8(bytes)?.trim_end();
         let event = match note.split_once(' ').context("a note without a number")? {
             ("opened", _) => Event::Opened,
-            ("begun", number) => Event::Begun(number.parse()?),
+            ("begun", numbers) => {
+                let (number, committed) =
+                    numbers.split_once(' ').context("a beginning without a commit")?;
+                Event::Begun { number: number.parse()?, committed: committed.parse()? }
+            }
             ("acknowledged", number) => Event::Acknowledged(number.parse()?),
             ("flushed", number) => Event::Flushed(number.parse()?),
             _ => bail!("a note {note:?}"),
@@ -380,7 +426,7 @@ mod tests {
             notes: "/d/notes".into(),
             open: HashMap::new(),
             file_is_there: false,
-            unfinished: None,
+            unfinished: BTreeMap::new(),
             events: Vec::new(),
         };
         text.lines().try_for_each(|line| parser.line(line))?;
@@ -426,18 +472,30 @@ mod tests {
 1 fsync(5<'/d/store'>) = 0
 1 fsync(5<'/d'>) = 0
 1 fsync(5<'/'>) = 0
-1 write(1<'/dev/null'>, \"'begun 1'\", 7) = 7
-1 write(6<'/d/notes'>, \"'begun 1'\", 7) = 7
+1 write(1<'/dev/null'>, \"'begun 1 0'\", 9) = 9
+1 write(6<'/d/notes'>, \"'begun 1 0'\", 9) = 9
 1 write(6<'/d/notes'>, \"'acknowledged 1'\", 14) = 14",
         );
         let expected = [
             "Named(Directory)",
             "NameSynced(File)",
             "NameSynced(Directory)",
-            "Begun(1)",
+            "Begun { number: 1, committed: 0 }",
             "Acknowledged(1)",
         ];
         assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_note_counts_at_its_begin_and_a_sync_at_its_end() {
+        let found = events(&format!(
+            "{OPEN}1 fdatasync(3<'/d/store/data.mdb'> <unfinished ...>
+2 write(6<'/d/notes'>, \"'acknowledged 1'\", 14 <unfinished ...>
+3 write(6<'/d/notes'>, \"'acknowledged 2'\", 14) = 14
+1 <... fdatasync resumed>) = 0
+2 <... write resumed>) = 14"
+        ));
+        assert_eq!(found.unwrap(), ["Named(File)", "Acknowledged(1)", "Acknowledged(2)", "Synced"]);
     }
 
     #[test]
