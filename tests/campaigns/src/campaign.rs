@@ -30,6 +30,8 @@ pub struct Facts {
     pub must_see: &'static [&'static str],
     /// Whether it is made of episodes, of which one can be done alone.
     pub has_episodes: bool,
+    /// The names of its forms, if one of them can run alone.
+    pub forms: &'static [&'static str],
 }
 
 /// An attack on a promise.
@@ -72,6 +74,8 @@ pub struct Context {
     pub mix: Mix,
     /// Only the episode of this number, where a campaign has episodes.
     pub episode: Option<u64>,
+    /// Only the form of this name, if the campaign has forms.
+    pub form: Option<String>,
     campaign: &'static str,
     budget: Budget,
     bar: ProgressBar,
@@ -96,6 +100,7 @@ impl Context {
             seed,
             mix,
             episode: None,
+            form: None,
             campaign: campaign.facts().name,
             budget,
             bar: ProgressBar::hidden(),
@@ -151,6 +156,7 @@ impl Context {
             seed,
             mix: self.mix.clone(),
             episode: None,
+            form: self.form.clone(),
             campaign: self.campaign,
             budget,
             bar: ProgressBar::hidden(),
@@ -167,7 +173,9 @@ impl Context {
 
     /// The command that does this again, from a seed and so many.
     pub fn again(&self, seed: u64, count: u64) -> String {
-        again(self.campaign, &format!("--count {count}"), seed, self.mix.only().as_deref())
+        let form = self.form.as_ref().map_or_else(String::new, |form| format!(" --form {form}"));
+        let amount = format!("--count {count}{form}");
+        again(self.campaign, &amount, seed, self.mix.only().as_deref())
     }
 
     /// Whether to do more after `done`.

@@ -37,6 +37,9 @@ struct Arguments {
     /// Only the episode of this number, of `kill`
     #[arg(long)]
     episode: Option<u64>,
+    /// Only this form and its controls, of `kill`
+    #[arg(long)]
+    form: Option<String>,
     /// Where to write `<campaign>.json`
     #[arg(long)]
     results: Option<PathBuf>,
@@ -73,14 +76,18 @@ fn run(arguments: &Arguments) -> Result<()> {
     let names: Vec<_> = all.iter().map(|campaign| campaign.facts().name).collect();
     ensure!(!chosen.is_empty(), "no campaign {:?}: there are {names:?}", arguments.campaign);
     if let [only] = &chosen[..] {
-        let Facts { name, beneath_workloads, has_episodes, .. } = only.facts();
+        let Facts { name, beneath_workloads, has_episodes, forms, .. } = only.facts();
         let takes_it = arguments.workload.is_none() || !beneath_workloads;
         ensure!(takes_it, "{name} attacks what lies beneath the workloads, and takes none");
         let has_it = arguments.episode.is_none() || has_episodes;
         ensure!(has_it, "{name} has no episodes");
+        if let Some(form) = &arguments.form {
+            ensure!(forms.contains(&&**form), "{name} has no form {form:?}: there are {forms:?}");
+        }
     } else {
-        let names_one = arguments.workload.is_some() || arguments.episode.is_some();
-        ensure!(!names_one, "a workload or an episode is that of one campaign: name it");
+        let names_one =
+            arguments.workload.is_some() || arguments.episode.is_some() || arguments.form.is_some();
+        ensure!(!names_one, "a workload, an episode or a form is that of one campaign: name it");
     }
     // What is checked out now is what is attacked, whatever will be in an hour.
     commit();
@@ -152,19 +159,24 @@ fn run_one(
     println!("{name}: seed {seed}");
     let mix = Mix::new(arguments.workload.as_deref())?;
     let workloads = if campaign.facts().beneath_workloads { Vec::new() } else { mix.names() };
-    let amount = match budget {
+    let mut amount = match budget {
         Budget::Count(count) => format!("--count {count}"),
         Budget::Time(time) => format!("--seconds {}", time.as_secs()),
     };
+    if let Some(form) = &arguments.form {
+        amount += &format!(" --form {form}");
+    }
     let command = again(name, &amount, seed, arguments.workload.as_deref());
     let mut context = Context::new(campaign, budget, seed, mix, stop.clone())?;
     context.episode = arguments.episode;
+    context.form.clone_from(&arguments.form);
 
     let begun = Instant::now();
     context.show(unit)?;
     let mut tally = outcome(|| campaign.run(&context))
         .unwrap_or_else(|failure| Tally { failures: vec![failure], ..Tally::default() });
-    if small > 0 && tally.count >= small {
+    // One form alone shows only a part of what must be seen.
+    if small > 0 && tally.count >= small && arguments.form.is_none() {
         let unseen: Vec<_> = tally.unseen(campaign.facts().must_see).collect();
         tally.failures.extend(unseen.into_iter().map(|what| Failure {
             what: format!("of {} {unit} none: {what}", tally.count),

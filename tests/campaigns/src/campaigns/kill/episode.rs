@@ -213,15 +213,16 @@ impl<'a> Episode<'a> {
         let what = format!(
             "{first}\n  episode {}, {engine:?}, {:?}, map of {map_bytes} bytes at first, judge {}, {task:?}, \
              history {history:#x}: last mark {:?}, acknowledged {acknowledged:?}, commit begun of {:?}, \
-             there {progress}",
+             not acknowledged {:?}, there {progress}",
             self.number,
             DURABILITIES[*durability],
             if self.keeps { "beside the writers" } else { "anew each time" },
             said.last,
             said.announced,
+            said.pending,
         );
         let sequence = match task {
-            Task::History { .. } => self.sequence(progress)?,
+            Task::History { .. } | Task::Batched { .. } => self.sequence(progress)?,
             _ => Vec::new(),
         };
         let again = self.attack.context.again(self.attack.context.seed, 1);

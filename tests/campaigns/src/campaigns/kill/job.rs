@@ -57,6 +57,8 @@ pub enum Task {
         /// A snapshot stays open, so that the dead leave one behind.
         holds: bool,
     },
+    /// Transactions of the history by several threads, through a `Batched` store.
+    Batched { threads: usize },
     /// `BatchSize::transact_all` of the items from a number on.
     Load { from: u64, batch: usize },
     /// `Index::repair` from a position on.

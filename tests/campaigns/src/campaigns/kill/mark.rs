@@ -25,7 +25,8 @@ pub enum Kind {
     Begun,
     /// The map is full: it grows next.
     Full,
-    /// The transaction is about to be committed; the number is the progress that it comes to.
+    /// The transaction is about to be committed; the number is the progress that it comes to. In
+    /// a batch, the key is the progress before the commit, in 8 bytes, little-endian.
     Committing,
     /// The transaction is committed: the acknowledgement. The number is as before.
     Acknowledged,

@@ -11,17 +11,19 @@
 //! | alone | the only writer, again and again; now and then it makes backups or unites transactions |
 //! | born | a writer that has just made the store |
 //! | together | one of two writers, which do the history in turns; the other must go on |
+//! | batched | the only writer, whose threads write through `Batched`; its last batch is there or not |
 //! | race | one of two writers that open a store which no other process has open, and then the other |
 //! | load | a load in batches, resumed where it was reported to be, until it is done |
 //! | repair | a repair of an index, likewise |
 //!
 //! On redb and fjall, where one process at a time has the store open, the forms are alone, born,
-//! load and repair.
+//! load and repair, and on redb batched.
 //!
 //! Stores have any durability, a map that must grow or one that need not, and a judge that opens
 //! them again each time or stays beside the writers.
 
 mod alone;
+mod batched;
 mod episode;
 mod job;
 mod judge;
@@ -63,6 +65,14 @@ enum Form {
     Race,
     Load,
     Repair,
+    Batched,
+}
+
+impl Form {
+    /// Whether a run does this form: every one, or the one with a name.
+    fn is_chosen(self, name: Option<&str>) -> bool {
+        name.is_none_or(|name| format!("{self:?}").eq_ignore_ascii_case(name))
+    }
 }
 
 const FORMS: &[(Form, Engine)] = &[
@@ -80,7 +90,12 @@ const FORMS: &[(Form, Engine)] = &[
     (Form::Born, Engine::Fjall),
     (Form::Load, Engine::Fjall),
     (Form::Repair, Engine::Fjall),
+    (Form::Batched, Engine::Lmdb),
+    (Form::Batched, Engine::Redb),
 ];
+
+/// The names of the forms on the command line.
+const NAMES: &[&str] = &["alone", "born", "together", "race", "load", "repair", "batched"];
 
 const ALONE: &[(Form, Engine)] = &[(Form::Alone, Engine::Lmdb)];
 const ALONE_ON_REDB: &[(Form, Engine)] = &[(Form::Alone, Engine::Redb)];
@@ -89,6 +104,8 @@ const BORN: &[(Form, Engine)] = &[(Form::Born, Engine::Lmdb)];
 const LOAD: &[(Form, Engine)] = &[(Form::Load, Engine::Lmdb)];
 const REPAIR: &[(Form, Engine)] = &[(Form::Repair, Engine::Lmdb)];
 const RACE: &[(Form, Engine)] = &[(Form::Race, Engine::Lmdb)];
+const BATCHED: &[(Form, Engine)] = &[(Form::Batched, Engine::Lmdb)];
+const BATCHED_ON_REDB: &[(Form, Engine)] = &[(Form::Batched, Engine::Redb)];
 const TOGETHER: &[(Form, Engine)] = &[(Form::Together, Engine::Lmdb)];
 
 /// How long a process may be silent before it counts as hanging. Nothing takes as long on any
@@ -111,6 +128,9 @@ impl Campaign for Kill {
                 "commits cut off",
                 "commits done and not said",
                 "kills beside another writer, in a transaction",
+                "kills of several threads",
+                "batches cut off",
+                "batches done and not said",
                 "with a snapshot open",
                 "files walked",
                 "loads finished",
@@ -120,12 +140,14 @@ impl Campaign for Kill {
                 "kills on Fjall",
             ],
             has_episodes: true,
+            forms: NAMES,
             ..Facts::default()
         }
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
-        Attack::new(context, FORMS, Habit::Sound, PATIENCE).run()
+        let forms = chosen(context);
+        Attack::new(context, &forms, Habit::Sound, PATIENCE).run()
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
@@ -133,7 +155,7 @@ impl Campaign for Kill {
         const ENOUGH: u64 = 300;
         const FEW: u64 = 30;
         type Broken = (&'static str, &'static [(Form, Engine)], Habit, &'static str);
-        let broken: [Broken; 12] = [
+        let broken: [Broken; 14] = [
             (
                 "acknowledges before it commits",
                 ALONE,
@@ -183,6 +205,18 @@ impl Campaign for Kill {
                 "are there instead of|transactions are seen and",
             ),
             (
+                "acknowledges before it commits, in batches",
+                BATCHED,
+                Habit::AcknowledgesFirst,
+                "was acknowledged and is not there|was acknowledged twice",
+            ),
+            (
+                "acknowledges before it commits, in batches on redb",
+                BATCHED_ON_REDB,
+                Habit::AcknowledgesFirst,
+                "was acknowledged and is not there|was acknowledged twice",
+            ),
+            (
                 "asks for its number too early",
                 TOGETHER,
                 Habit::AsksTooEarly,
@@ -204,7 +238,13 @@ impl Campaign for Kill {
             ),
         ];
         let mut controls = Vec::new();
+        let is_chosen = |forms: &[(Form, Engine)]| {
+            forms.iter().all(|(form, _)| form.is_chosen(context.form.as_deref()))
+        };
         for (name, forms, habit, expected) in broken {
+            if !is_chosen(forms) {
+                continue;
+            }
             // Who hangs does so for ever, so a short wait finds no less.
             let patience = match habit {
                 Habit::NeverEnds => Duration::from_secs(1),
@@ -213,16 +253,25 @@ impl Campaign for Kill {
             let attack = |context: &Context| Attack::new(context, forms, habit, patience).run();
             controls.push(Control::within(&context.quietly(ENOUGH), name, expected, attack)?);
         }
-        // One opening of some thousand meets the moment; the first that does ends it.
-        const MANY: u64 = 100_000;
-        let many = context.quietly(MANY);
-        let tally = Attack::new(&many, RACE, Habit::OpensAside, PATIENCE).run()?;
-        let name = "does not wait for whoever is opening the store";
-        controls.push(Control::of(name, &tally, "is not there|are there"));
-        let sound = Attack::new(&context.quietly(FEW), FORMS, Habit::Sound, PATIENCE).run()?;
+        if is_chosen(RACE) {
+            // One opening of some thousand meets the moment; the first that does ends it.
+            const MANY: u64 = 100_000;
+            let many = context.quietly(MANY);
+            let tally = Attack::new(&many, RACE, Habit::OpensAside, PATIENCE).run()?;
+            let name = "does not wait for whoever is opening the store";
+            controls.push(Control::of(name, &tally, "is not there|are there"));
+        }
+        let few = context.quietly(FEW);
+        let sound = Attack::new(&few, &chosen(context), Habit::Sound, PATIENCE).run()?;
         controls.push(Control::sound("a sound writer is not flagged", &sound));
         Ok(controls)
     }
+}
+
+/// The forms of a run, each with its engine.
+fn chosen(context: &Context) -> Vec<(Form, Engine)> {
+    let forms = FORMS.iter().copied();
+    forms.filter(|(form, _)| form.is_chosen(context.form.as_deref())).collect()
 }
 
 /// Episodes side by side, as many as there are processors.
@@ -297,6 +346,7 @@ impl<'c> Attack<'c> {
                 Form::Race => episode.race(30)?,
                 Form::Load => (0..3).try_for_each(|_| episode.load())?,
                 Form::Repair => (0..3).try_for_each(|_| episode.repair())?,
+                Form::Batched => episode.batched(100)?,
             }
             self.add(episode.close()?);
         }

@@ -1,5 +1,6 @@
 //! A writer, as the campaign sees it: what it says, and its end.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Stdio};
@@ -31,6 +32,10 @@ pub struct Said {
     pub acknowledged: Vec<u64>,
     /// The progress that the last commit it began comes to.
     pub announced: Option<u64>,
+    /// The progress before the commit that it announced last, if this commit may be a batch.
+    pub committed: Option<u64>,
+    /// What it announced and did not acknowledge, without what was rolled back.
+    pub pending: BTreeSet<u64>,
     /// Where it was in the history when it began a backup.
     pub copied_at: Option<u64>,
     /// How far the long work is.
@@ -42,11 +47,20 @@ pub struct Said {
 }
 
 impl Said {
-    fn hear(&mut self, mark: &Mark) {
+    pub fn hear(&mut self, mark: &Mark) {
         self.last = Some(mark.kind);
         match mark.kind {
-            Kind::Committing => self.announced = Some(mark.number),
-            Kind::Acknowledged => self.acknowledged.push(mark.number),
+            Kind::Committing => {
+                self.announced = Some(mark.number);
+                self.committed = mark.key.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+                // A store with this progress lacks the numbers from here on.
+                drop(self.pending.split_off(&mark.number));
+                self.pending.insert(mark.number);
+            }
+            Kind::Acknowledged => {
+                self.acknowledged.push(mark.number);
+                self.pending.remove(&mark.number);
+            }
             Kind::Opened => self.holds = mark.number == 1,
             Kind::Copying => self.copied_at = Some(mark.number),
             Kind::Reached => self.reached = Some((mark.number, mark.key.clone())),

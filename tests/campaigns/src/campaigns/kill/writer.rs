@@ -1,17 +1,20 @@
 //! The process that is killed.
 
 use std::os::unix::process::parent_id;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use fastrand::Rng;
 use keyloom::lmdb::Compaction;
-use keyloom::{AnyStore, Error, LmdbError, Store};
+use keyloom::{AnyStore, Batched, Error, LmdbError, Store, Writer};
 
 use super::job::{Habit, Job, Task};
 use super::mark::{Kind, Pen};
 use super::work;
 use crate::Mix;
+use crate::campaigns::batches::Commits;
 
 /// Works until it is killed, its work is done, or its pipe is closed.
 pub fn write() -> Result<()> {
@@ -40,6 +43,11 @@ pub fn write() -> Result<()> {
                 let many = if rng.u64(..*unites_one_in) == 0 { rng.u64(2..60) } else { 1 };
                 writer.transact(many)?;
             }
+        }
+        Task::Batched { threads } => {
+            let (mix, commits, is_over) = (job.mix()?, Commits::default(), AtomicBool::new(false));
+            let store = &Batched::new(store.clone());
+            Threads { mix, job: &job, pen: &pen, store, commits, is_over }.write(*threads)?;
         }
         Task::Load { from, batch } => work::load(&job, &store, &pen, *from, *batch)?,
         Task::Disturb => work::disturb(&job, &store, &pen)?,
@@ -133,10 +141,75 @@ impl Historian<'_> {
     }
 }
 
+/// Several threads that write through one [`Batched`] store.
+struct Threads<'a> {
+    mix: Mix,
+    job: &'a Job,
+    pen: &'a Pen,
+    store: &'a Batched<AnyStore>,
+    commits: Commits,
+    is_over: AtomicBool,
+}
+
+impl Threads<'_> {
+    /// Writes until a thread fails.
+    fn write(&self, threads: usize) -> Result<()> {
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..threads as u64)
+                .map(|number| scope.spawn(move || self.write_alone(number)))
+                .collect();
+            writers.into_iter().try_for_each(|writer| {
+                writer.join().map_err(|_panic| anyhow!("a thread panicked"))?
+            })
+        })
+    }
+
+    /// Writes on one thread.
+    fn write_alone(&self, thread: u64) -> Result<()> {
+        const ALONE_ONE_IN: u64 = 16;
+        let mut rng = Rng::with_seed(self.job.choices.wrapping_add(thread));
+        while !self.is_over.load(Ordering::Relaxed) {
+            let caller = thread::current().id();
+            // Other transactions come between the batches.
+            let done = if rng.u64(..ALONE_ONE_IN) == 0 {
+                self.store.transact(|txn| self.perform(caller, txn))
+            } else {
+                self.store.transact_batched(|txn| self.perform(caller, txn))
+            };
+            let done = done.and_then(|reached| match self.job.habit {
+                Habit::AcknowledgesFirst => Ok(()),
+                _ => self.pen.mark(Kind::Acknowledged, reached),
+            });
+            if let Err(error) = done {
+                self.is_over.store(true, Ordering::Relaxed);
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The next transaction of the history. Returns the progress that it comes to.
+    fn perform(&self, caller: thread::ThreadId, txn: &mut impl Writer) -> keyloom::Result<u64> {
+        let number = Mix::progress(txn)?;
+        let committed = self.commits.before(caller, number);
+        self.pen.mark(Kind::Begun, number)?;
+        let done = self.mix.perform(Mix::nth(self.job.history, number), number, txn);
+        if let Err(Error::Lmdb(LmdbError::MapFull { .. })) = done {
+            self.pen.mark(Kind::Full, number)?;
+        }
+        done?;
+        self.pen.mark_key(Kind::Committing, number + 1, &committed.to_le_bytes())?;
+        if self.job.habit == Habit::AcknowledgesFirst {
+            self.pen.mark(Kind::Acknowledged, number + 1)?;
+        }
+        Ok(number + 1)
+    }
+}
+
 /// Broken: does nothing for as long as the campaign runs.
 fn outlast_parent() {
     let parent = parent_id();
     while parent_id() == parent {
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
