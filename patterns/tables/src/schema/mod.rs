@@ -526,8 +526,21 @@ fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, Stor
     Ok(stored)
 }
 
-/// The names of the schemas of a store. Costs one range for each.
-fn schema_names(reader: &impl Reader) -> Result<Vec<String>> {
+/// Returns the names of the schemas of a store, in order. Costs one range for each.
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// use keyloom_tables::{Schema, schema::schema_names};
+/// let store = Memory::new();
+/// Schema::open(&store, "shop")?.table::<u32, u32>("prices")?;
+/// assert_eq!(schema_names(&store.snapshot()?)?, ["shop"]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Key`] in an [`Error::At`] for a key that is not that of a table; any error of the
+/// store.
+pub fn schema_names(reader: &impl Reader) -> Result<Vec<String>> {
     let all = definitions().child("schema");
     let mut names = Vec::new();
     let mut rest = all.self_and_children();

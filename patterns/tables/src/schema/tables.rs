@@ -23,6 +23,8 @@ pub struct TableInfo {
     pub name: String,
     /// The definition.
     pub definition: TableDefinition,
+    /// The subspace of the records.
+    pub space: Subspace,
     /// The subspace of the records, if the table was [imported](Schema::import_table).
     pub imported: Option<Subspace>,
     /// The derived data, by name.
@@ -35,6 +37,10 @@ pub struct TableInfo {
 pub struct DerivedInfo {
     /// The name.
     pub name: String,
+    /// The subspace of the data.
+    pub space: Subspace,
+    /// The subspace of the queue, of deferred data and no others.
+    pub queue: Option<Subspace>,
     /// The definition.
     pub definition: Definition,
     /// The state.
@@ -66,18 +72,19 @@ impl<S: Store> Schema<'_, S> {
     /// the store.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
         let tables = self.stored()?.into_iter();
-        let info = |(name, StoredTable { definition, imported, derived, .. })| TableInfo {
+        let derived = |one: StoredDerived| DerivedInfo {
+            space: space_of(one.id),
+            queue: one.queue.map(space_of),
+            name: one.name,
+            definition: one.definition,
+            state: one.state,
+        };
+        let info = |(name, stored): (String, StoredTable)| TableInfo {
             name,
-            definition,
-            imported,
-            derived: derived
-                .into_iter()
-                .map(|one| DerivedInfo {
-                    name: one.name,
-                    definition: one.definition,
-                    state: one.state,
-                })
-                .collect(),
+            space: stored.space(),
+            definition: stored.definition,
+            imported: stored.imported,
+            derived: stored.derived.into_iter().map(derived).collect(),
         };
         Ok(tables.map(info).collect())
     }
