@@ -1,0 +1,97 @@
+//! The tables and derived data that the schemas of a store name.
+
+use keyloom::{AnyStore, KeyRange, Store, Subspace};
+use keyloom_tables::Schema;
+use keyloom_tables::schema::{TableInfo, schema_names};
+
+/// A table, or data derived from one.
+#[derive(Debug)]
+pub struct Part {
+    /// The schema.
+    pub schema: String,
+    /// The name: `people`, or `people.by_town`.
+    pub name: String,
+    /// The kind: `table`, `index`, …
+    pub kind: String,
+    /// The state: `readable`, …
+    pub state: String,
+    /// Where the entries are.
+    pub space: Subspace,
+    /// The codec of the records, of a table.
+    pub codec: Option<String>,
+}
+
+/// The contents of all schemas.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Tables, each before its derived data.
+    pub parts: Vec<Part>,
+}
+
+impl Catalog {
+    /// Reads the schemas. One that cannot be read is reported, and its data is shown without names.
+    pub fn read(store: &AnyStore) -> Self {
+        let names = store.snapshot().and_then(|snapshot| schema_names(&snapshot));
+        let mut parts = Vec::new();
+        for schema in names.unwrap_or_else(|error| unreadable(&error)) {
+            let tables = Schema::open(store, &schema).and_then(|opened| opened.tables());
+            for table in tables.unwrap_or_else(|error| unreadable(&error)) {
+                parts.extend(of_table(&schema, table));
+            }
+        }
+        Self { parts }
+    }
+
+    /// The part with this name, if it is the only one.
+    pub fn named(&self, name: &str) -> Option<&Part> {
+        let mut found = self
+            .parts
+            .iter()
+            .filter(|part| part.name == name || format!("{}/{}", part.schema, part.name) == name);
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// The part that has the key.
+    pub fn part_of(&self, key: &[u8]) -> Option<&Part> {
+        self.parts.iter().find(|part| part.space.contains(key))
+    }
+
+    /// The name of data of a schema that the range overlaps with.
+    pub fn within(&self, range: &KeyRange<'_>) -> Option<String> {
+        let meets = |space: &Subspace| {
+            space.self_and_children().intersect(range.clone()).normalized().is_some()
+        };
+        let found = self.parts.iter().find(|part| meets(&part.space));
+        let of_schemas = || meets(&Subspace::new("keyloom")).then(|| "the schemas".to_owned());
+        match found {
+            Some(part) => Some(format!("{:?} of the schema {:?}", part.name, part.schema)),
+            None if self.parts.is_empty() => None,
+            None => of_schemas(),
+        }
+    }
+}
+
+fn unreadable<T>(error: &keyloom::Error) -> Vec<T> {
+    eprintln!("keyloom: a schema is not readable: {error}");
+    Vec::new()
+}
+
+fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
+    let part = |name, kind: &str, state: String, space| {
+        let (schema, kind) = (schema.to_owned(), kind.to_owned());
+        Part { schema, name, kind, state, space, codec: None }
+    };
+    let mut parts = vec![Part {
+        codec: Some(table.definition.codec),
+        ..part(table.name.clone(), "table", "readable".into(), table.space)
+    }];
+    for one in table.derived {
+        let name = format!("{}.{}", table.name, one.name);
+        let state = one.state.to_string();
+        parts.push(part(name.clone(), &one.definition.kind, state.clone(), one.space));
+        if let Some(queue) = one.queue {
+            parts.push(part(format!("{name} (queue)"), "queue", state, queue));
+        }
+    }
+    parts
+}

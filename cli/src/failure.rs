@@ -1,0 +1,66 @@
+//! Errors of the tool, and its exit codes.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// The result of a step of a command.
+pub type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// What a command found out, if it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is as expected: status 0.
+    Fine,
+    /// The stores differ, or the key is not there: status 1.
+    Different,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Fine => Self::SUCCESS,
+            Outcome::Different => Self::from(1),
+        }
+    }
+}
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// An error, for the user: status 2.
+    Message(String),
+    /// The reader of the output has gone, as `head` does: no error, status 0.
+    Closed,
+}
+
+impl Failure {
+    /// A failure with this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::Message(message.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(message) => f.write_str(message),
+            Self::Closed => f.write_str("the output was closed"),
+        }
+    }
+}
+
+impl From<keyloom::Error> for Failure {
+    fn from(error: keyloom::Error) -> Self {
+        Self::Message(error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Message(format!("the output cannot be written: {error}")),
+        }
+    }
+}

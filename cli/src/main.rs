@@ -1,0 +1,105 @@
+//! keyloom on the command line: what does a store hold?
+
+mod address;
+mod catalog;
+mod copy;
+mod diff;
+mod du;
+mod failure;
+mod get;
+mod ls;
+mod measure;
+mod output;
+mod progress;
+mod scan;
+mod selection;
+mod shown;
+mod stats;
+mod tree;
+mod tuple;
+#[cfg(test)]
+mod tuple_tests;
+mod value;
+mod write;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::{Failure, Outcome};
+use output::Output;
+
+/// Looks into ordered key-value stores: lists, scans, changes, copies and compares them.
+#[derive(Debug, Parser)]
+#[command(name = "keyloom", version, arg_required_else_help = true)]
+struct Cli {
+    /// Prints one JSON object per line
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ls(ls::Ls),
+    Scan(scan::Scan),
+    Get(get::Get),
+    Put(write::Put),
+    Rm(write::Rm),
+    Stats(stats::Stats),
+    Du(du::Du),
+    Copy(copy::Copy),
+    Diff(diff::Diff),
+}
+
+impl Command {
+    fn run(&self, out: &mut Output) -> failure::Result<Outcome> {
+        match self {
+            Self::Ls(command) => command.run(out),
+            Self::Scan(command) => command.run(out),
+            Self::Get(command) => command.run(out),
+            Self::Put(command) => command.run(out),
+            Self::Rm(command) => command.run(out),
+            Self::Stats(command) => command.run(out),
+            Self::Du(command) => command.run(out),
+            Self::Copy(command) => command.run(out),
+            Self::Diff(command) => command.run(out),
+        }
+    }
+
+    /// The stores of the command, for messages.
+    fn place(&self) -> String {
+        match self {
+            Self::Ls(command) => address::shown(&command.address),
+            Self::Scan(command) => address::shown(&command.address),
+            Self::Get(command) => address::shown(&command.address),
+            Self::Put(command) => address::shown(&command.address),
+            Self::Rm(command) => address::shown(&command.address),
+            Self::Stats(command) => address::shown(&command.address),
+            Self::Du(command) => address::shown(&command.address),
+            Self::Copy(command) => both(&command.from, &command.to),
+            Self::Diff(command) => both(&command.a, &command.b),
+        }
+    }
+}
+
+fn both(from: &str, to: &str) -> String {
+    format!("{} and {}", address::shown(from), address::shown(to))
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = Output::new(cli.json);
+    let run = cli.command.run(&mut out);
+    // Lines before an error are part of the output.
+    let written = out.finish();
+    match run.and_then(|outcome| written.map(|()| outcome)) {
+        Ok(outcome) => outcome.into(),
+        Err(Failure::Closed) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("keyloom: {}: {failure}", cli.command.place());
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! How many entries and bytes does a range have: by counting, or by sampling.
+
+use std::collections::HashMap;
+
+use keyloom::{KeyRange, Order, Reader, Result};
+
+/// The entries that are counted one by one before a range is sampled.
+pub const EXACT: u64 = 1_000_000;
+/// A range with fewer entries ends a descent of the sampling: reading it costs less than another
+/// level.
+const LEAF: usize = 128;
+/// The parts into which a range is split before each is sampled by itself.
+const STRATA: usize = 64;
+/// The descents into each part.
+const DESCENTS: u32 = 16;
+
+/// The size of a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Size {
+    /// Entries.
+    pub entries: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// If the size is an estimate: twice the standard error, in percent of the entries.
+    pub error: Option<u64>,
+}
+
+impl Size {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        let error = match (self.error, other.error) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).max(b.unwrap_or(0))),
+        };
+        Self {
+            entries: self.entries.saturating_add(other.entries),
+            bytes: self.bytes.saturating_add(other.bytes),
+            error,
+        }
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.entries += 1;
+        self.bytes += (key.len() + value.len()) as u64;
+    }
+}
+
+/// Measures a range: exactly up to `limit` entries, otherwise by sampling.
+pub fn measure(reader: &impl Reader, range: &KeyRange<'_>, limit: u64) -> Result<Size> {
+    let mut size = Size::default();
+    for entry in reader.range(range.clone(), Order::Ascending)? {
+        let (key, value) = entry?;
+        if size.entries == limit {
+            return sample(reader, range);
+        }
+        size.add(&key, &value);
+    }
+    Ok(size)
+}
+
+/// Estimates the size of a range without bias, after D. E. Knuth, *Estimating the Efficiency of
+/// Backtrack Programs* (1975): a descent through the bytes of the keys chooses one branch at random,
+/// and counts it as often as there are branches. The upper levels are visited completely.
+pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Size> {
+    let mut sampler = Sampler { reader, range, branches: HashMap::new(), random: 1 };
+    let (mut total, strata) = sampler.strata()?;
+    let mut variance = 0.0;
+    for branch in strata {
+        let mut found = Vec::new();
+        for _ in 0..DESCENTS {
+            found.push(sampler.descend(branch.clone())?);
+        }
+        let n = f64::from(DESCENTS);
+        let mean = found.iter().map(|one| one.entries).sum::<f64>() / n;
+        let squares = found.iter().map(|one| (one.entries - mean).powi(2)).sum::<f64>();
+        variance += squares / (n * (n - 1.0));
+        total.entries += mean;
+        total.bytes += found.iter().map(|one| one.bytes).sum::<f64>() / n;
+    }
+    let error = 200.0 * variance.sqrt() / total.entries.max(1.0);
+    Ok(Size {
+        entries: total.entries.round() as u64,
+        bytes: total.bytes.round() as u64,
+        error: Some(error.ceil() as u64),
+    })
+}
+
+/// Keys that a descent may choose: those with a prefix, or one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Branch {
+    prefix: Vec<u8>,
+    is_one_key: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Estimate {
+    entries: f64,
+    bytes: f64,
+}
+
+struct Sampler<'r, R> {
+    reader: &'r R,
+    range: &'r KeyRange<'r>,
+    /// The branches of those visited so far: each costs one seek.
+    branches: HashMap<Branch, Vec<Branch>>,
+    random: u64,
+}
+
+impl<R: Reader> Sampler<'_, R> {
+    /// The entries that need no sampling, and the prefixes of the others.
+    fn strata(&mut self) -> Result<(Estimate, Vec<Branch>)> {
+        let mut small = Estimate::default();
+        let mut open = vec![Branch::default()];
+        while open.len() < STRATA && !open.is_empty() {
+            let mut next = Vec::new();
+            for branch in open {
+                match self.leaf(&branch)? {
+                    Some(leaf) => {
+                        small.entries += leaf.entries;
+                        small.bytes += leaf.bytes;
+                    }
+                    None => next.extend(self.branches(&branch)?),
+                }
+            }
+            open = next;
+        }
+        Ok((small, open))
+    }
+
+    /// An estimate of the entries of `branch`.
+    fn descend(&mut self, mut branch: Branch) -> Result<Estimate> {
+        let mut weight = 1.0;
+        loop {
+            if let Some(leaf) = self.leaf(&branch)? {
+                let Estimate { entries, bytes } = leaf;
+                return Ok(Estimate { entries: entries * weight, bytes: bytes * weight });
+            }
+            let branches = self.branches(&branch)?;
+            weight *= branches.len() as f64;
+            let chosen = self.below(branches.len());
+            match branches.into_iter().nth(chosen) {
+                Some(chosen) => branch = chosen,
+                None => return Ok(Estimate::default()),
+            }
+        }
+    }
+
+    fn of<'b>(&self, branch: &'b Branch) -> KeyRange<'b> {
+        let range = match branch.is_one_key {
+            true => KeyRange::single(&branch.prefix),
+            false => KeyRange::prefix(&branch.prefix),
+        };
+        range.intersect(self.range.clone().into_owned())
+    }
+
+    /// The entries of `branch`, if there are few.
+    fn leaf(&self, branch: &Branch) -> Result<Option<Estimate>> {
+        let page = self.reader.page(self.of(branch), Order::Ascending, LEAF)?;
+        let bytes: usize = page.entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let (entries, bytes) = (page.entries.len() as f64, bytes as f64);
+        Ok((page.entries.len() < LEAF).then_some(Estimate { entries, bytes }))
+    }
+
+    fn branches(&mut self, branch: &Branch) -> Result<Vec<Branch>> {
+        if let Some(known) = self.branches.get(branch) {
+            return Ok(known.clone());
+        }
+        let found = self.find_branches(self.of(branch).into_owned())?;
+        self.branches.insert(branch.clone(), found.clone());
+        Ok(found)
+    }
+
+    /// The prefixes that are one byte longer than the common beginning of all keys of `rest`.
+    fn find_branches(&self, mut rest: KeyRange<'static>) -> Result<Vec<Branch>> {
+        let (first, last) = (self.reader.first(rest.clone())?, self.reader.last(rest.clone())?);
+        let (Some((first, _)), Some((last, _))) = (first, last) else { return Ok(Vec::new()) };
+        let common = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
+        let mut found = Vec::new();
+        while let Some((key, _)) = self.reader.first(rest.clone())? {
+            // The common beginning may itself be a key, and has no next byte.
+            let longer = key.get(..=common);
+            let branch =
+                Branch { prefix: longer.unwrap_or(&key).to_vec(), is_one_key: longer.is_none() };
+            let after = match branch.is_one_key {
+                true => Some(keyloom::successor(&branch.prefix)),
+                false => keyloom::prefix_end(&branch.prefix),
+            };
+            found.push(branch);
+            match after {
+                Some(after) => rest = rest.intersect(KeyRange::starting_at(&after).into_owned()),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// A number below `end`, by splitmix64: the same estimate each time.
+    fn below(&mut self, end: usize) -> usize {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
+    }
+}

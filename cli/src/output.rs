@@ -1,0 +1,77 @@
+//! Lines of the output: text in columns, or JSON.
+
+use std::io::{BufWriter, StdoutLock, Write};
+
+use serde_json::Value;
+
+use crate::failure::Result;
+use crate::shown::json_safe;
+
+/// The standard output.
+pub struct Output {
+    to: BufWriter<StdoutLock<'static>>,
+    /// Whether the user wants JSON.
+    pub json: bool,
+}
+
+impl Output {
+    /// The output of a command.
+    pub fn new(json: bool) -> Self {
+        Self { to: BufWriter::new(std::io::stdout().lock()), json }
+    }
+
+    /// Writes one line.
+    pub fn line(&mut self, text: &str) -> Result {
+        Ok(writeln!(self.to, "{text}")?)
+    }
+
+    /// Writes one line: the object, or the text.
+    pub fn either(
+        &mut self,
+        object: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Result {
+        match self.json {
+            true => self.line(&json_safe(&object().to_string())),
+            false => self.line(&text()),
+        }
+    }
+
+    /// Writes what is buffered. Must be called, since errors of a drop are lost.
+    pub fn finish(mut self) -> Result {
+        Ok(self.to.flush()?)
+    }
+
+    /// Writes rows in aligned columns. `right` has the columns of numbers.
+    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>], right: &[usize]) -> Result {
+        let head: Vec<String> = head.iter().map(|&title| title.to_owned()).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().chain([&head]).filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        for row in [&head].into_iter().chain(rows) {
+            let cells = row.iter().zip(&widths).enumerate();
+            let padded = cells.map(|(column, (cell, &width))| match right.contains(&column) {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:width$}"),
+            });
+            let line = padded.collect::<Vec<_>>().join("  ");
+            self.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// The number with a comma between thousands.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,58 @@
+//! Progress on the standard error.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use crate::output::grouped;
+
+/// The time between two lines of progress. A terminal shows one line, which is rewritten.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Counts what is done.
+#[derive(Debug)]
+pub struct Progress {
+    what: &'static str,
+    entries: u64,
+    bytes: u64,
+    shown: Instant,
+    is_terminal: bool,
+}
+
+impl Progress {
+    /// Nothing is done yet.
+    pub fn new(what: &'static str) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        Self { what, entries: 0, bytes: 0, shown: Instant::now(), is_terminal }
+    }
+
+    /// Adds entries with so many bytes.
+    pub fn add(&mut self, entries: usize, bytes: usize) {
+        self.entries += entries as u64;
+        self.bytes += bytes as u64;
+        if self.shown.elapsed() >= PAUSE {
+            self.shown = Instant::now();
+            self.show();
+        }
+    }
+
+    /// The entries done.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Ends the line of a terminal.
+    pub fn finish(&self) {
+        if self.is_terminal {
+            self.show();
+            eprintln!();
+        }
+    }
+
+    fn show(&self) {
+        let (entries, bytes) = (grouped(self.entries), grouped(self.bytes));
+        match self.is_terminal {
+            true => eprint!("\r{} {entries} entries, {bytes} bytes", self.what),
+            false => eprintln!("{} {entries} entries, {bytes} bytes", self.what),
+        }
+    }
+}

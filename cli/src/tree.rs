@@ -1,0 +1,107 @@
+//! The tuples of a store as a tree: groups of keys by their leading elements.
+
+use keyloom::key::{Unpacker, elements};
+use keyloom::{KeyRange, Reader, Subspace};
+
+use crate::failure::Result;
+use crate::measure::{Size, measure};
+use crate::shown;
+
+/// What a listing of groups does.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The leading elements that are the same in all keys.
+    pub fixed: usize,
+    /// The levels below them.
+    pub depth: usize,
+    /// The most groups of one level.
+    pub most: usize,
+    /// The entries of a group that are counted before it is sampled.
+    pub exact: u64,
+}
+
+/// Keys with the same leading elements.
+#[derive(Debug)]
+pub struct Group {
+    /// The leading elements, as shown.
+    pub name: String,
+    /// Their bytes.
+    pub prefix: Vec<u8>,
+    /// The level, from 0.
+    pub level: usize,
+    /// The size of all keys of the group.
+    pub size: Size,
+    /// Whether there are more groups than were wanted, and this one has the rest.
+    pub is_rest: bool,
+}
+
+/// The groups of `range`, each before those within it.
+pub fn groups(
+    reader: &impl Reader,
+    range: KeyRange<'static>,
+    options: Options,
+) -> Result<Vec<Group>> {
+    let mut all = Vec::new();
+    level(reader, range, options, 0, &mut all)?;
+    Ok(all)
+}
+
+fn level(
+    reader: &impl Reader,
+    range: KeyRange<'static>,
+    options: Options,
+    at: usize,
+    all: &mut Vec<Group>,
+) -> Result {
+    let mut rest = range;
+    let mut found = 0;
+    while let Some((key, _)) = reader.first(rest.clone())? {
+        if found == options.most {
+            let size = measure(reader, &rest, options.exact)?;
+            let name = "(all further)".to_owned();
+            all.push(Group { name, prefix: Vec::new(), level: at, size, is_rest: true });
+            break;
+        }
+        found += 1;
+        let (name, prefix, group) = group_of(&key, options.fixed + at + 1);
+        let group = group.intersect(rest.clone());
+        let size = measure(reader, &group, options.exact)?;
+        all.push(Group { name, prefix: prefix.clone(), level: at, size, is_rest: false });
+        // A single key is no group of its own.
+        if at + 1 < options.depth && (size.entries > 1 || key[..] != prefix[..]) {
+            level(reader, group.clone().into_owned(), options, at + 1, all)?;
+        }
+        let Some((last, _)) = reader.last(group)? else { break };
+        rest = rest.after(&last).into_owned();
+    }
+    Ok(())
+}
+
+/// The group of a key: by its first `depth` elements, or fewer if it has fewer.
+fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>) {
+    let mut input = Unpacker::new(key);
+    let mut end = 0;
+    for _ in 0..depth {
+        if input.is_at_end() || input.skip().is_err() {
+            break;
+        }
+        end = input.offset();
+    }
+    match key.get(..end).filter(|prefix| !prefix.is_empty() && elements(prefix).is_ok()) {
+        Some(prefix) => {
+            let range = KeyRange::self_and_children(prefix).into_owned();
+            (shown::key(prefix), prefix.to_vec(), range)
+        }
+        // Keys that are no tuples are grouped by their first byte.
+        None => {
+            let first = key.get(..1).unwrap_or_default().to_vec();
+            let range = KeyRange::prefix(&first).into_owned();
+            (format!("0x{}…", shown::hex(&first)), first, range)
+        }
+    }
+}
+
+/// Whether the space holds the whole group.
+pub fn covers(space: &Subspace, group: &Group) -> bool {
+    !group.is_rest && space.contains(&group.prefix)
+}

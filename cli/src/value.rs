@@ -1,0 +1,98 @@
+//! Values in readable form.
+
+use clap::ValueEnum;
+use serde::de::IgnoredAny;
+
+use crate::catalog::Part;
+use crate::shown::{cut, hex, json_safe};
+
+/// The characters of a value that are shown without `--full`.
+const MOST_SHOWN: usize = 200;
+
+/// How values are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum As {
+    /// By the codec of the table; without one as JSON, text or hexadecimal digits
+    #[default]
+    Auto,
+    /// By the shape of the records that the schema has stored
+    Postcard,
+    /// JSON
+    Json,
+    /// MessagePack, shown as JSON
+    Messagepack,
+    /// Hexadecimal digits
+    Hex,
+    /// Text
+    Utf8,
+}
+
+/// A value for the output.
+#[derive(Debug)]
+pub struct Shown {
+    /// The text, without control characters.
+    pub text: String,
+    /// The form that was found: `json`, `utf8`, …
+    pub form: &'static str,
+    /// Whether the text is cut.
+    pub is_cut: bool,
+}
+
+/// How a command shows values.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// The form that the user wants.
+    pub wanted: As,
+    /// Whether to show long values in full.
+    pub full: bool,
+}
+
+impl Format {
+    /// Shows a value of `part`.
+    pub fn show(self, value: &[u8], part: Option<&Part>) -> Shown {
+        let (text, form) = self.text(value, part);
+        let most = (!self.full).then_some(MOST_SHOWN);
+        let (text, is_cut) = cut(&text, most, value.len());
+        Shown { text, form, is_cut }
+    }
+
+    fn text(self, value: &[u8], part: Option<&Part>) -> (String, &'static str) {
+        let found = match self.wanted {
+            As::Auto => by_codec(value, part).or_else(|| json(value)).or_else(|| text(value)),
+            As::Postcard => None,
+            As::Json => json(value),
+            As::Messagepack => messagepack(value),
+            As::Hex => None,
+            As::Utf8 => text(value),
+        };
+        // A value of another form than the wanted one does not end the listing.
+        found.unwrap_or_else(|| (format!("0x{}", hex(value)), "hex"))
+    }
+}
+
+fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)> {
+    match part?.codec.as_deref()? {
+        "Json" => json(value),
+        "MessagePack" => messagepack(value),
+        // Bytes of Postcard may look like JSON or text by chance.
+        "Postcard" => Some((format!("0x{}", hex(value)), "hex")),
+        _ => None,
+    }
+}
+
+fn json(value: &[u8]) -> Option<(String, &'static str)> {
+    serde_json::from_slice::<IgnoredAny>(value).ok()?;
+    Some((json_safe(std::str::from_utf8(value).ok()?), "json"))
+}
+
+fn messagepack(value: &[u8]) -> Option<(String, &'static str)> {
+    let mut input = rmp_serde::Deserializer::new(value);
+    let found: serde_json::Value = serde::Deserialize::deserialize(&mut input).ok()?;
+    // Bytes after the value mean that it is not MessagePack.
+    input.into_inner().is_empty().then(|| (json_safe(&found.to_string()), "messagepack"))
+}
+
+fn text(value: &[u8]) -> Option<(String, &'static str)> {
+    let text = std::str::from_utf8(value).ok()?;
+    Some((format!("{text:?}"), "utf8"))
+}

@@ -1,0 +1,6 @@
+//! The binary, on stores in temporary directories.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod changing;
+mod looking;
+mod support;

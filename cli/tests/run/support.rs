@@ -1,0 +1,121 @@
+//! Stores to run the binary on.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use keyloom::value::Json;
+use keyloom::{Lmdb, Store, Writer, pack};
+use keyloom_redb::Redb;
+use keyloom_tables::{Schema, entry};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+pub struct Person {
+    pub name: String,
+    pub town: String,
+    pub age: Option<u8>,
+}
+
+/// A store with two tables and an index.
+pub fn town_hall(store: &impl Store) {
+    let schema = Schema::open(store, "town hall").unwrap();
+    let people = schema.table::<u32, Person>("people").unwrap();
+    let by_town =
+        schema.index(&people, "by_town", 1, |_, one: &Person| entry((&one.town, &one.name)));
+    by_town.unwrap();
+    let notes = schema.table_with::<u32, Vec<String>, Json>("notes", 1).unwrap();
+    store
+        .transact(|txn| {
+            for (id, name) in (1..).zip(["Ada", "Grace", "Jean"]) {
+                let town = if id == 1 { "London" } else { "New York" };
+                let one = Person { name: name.into(), town: town.into(), age: Some(36) };
+                people.put(txn, &id, &one)?;
+            }
+            notes.put(txn, &1, &vec!["tea".into()])?;
+            txn.put(&pack(&("orders", 7, 2026)), b"{\"total\": 3}")
+        })
+        .unwrap();
+}
+
+/// A store without a schema.
+pub fn orders(store: &impl Store) {
+    store
+        .transact(|txn| {
+            for (customer, year) in [(7, 2025), (7, 2026), (7, 2027), (8, 2026)] {
+                txn.put(&pack(&("orders", customer, year)), b"{\"total\": 3}")?;
+            }
+            txn.put(&pack(&("hostile", 1)), b"\x1b[2J<script>")?;
+            txn.put(&pack(&("hostile", 2)), &[0xFF; 1000])?;
+            txn.put(b"\xFEraw", b"plain")
+        })
+        .unwrap();
+}
+
+pub struct Directory(tempfile::TempDir);
+
+impl Directory {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// An LMDB store, filled and closed.
+    pub fn lmdb(&self, fill: impl Fn(&Lmdb)) -> String {
+        let path = self.path().join("lmdb");
+        fill(&Lmdb::open(&path).unwrap());
+        format!("lmdb:{}", path.display())
+    }
+
+    /// A redb store, filled and closed.
+    pub fn redb(&self, fill: impl Fn(&Redb)) -> String {
+        let path = self.path().join("store.redb");
+        fill(&Redb::open(&path).unwrap());
+        format!("redb:{}", path.display())
+    }
+}
+
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_keyloom"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+pub fn run(arguments: &[&str]) -> Ran {
+    ran(command(arguments).output().unwrap())
+}
+
+/// The output of a run that ends with status 0.
+pub fn fine(arguments: &[&str]) -> String {
+    let Ran { code, out, err } = run(arguments);
+    assert_eq!(code, 0, "{arguments:?}: {out}{err}");
+    out
+}
+
+/// Runs with an output that is closed after its first line.
+pub fn run_into_head(arguments: &[&str]) -> Ran {
+    use std::io::{BufRead, BufReader};
+    let mut child =
+        command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut finished = ran(child.wait_with_output().unwrap());
+    finished.out = line;
+    finished
+}
