@@ -33,6 +33,7 @@ mod compare;
 mod draft;
 mod finish;
 mod probes;
+mod read;
 mod requests;
 mod show;
 mod trace;
@@ -218,6 +219,13 @@ impl Shape {
     /// ```
     pub fn version_numbers(&self) -> Option<Vec<u8>> {
         Some(self.tags()?.iter().filter_map(|(number, _)| number.parse().ok()).collect())
+    }
+
+    /// The shape of the records of one [version](Shape::versions), if it is among them.
+    pub fn version(&self, number: u8) -> Option<Self> {
+        let tag = number.to_string();
+        let (_, of) = self.tags()?.iter().find(|(number, _)| *number == tag)?;
+        Some(self.part(*of))
     }
 
     /// The shape with the versions for which `keep` holds.
