@@ -1,5 +1,6 @@
 //! The tables and derived data that the schemas of a store name.
 
+use keyloom::value::shape::Shape;
 use keyloom::{AnyStore, KeyRange, Store, Subspace};
 use keyloom_tables::Schema;
 use keyloom_tables::schema::{TableInfo, schema_names};
@@ -19,6 +20,8 @@ pub struct Part {
     pub space: Subspace,
     /// The codec of the records, of a table.
     pub codec: Option<String>,
+    /// The shape of the records, of a table.
+    pub shape: Option<Shape>,
 }
 
 /// The contents of all schemas.
@@ -79,10 +82,11 @@ fn unreadable<T>(error: &keyloom::Error) -> Vec<T> {
 fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
     let part = |name, kind: &str, state: String, space| {
         let (schema, kind) = (schema.to_owned(), kind.to_owned());
-        Part { schema, name, kind, state, space, codec: None }
+        Part { schema, name, kind, state, space, codec: None, shape: None }
     };
     let mut parts = vec![Part {
         codec: Some(table.definition.codec),
+        shape: table.definition.shape,
         ..part(table.name.clone(), "table", "readable".into(), table.space)
     }];
     for one in table.derived {

@@ -9,6 +9,8 @@ mod failure;
 mod get;
 mod ls;
 mod measure;
+#[cfg(test)]
+mod measure_tests;
 mod output;
 mod progress;
 mod scan;
@@ -20,6 +22,7 @@ mod tuple;
 #[cfg(test)]
 mod tuple_tests;
 mod value;
+mod word;
 mod write;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! How many entries and bytes does a range have: by counting, or by sampling.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use keyloom::{KeyRange, Order, Reader, Result};
 
@@ -10,9 +10,9 @@ pub const EXACT: u64 = 1_000_000;
 /// level.
 const LEAF: usize = 128;
 /// The parts into which a range is split before each is sampled by itself.
-const STRATA: usize = 64;
+const PARTS: usize = 2_048;
 /// The descents into each part.
-const DESCENTS: u32 = 16;
+const DESCENTS: u32 = 4;
 
 /// The size of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,43 +46,48 @@ impl Size {
     }
 }
 
-/// Measures a range: exactly up to `limit` entries, otherwise by sampling.
+/// Measures a range: exactly up to `limit` entries, and the entries after them by sampling.
 pub fn measure(reader: &impl Reader, range: &KeyRange<'_>, limit: u64) -> Result<Size> {
     let mut size = Size::default();
     for entry in reader.range(range.clone(), Order::Ascending)? {
         let (key, value) = entry?;
-        if size.entries == limit {
-            return sample(reader, range);
-        }
         size.add(&key, &value);
+        if size.entries == limit {
+            let rest = range.clone().into_owned().after(&key).into_owned();
+            return Ok(match reader.first(rest.clone())? {
+                Some(_) => total(size, sample(reader, &rest)?),
+                None => size,
+            });
+        }
     }
     Ok(size)
 }
 
+/// The sum of what was counted and what was sampled, with the error as a part of the sum.
+fn total(counted: Size, sampled: Size) -> Size {
+    let sum = counted.plus(sampled);
+    let absolute = sampled.error.unwrap_or(0).saturating_mul(sampled.entries);
+    Size { error: Some(absolute.div_ceil(sum.entries.max(1))), ..sum }
+}
+
 /// Estimates the size of a range without bias, after D. E. Knuth, *Estimating the Efficiency of
 /// Backtrack Programs* (1975): a descent through the bytes of the keys chooses one branch at random,
-/// and counts it as often as there are branches. The upper levels are visited completely.
+/// and counts it as often as there are branches.
+// To split the part with the greatest error first estimated 14 % too few entries and an error of
+// 2 %: a part whose descents all miss its largest branch looks certain, and was never split.
 pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Size> {
     let mut sampler = Sampler { reader, range, branches: HashMap::new(), random: 1 };
-    let (mut total, strata) = sampler.strata()?;
+    let (mut total, parts) = sampler.split()?;
     let mut variance = 0.0;
-    for branch in strata {
-        let mut found = Vec::new();
-        for _ in 0..DESCENTS {
-            found.push(sampler.descend(branch.clone())?);
-        }
-        let n = f64::from(DESCENTS);
-        let mean = found.iter().map(|one| one.entries).sum::<f64>() / n;
-        let squares = found.iter().map(|one| (one.entries - mean).powi(2)).sum::<f64>();
-        variance += squares / (n * (n - 1.0));
-        total.entries += mean;
-        total.bytes += found.iter().map(|one| one.bytes).sum::<f64>() / n;
+    for branch in parts {
+        let (mean, of_mean) = sampler.part(&branch)?;
+        total = total.plus(mean);
+        variance += of_mean;
     }
-    let error = 200.0 * variance.sqrt() / total.entries.max(1.0);
     Ok(Size {
         entries: total.entries.round() as u64,
         bytes: total.bytes.round() as u64,
-        error: Some(error.ceil() as u64),
+        error: Some((200.0 * variance.sqrt() / total.entries.max(1.0)).ceil() as u64),
     })
 }
 
@@ -99,6 +104,16 @@ struct Estimate {
     bytes: f64,
 }
 
+impl Estimate {
+    fn plus(self, other: Self) -> Self {
+        Self { entries: self.entries + other.entries, bytes: self.bytes + other.bytes }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self { entries: self.entries * factor, bytes: self.bytes * factor }
+    }
+}
+
 struct Sampler<'r, R> {
     reader: &'r R,
     range: &'r KeyRange<'r>,
@@ -108,24 +123,34 @@ struct Sampler<'r, R> {
 }
 
 impl<R: Reader> Sampler<'_, R> {
-    /// The entries that need no sampling, and the prefixes of the others.
-    fn strata(&mut self) -> Result<(Estimate, Vec<Branch>)> {
+    /// The entries that need no sampling, and the parts with the others.
+    fn split(&mut self) -> Result<(Estimate, VecDeque<Branch>)> {
         let mut small = Estimate::default();
-        let mut open = vec![Branch::default()];
-        while open.len() < STRATA && !open.is_empty() {
-            let mut next = Vec::new();
-            for branch in open {
-                match self.leaf(&branch)? {
-                    Some(leaf) => {
-                        small.entries += leaf.entries;
-                        small.bytes += leaf.bytes;
-                    }
-                    None => next.extend(self.branches(&branch)?),
-                }
+        let mut parts = VecDeque::from([Branch::default()]);
+        // The order depends on the keys alone, since an order by estimates would bias them.
+        while parts.len() < PARTS
+            && let Some(branch) = parts.pop_front()
+        {
+            match self.leaf(&branch)? {
+                Some(leaf) => small = small.plus(leaf),
+                None => parts.extend(self.branches(&branch)?),
             }
-            open = next;
         }
-        Ok((small, open))
+        Ok((small, parts))
+    }
+
+    /// The mean of several descents, and its variance in entries.
+    fn part(&mut self, branch: &Branch) -> Result<(Estimate, f64)> {
+        if let Some(leaf) = self.leaf(branch)? {
+            return Ok((leaf, 0.0));
+        }
+        let descents = (0..DESCENTS).map(|_| self.descend(branch.clone()));
+        let found = descents.collect::<Result<Vec<_>>>()?;
+        let n = f64::from(DESCENTS);
+        let all = found.iter().fold(Estimate::default(), |sum, one| sum.plus(*one));
+        let mean = all.times(1.0 / n);
+        let squares = found.iter().map(|one| (one.entries - mean.entries).powi(2)).sum::<f64>();
+        Ok((mean, squares / (n * (n - 1.0))))
     }
 
     /// An estimate of the entries of `branch`.
@@ -133,8 +158,7 @@ impl<R: Reader> Sampler<'_, R> {
         let mut weight = 1.0;
         loop {
             if let Some(leaf) = self.leaf(&branch)? {
-                let Estimate { entries, bytes } = leaf;
-                return Ok(Estimate { entries: entries * weight, bytes: bytes * weight });
+                return Ok(leaf.times(weight));
             }
             let branches = self.branches(&branch)?;
             weight *= branches.len() as f64;

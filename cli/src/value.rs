@@ -1,6 +1,7 @@
 //! Values in readable form.
 
 use clap::ValueEnum;
+use keyloom::value::shape::Shape;
 use serde::de::IgnoredAny;
 
 use crate::catalog::Part;
@@ -59,7 +60,7 @@ impl Format {
     fn text(self, value: &[u8], part: Option<&Part>) -> (String, &'static str) {
         let found = match self.wanted {
             As::Auto => by_codec(value, part).or_else(|| json(value)).or_else(|| text(value)),
-            As::Postcard => None,
+            As::Postcard => part.and_then(|part| postcard(value, part)),
             As::Json => json(value),
             As::Messagepack => messagepack(value),
             As::Hex => None,
@@ -75,8 +76,35 @@ fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)>
         "Json" => json(value),
         "MessagePack" => messagepack(value),
         // Bytes of Postcard may look like JSON or text by chance.
-        "Postcard" => Some((format!("0x{}", hex(value)), "hex")),
+        codec if codec.contains("Postcard") => {
+            postcard(value, part?).or_else(|| Some((format!("0x{}", hex(value)), "hex")))
+        }
         _ => None,
+    }
+}
+
+/// Of records with versions, the last byte is the version.
+fn postcard(value: &[u8], part: &Part) -> Option<(String, &'static str)> {
+    let shape = part.shape.as_ref()?;
+    let found = match part.codec.as_deref()? {
+        "Postcard" => shape.postcard_to_json(value).ok(),
+        "Upgrading<Postcard>" => versioned(value, shape),
+        _ => None,
+    };
+    Some((json_safe(&found?), "postcard"))
+}
+
+/// A record that could be one of several versions is not read.
+fn versioned(value: &[u8], shape: &Shape) -> Option<String> {
+    let read = |number, bytes| shape.version(number)?.postcard_to_json(bytes).ok();
+    let plain = read(0, value);
+    let (last, rest) = value.split_last()?;
+    // 255 after the version keeps the bytes from being those of a record without a version.
+    let (number, rest) = if *last == u8::MAX { rest.split_last()? } else { (last, rest) };
+    let later = Some(*number).filter(|number| *number > 0).and_then(|number| read(number, rest));
+    match (plain, later) {
+        (Some(_), Some(_)) => None,
+        (plain, later) => plain.or(later),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, grouped};
 use crate::selection::{Selection, one_key};
 use crate::shown;
-use crate::tuple::bytes_of_hex;
 use crate::value::As;
+use crate::word::bytes_of_hex;
 
 /// The keys of one transaction.
 const BATCH: usize = 1_000;

@@ -105,6 +105,12 @@ fn values_of_tables_are_shown_by_their_codec() {
     let address = directory.lmdb(town_hall);
     let scanned = fine(&["scan", &address, "notes"]);
     assert!(scanned.ends_with(" = [\"tea\"]\n"), "{scanned}");
+    let scanned = fine(&["scan", &address, "people", "-n1"]);
+    assert_eq!(scanned, "(-1, 1) = {\"name\":\"Ada\",\"town\":\"London\",\"age\":36}\n");
+    assert_eq!(fine(&["get", &address, "(-1, 1)", "--as=postcard"]), scanned[10..]);
+    let scanned = fine(&["scan", &address, "tickets"]);
+    assert_eq!(scanned.matches("{\"title\":\"no tea\",\"priority\":3}").count(), 1, "{scanned}");
+    assert_eq!(scanned.matches("= {\"title\":\"old\"}").count(), 1, "{scanned}");
     let scanned = fine(&["scan", &address, "people.by_town"]);
     assert!(scanned.contains("\"London\", \"Ada\""), "{scanned}");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use keyloom::value::Json;
+use keyloom::value::{Json, Plain, Upgrade};
 use keyloom::{Lmdb, Store, Writer, pack};
 use keyloom_redb::Redb;
 use keyloom_tables::{Schema, entry};
@@ -35,6 +35,35 @@ pub fn town_hall(store: &impl Store) {
             txn.put(&pack(&("orders", 7, 2026)), b"{\"total\": 3}")
         })
         .unwrap();
+    tickets(store);
+}
+
+#[derive(Serialize, Deserialize)]
+struct OldTicket {
+    title: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Ticket {
+    title: String,
+    priority: u8,
+}
+
+impl Upgrade for Ticket {
+    const VERSION: u8 = 2;
+    type From = Plain<OldTicket>;
+    fn upgrade(old: OldTicket) -> Result<Self, keyloom::BoxedError> {
+        Ok(Self { title: old.title, priority: 3 })
+    }
+}
+
+/// A table with records of two versions.
+fn tickets(store: &impl Store) {
+    let old = Schema::open(store, "desk").unwrap().table::<u32, OldTicket>("tickets").unwrap();
+    store.transact(|txn| old.put(txn, &1, &OldTicket { title: "old".into() })).unwrap();
+    let tickets = Schema::open(store, "desk").unwrap().upgraded_table::<u32, Ticket>("tickets");
+    let ticket = Ticket { title: "no tea".into(), priority: 3 };
+    store.transact(|txn| tickets.as_ref().unwrap().put(txn, &2, &ticket)).unwrap();
 }
 
 /// A store without a schema.

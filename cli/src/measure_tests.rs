@@ -1,0 +1,54 @@
+//! Tests of sizes.
+#![allow(clippy::unwrap_used)]
+
+use keyloom::{Memory, Store, Writer, pack};
+
+use keyloom::KeyRange;
+
+use crate::measure::{measure, sample};
+
+/// Groups of very different sizes, keys that continue others, keys that are no tuples.
+fn skewed() -> (Memory, u64) {
+    let store = Memory::new();
+    let entries = store
+        .transact(|txn| {
+            let mut entries = 0;
+            for group in 0..2_000_u64 {
+                let members = if group % 17 == 0 { 1_500 } else { group % 7 + 1 };
+                for member in 0..members {
+                    txn.put(&pack(&("group", group * group, member)), &[7; 10])?;
+                    entries += 1;
+                }
+                txn.put(&pack(&("group", group * group)), b"")?;
+                txn.put(&[0xFE, group as u8, (group / 256) as u8], b"")?;
+                entries += 2;
+            }
+            Ok(entries)
+        })
+        .unwrap();
+    (store, entries)
+}
+
+#[test]
+fn an_estimate_is_within_its_error() {
+    let (store, entries) = skewed();
+    let snapshot = store.snapshot().unwrap();
+    let exact = measure(&snapshot, &KeyRange::all(), u64::MAX).unwrap();
+    assert_eq!((exact.entries, exact.error), (entries, None));
+    let about = measure(&snapshot, &KeyRange::all(), 1_000).unwrap();
+    let off = about.entries.abs_diff(entries) * 100 / entries;
+    // The error is twice the standard error: a deviation of two errors has one chance in 15,000.
+    assert!(off <= 2 * about.error.unwrap() + 1, "{about:?} of {entries}");
+    assert!(about.error.unwrap() < 50, "{about:?}");
+}
+
+#[test]
+fn a_small_range_is_estimated_exactly() {
+    let (store, _) = skewed();
+    let snapshot = store.snapshot().unwrap();
+    let range = KeyRange::children(&pack(&("group", 0))).into_owned();
+    let part = range.intersect(KeyRange::through(&pack(&("group", 0, 99))).into_owned());
+    let size = sample(&snapshot, &part).unwrap();
+    assert_eq!((size.entries, size.error), (100, Some(0)));
+    assert_eq!(sample(&snapshot, &KeyRange::single(b"none")).unwrap().entries, 0);
+}
