@@ -5,6 +5,8 @@ use keyloom::{AnyStore, KeyRange, Store, Subspace};
 use keyloom_tables::Schema;
 use keyloom_tables::schema::{TableInfo, schema_names};
 
+use crate::output::note;
+
 /// A table, or data derived from one.
 #[derive(Debug)]
 pub struct Part {
@@ -75,7 +77,7 @@ impl Catalog {
 }
 
 fn unreadable<T>(error: &keyloom::Error) -> Vec<T> {
-    eprintln!("keyloom: a schema is not readable: {error}");
+    note(&format!("a schema is not readable: {error}"));
     Vec::new()
 }
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::address::{Access, open};
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, note};
 use crate::progress::Progress;
 use crate::shown;
 
@@ -42,7 +42,7 @@ impl Copy {
         let mut progress = Progress::new("copied");
         let mut range = KeyRange::all();
         if let Some(after) = &after {
-            eprintln!("keyloom: continues after {}", shown::key(after));
+            note(&format!("continues after {}", shown::key(after)));
             range = range.after(after);
         }
         let mut batch: Vec<Entry<'_>> = Vec::new();

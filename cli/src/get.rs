@@ -6,7 +6,7 @@ use keyloom::{Reader, Store};
 use crate::address::{Access, open};
 use crate::catalog::Catalog;
 use crate::failure::{Outcome, Result};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::scan::object;
 use crate::selection::one_key;
 use crate::shown;
@@ -35,7 +35,7 @@ impl Get {
         let catalog = Catalog::read(&store);
         let snapshot = store.snapshot()?;
         let Some(value) = snapshot.get(&key)? else {
-            eprintln!("keyloom: there is no key {}", shown::key(&key));
+            note(&format!("there is no key {}", shown::key(&key)));
             return Ok(Outcome::Different);
         };
         let part = catalog.part_of(&key);

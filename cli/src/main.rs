@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use failure::{Failure, Outcome};
-use output::Output;
+use output::{Output, note};
 
 /// Looks into ordered key-value stores: lists, scans, changes, copies and compares them.
 #[derive(Debug, Parser)]
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("keyloom: {}: {failure}", cli.command.place());
+            note(&format!("{}: {failure}", cli.command.place()));
             ExitCode::from(2)
         }
     }

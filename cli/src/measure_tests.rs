@@ -7,7 +7,7 @@ use keyloom::KeyRange;
 
 use crate::measure::{measure, sample};
 
-/// Groups of very different sizes, keys that continue others, keys that are no tuples.
+/// Groups of very different sizes, keys that continue others, keys that are not tuples.
 fn skewed() -> (Memory, u64) {
     let store = Memory::new();
     let entries = store

@@ -63,6 +63,11 @@ impl Output {
     }
 }
 
+/// Writes a message to the standard error. An error is ignored, since it cannot be reported.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "keyloom: {text}");
+}
+
 /// The number with a comma between thousands.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -1,6 +1,6 @@
 //! Progress on the standard error.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use crate::output::grouped;
@@ -44,15 +44,20 @@ impl Progress {
     pub fn finish(&self) {
         if self.is_terminal {
             self.show();
-            eprintln!();
+            write("\n");
         }
     }
 
     fn show(&self) {
         let (entries, bytes) = (grouped(self.entries), grouped(self.bytes));
         match self.is_terminal {
-            true => eprint!("\r{} {entries} entries, {bytes} bytes", self.what),
-            false => eprintln!("{} {entries} entries, {bytes} bytes", self.what),
+            true => write(&format!("\r{} {entries} entries, {bytes} bytes", self.what)),
+            false => write(&format!("{} {entries} entries, {bytes} bytes\n", self.what)),
         }
     }
+}
+
+// Errors are ignored: the copy goes on without a reader of its progress.
+fn write(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }

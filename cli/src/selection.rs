@@ -37,7 +37,10 @@ impl Selection {
                 Ok(Self { range, fixed: 0, items: Vec::new() })
             }
             Ok(Pattern::Tuple(items)) => Ok(Self::of_items(items)),
-            Err(error) => Err(Failure::new(format!("the prefix {text:?} is not a tuple: {error}"))),
+            Err(error) => Err(Failure::new(format!(
+                "the prefix {text:?} is neither a tuple nor the name of a table or index: {error}{}",
+                names(catalog)
+            ))),
         }
     }
 
@@ -87,6 +90,13 @@ fn between(base: &[u8], start: Option<&Element>, end: Option<&Element>) -> KeyRa
         range = range.intersect(KeyRange::half_open(&[], &at(end)).into_owned());
     }
     range
+}
+
+/// The names that could have been meant.
+fn names(catalog: &Catalog) -> String {
+    let names: Vec<_> =
+        catalog.parts.iter().take(20).map(|part| format!("{:?}", part.name)).collect();
+    if names.is_empty() { String::new() } else { format!("; the store has {}", names.join(", ")) }
 }
 
 /// The bytes of one key.

@@ -67,7 +67,7 @@ fn level(
         let group = group.intersect(rest.clone());
         let size = measure(reader, &group, options.exact)?;
         all.push(Group { name, prefix: prefix.clone(), level: at, size, is_rest: false });
-        // A single key is no group of its own.
+        // A row for the only key of a group would repeat it.
         if at + 1 < options.depth && (size.entries > 1 || key[..] != prefix[..]) {
             level(reader, group.clone().into_owned(), options, at + 1, all)?;
         }
@@ -92,7 +92,7 @@ fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>) {
             let range = KeyRange::self_and_children(prefix).into_owned();
             (shown::key(prefix), prefix.to_vec(), range)
         }
-        // Keys that are no tuples are grouped by their first byte.
+        // Keys that are not tuples are grouped by their first byte.
         None => {
             let first = key.get(..1).unwrap_or_default().to_vec();
             let range = KeyRange::prefix(&first).into_owned();

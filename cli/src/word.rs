@@ -54,5 +54,8 @@ pub fn of_word(word: &str) -> Result<Element, String> {
         let float = of_f32.map(Element::from).or_else(|| word.parse::<f64>().ok().map(Into::into));
         return float.ok_or_else(|| format!("{word} is neither a number nor a UUID"));
     }
-    Err(format!("{word:?} is no element; write a string in quotes: \"{}\"", word.escape_debug()))
+    Err(format!(
+        "{word:?} is not an element; write a string in quotes: \"{}\"",
+        word.escape_debug()
+    ))
 }

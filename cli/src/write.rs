@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::address::{Access, open};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, note};
 use crate::selection::{Selection, one_key};
 use crate::shown;
 use crate::value::As;
@@ -156,7 +156,7 @@ impl Rm {
         })?;
         let shown = shown::key(key);
         if !was_there {
-            eprintln!("keyloom: there is no key {shown}");
+            note(&format!("there is no key {shown}"));
             return Ok(Outcome::Different);
         }
         out.either(|| json!({ "key": shown, "removed": 1 }), || format!("removed {shown}"))?;
@@ -172,12 +172,11 @@ impl Rm {
             return Err(Failure::new("nothing was removed"));
         }
         let mut removed = 0;
-        loop {
-            let some = remove_some(&store, &selection)?;
+        let mut rest = Some(selection.range.clone());
+        while let Some(range) = rest {
+            let (some, last) = remove_some(&store, &selection, &range)?;
             removed += some;
-            if some == 0 {
-                break;
-            }
+            rest = last.map(|last| range.after(&last).into_owned());
         }
         out.either(
             || json!({ "prefix": prefix, "removed": removed }),
@@ -203,18 +202,22 @@ fn asked(count: u64) -> Result<bool> {
             "this removes {count} keys; repeat the command with --yes, or on a terminal"
         )));
     }
-    eprint!("Remove {count} keys? [y/N] ");
-    std::io::stderr().flush()?;
+    write!(std::io::stderr(), "Remove {count} keys? [y/N] ")?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Removes the first keys of the selection in one transaction, and returns their number.
-fn remove_some(store: &AnyStore, selection: &Selection) -> Result<u64> {
+/// Removes the first keys of the selection in `range` in one transaction. Returns their number, and
+/// the last one if there may be more.
+fn remove_some(
+    store: &AnyStore,
+    selection: &Selection,
+    range: &KeyRange<'static>,
+) -> Result<(u64, Option<KeyBuf>)> {
     let removed = store.transact(|txn| {
         let mut keys = Vec::new();
-        for entry in txn.range(selection.range.clone(), Order::Ascending)? {
+        for entry in txn.range(range.clone(), Order::Ascending)? {
             let (key, _) = entry?;
             if selection.has(&key) {
                 keys.push(KeyBuf::from_slice(&key));
@@ -223,7 +226,9 @@ fn remove_some(store: &AnyStore, selection: &Selection) -> Result<u64> {
                 break;
             }
         }
-        keys.iter().try_for_each(|key| txn.delete(key)).map(|()| keys.len() as u64)
+        keys.iter().try_for_each(|key| txn.delete(key))?;
+        let last = (keys.len() == BATCH).then(|| keys.last().cloned()).flatten();
+        Ok((keys.len() as u64, last))
     })?;
     Ok(removed)
 }
