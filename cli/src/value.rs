@@ -75,6 +75,11 @@ fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)>
     match part?.codec.as_deref()? {
         "Json" => json(value),
         "MessagePack" => messagepack(value),
+        // With the version after it, a text or a value is not one any more.
+        "Upgrading<Json>" => json(value).or_else(|| json(without_version(value)?.1)),
+        "Upgrading<MessagePack>" => {
+            messagepack(value).or_else(|| messagepack(without_version(value)?.1))
+        }
         // Bytes of Postcard may look like JSON or text by chance.
         codec if codec.contains("Postcard") => {
             postcard(value, part?).or_else(|| Some((format!("0x{}", hex(value)), "hex")))
@@ -94,14 +99,20 @@ fn postcard(value: &[u8], part: &Part) -> Option<(String, &'static str)> {
     Some((json_safe(&found?), "postcard"))
 }
 
+/// The version of a record, and the bytes before it.
+fn without_version(value: &[u8]) -> Option<(u8, &[u8])> {
+    let (last, rest) = value.split_last()?;
+    // 255 after the version keeps the bytes from being those of a record without a version.
+    let (number, rest) = if *last == u8::MAX { rest.split_last()? } else { (last, rest) };
+    Some((*number, rest))
+}
+
 /// A record that could be one of several versions is not read.
 fn versioned(value: &[u8], shape: &Shape) -> Option<String> {
     let read = |number, bytes| shape.version(number)?.postcard_to_json(bytes).ok();
     let plain = read(0, value);
-    let (last, rest) = value.split_last()?;
-    // 255 after the version keeps the bytes from being those of a record without a version.
-    let (number, rest) = if *last == u8::MAX { rest.split_last()? } else { (last, rest) };
-    let later = Some(*number).filter(|number| *number > 0).and_then(|number| read(number, rest));
+    let (number, rest) = without_version(value)?;
+    let later = Some(number).filter(|number| *number > 0).and_then(|number| read(number, rest));
     match (plain, later) {
         (Some(_), Some(_)) => None,
         (plain, later) => plain.or(later),

@@ -111,6 +111,8 @@ fn values_of_tables_are_shown_by_their_codec() {
     let scanned = fine(&["scan", &address, "tickets"]);
     assert_eq!(scanned.matches("{\"title\":\"no tea\",\"priority\":3}").count(), 1, "{scanned}");
     assert_eq!(scanned.matches("= {\"title\":\"old\"}").count(), 1, "{scanned}");
+    let scanned = fine(&["scan", &address, "desk/slips"]);
+    assert!(scanned.ends_with(" = {\"title\":\"no tea\",\"priority\":3}\n"), "{scanned}");
     let scanned = fine(&["scan", &address, "people.by_town"]);
     assert!(scanned.contains("\"London\", \"Ada\""), "{scanned}");
 }

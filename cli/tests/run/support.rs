@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use keyloom::value::{Json, Plain, Upgrade};
+use keyloom::value::{Json, Plain, Upgrade, Upgrading};
 use keyloom::{Lmdb, Store, Writer, pack};
 use keyloom_redb::Redb;
 use keyloom_tables::{Schema, entry};
@@ -64,6 +64,9 @@ fn tickets(store: &impl Store) {
     let tickets = Schema::open(store, "desk").unwrap().upgraded_table::<u32, Ticket>("tickets");
     let ticket = Ticket { title: "no tea".into(), priority: 3 };
     store.transact(|txn| tickets.as_ref().unwrap().put(txn, &2, &ticket)).unwrap();
+    let schema = Schema::open(store, "desk").unwrap();
+    let slips = schema.table_with::<u32, Ticket, Upgrading<Json>>("slips", 2).unwrap();
+    store.transact(|txn| slips.put(txn, &1, &ticket)).unwrap();
 }
 
 /// A store without a schema.
