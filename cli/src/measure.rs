@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use keyloom::{KeyRange, Order, Reader, Result};
 
 /// The entries that are counted one by one before a range is sampled.
-pub const EXACT: u64 = 1_000_000;
+// In a debug build on LMDB, 3 million entries took 0.6 s of CPU to count and 4.6 s to sample.
+pub const EXACT: u64 = 10_000_000;
 /// A range with fewer entries ends a descent of the sampling: reading it costs less than another
 /// level.
 const LEAF: usize = 128;
