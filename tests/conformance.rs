@@ -240,14 +240,6 @@ mod on_lmdb {
     }
 
     #[test]
-    fn batched_lmdb_that_waits_for_the_disk_keeps_the_laws() {
-        keyloom_conformance::check(|| {
-            let With(store, directory) = lmdb(Durability::Full)?;
-            Ok(With(Batched::new(store), directory))
-        });
-    }
-
-    #[test]
     fn faulty_lmdb_without_a_fault_keeps_the_laws() {
         keyloom_conformance::check(|| wrapped(Faulty::new));
     }

@@ -8,8 +8,8 @@ use super::compare::{Model, agree, blob, ensure, found, get, same};
 use super::serializable::{insist, on_threads};
 use keyloom::{Error, KeyRange, Reader, Store, Writer};
 
-const THREADS: u8 = 6;
-const ROUNDS: u8 = 20;
+const THREADS: u8 = 3;
+const ROUNDS: u8 = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sold out of {0}")]
