@@ -25,7 +25,7 @@ impl Shape {
     /// use keyloom::value::shape::{FieldsBy, Shape};
     /// use keyloom::value::{Codec, Postcard};
     /// let mut record = Vec::new();
-    /// Postcard::encode(&("Ada", Some(36_u8)), &mut record)?;
+    /// Postcard::encode(&("Ada".to_owned(), Some(36_u8)), &mut record)?;
     /// let shape = Shape::of::<(String, Option<u8>)>(FieldsBy::Position, false)?;
     /// assert_eq!(shape.postcard_to_json(&record)?, r#"["Ada",36]"#);
     /// # Ok::<(), keyloom::Error>(())
