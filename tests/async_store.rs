@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use keyloom::{
@@ -412,46 +412,13 @@ fn cancelled_transactions_on_lmdb_are_whole_or_absent() {
     assert_eq!(lmdb.statistics().unwrap().oldest_reader_age, None, "no snapshot stays open");
 }
 
-/// 200,000 futures, of which most are dropped. Takes a minute.
+/// 200,000 futures on each store, of which most are dropped. The nightly tests run it.
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes ten seconds on two cores; the tests before it do the same with fewer"]
 fn a_hundred_thousand_cancellations_are_whole_or_absent() {
     for store in both() {
         cancellations(&store, 4_000, 3);
     }
-}
-
-/// How often the calling thread has given up its processor to wait: for a lock, say, or in a sleep.
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-fn waits() -> i64 {
-    // SAFETY: all bytes zero are a value of this structure of numbers, which the call fills.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &mut usage), 0);
-        usage.ru_nvcsw
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn waits() -> i64 {
-    0
-}
-
-/// Counts the polls of a future, those that took longer than 1 ms, and those of them that waited: a
-/// thread that another one preempts is late, too.
-async fn timed<F: Future>(future: F, polls: &[AtomicU64; 3]) -> F::Output {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| {
-        let (began, before) = (Instant::now(), waits());
-        let poll = future.as_mut().poll(context);
-        let is_long = began.elapsed() > Duration::from_millis(1);
-        for (count, holds) in polls.iter().zip([true, is_long, is_long && waits() > before]) {
-            count.fetch_add(u64::from(holds), Relaxed);
-        }
-        poll
-    })
-    .await
 }
 
 /// While a body blocks its thread, the one thread of the runtime runs all other tasks.
@@ -484,46 +451,4 @@ fn a_body_that_blocks_holds_up_no_task() {
             write.await.unwrap().unwrap();
         });
     }
-}
-
-/// 10,000 tasks write and read on two threads of the runtime. Each hundredth body takes 5 ms.
-#[test]
-#[ignore = "measures times, for a quiet machine"]
-fn no_thread_of_the_runtime_is_blocked() {
-    for store in both() {
-        let runtime = runtime(2);
-        let polls: Arc<[AtomicU64; 3]> = Arc::default();
-        let tasks: Vec<_> = (0..10_000_u64)
-            .map(|number| {
-                let (store, polls) = (store.clone(), Arc::clone(&polls));
-                runtime.spawn(async move {
-                    let write = store.transact(move |txn| {
-                        if number % 100 == 0 {
-                            std::thread::sleep(Duration::from_millis(5));
-                        }
-                        pair(txn, number, 0)
-                    });
-                    timed(write, &polls).await.unwrap();
-                    timed(store.read(|snapshot| snapshot.counter(b"pairs")), &polls).await.unwrap();
-                })
-            })
-            .collect();
-        tasks.into_iter().for_each(|task| runtime.block_on(task).unwrap());
-        let [all, long, waited] = [0, 1, 2].map(|count: usize| polls[count].load(Relaxed));
-        println!("of {all} polls {long} took longer than 1 ms, {waited} of which waited");
-        assert!(waited < all / 50, "{waited} of {all} polls waited longer than 1 ms");
-    }
-}
-
-/// The control of the test before: a call that blocks its thread is seen.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_thread_of_the_runtime_that_is_blocked_is_seen() {
-    let polls: [AtomicU64; 3] = Default::default();
-    runtime(1).block_on(async {
-        for _ in 0..20 {
-            timed(async { std::thread::sleep(Duration::from_millis(2)) }, &polls).await;
-        }
-    });
-    assert_eq!(polls.map(AtomicU64::into_inner), [20; 3]);
 }

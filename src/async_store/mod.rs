@@ -264,7 +264,9 @@ impl<S: Store> AsyncStore<S> {
 
 /// The error of a call that was dropped.
 fn stopped() -> Error {
-    Error::other("the task was cancelled, the runtime was shut down, or the store panicked")
+    Error::other(
+        "the runtime was shut down or the store panicked before there was a result; call again on a runtime that runs",
+    )
 }
 
 /// The runtime of the task that waits.

@@ -59,7 +59,9 @@ pub enum FeedError {
         position: u64,
     },
     /// The number is larger than that of the newest change.
-    #[error("there is no change {number} in the feed {feed}, whose newest change is {last}")]
+    #[error(
+        "there is no change {number} in the feed {feed}, whose newest change is {last}; pass the number of a change that was polled, or {last} for its end"
+    )]
     NoSuchChange {
         /// The subspace of the feed.
         feed: String,

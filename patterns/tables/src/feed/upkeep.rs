@@ -6,6 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
 use keyloom_kit::{
     Inconsistency, Progress, RecordKey, RepairOptions, Rule, in_batches, page_behind,
+    refuse_foreign,
 };
 
 use super::Feed;
@@ -54,7 +55,7 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
     /// [`sweep`](Feed::sweep) with options: a transaction removes at most `batch` changes.
     ///
     /// # Errors
-    /// Any error of the store.
+    /// Any error of the store; [`Error::InvalidArgument`] for a position of other data.
     pub fn sweep_with<S: Store>(
         &self,
         store: &S,
@@ -66,6 +67,7 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         // receives `FeedError::Removed`.
         let (first, bound) = self.sweepable(&store.snapshot()?)?;
         in_batches(store, options, progress, |txn, batch, done| {
+            refuse_foreign(&self.changes, done.position.last.as_deref())?;
             let from = match &done.position.last {
                 Some(last) => first.max(self.number(last)? + 1),
                 None => first,

@@ -1,8 +1,11 @@
 //! What is refused, and with which words.
 
-use keyloom::{Limits, Memory, Store};
+use std::ops::ControlFlow;
+
+use keyloom::{Error, Limits, Memory, Store};
+use keyloom_tables::derived::RepairPosition;
 use keyloom_tables::feed::FeedError;
-use keyloom_tables::{Feed, Schema, SchemaError, Table};
+use keyloom_tables::{Feed, RepairOptions, Schema, SchemaError, Table};
 use keyloom_testing::laws::{clear, refused};
 
 use super::{feed, table};
@@ -12,7 +15,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let feed = feed();
     let table = table(&feed);
     let consumer = feed.consumer("mailer");
-    let says = |error: keyloom::Error, words: &str| {
+    let says = |error: Error, words: &str| {
         assert!(error.downcast_ref::<FeedError>().is_some(), "{error:?}");
         assert!(error.to_string().contains(words), "{error}");
     };
@@ -29,6 +32,12 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let divided = consumer.share(0, 2);
     says(refused(store, |txn| divided.start(txn, 0)), "has 1 shares, not 2; remove it");
     says(divided.poll(&store.snapshot().unwrap(), 1).unwrap_err(), "has 1 shares, not 2");
+    // A sweep does not resume where another work was.
+    let last = Some(keyloom::pack(&("table", 1)));
+    let resume = Some(RepairPosition { last, ..RepairPosition::default() });
+    let options = RepairOptions { resume, ..RepairOptions::default() };
+    let foreign = feed.sweep_with(store, &options, |_| ControlFlow::Continue(())).unwrap_err();
+    assert!(matches!(foreign, Error::InvalidArgument { .. }), "{foreign}");
     store.transact(|txn| consumer.remove(txn)).unwrap();
     store.transact(|txn| divided.start(txn, 0)).unwrap();
     says(refused(store, |txn| consumer.start(txn, 0)), "has 2 shares, not 1");
@@ -42,7 +51,7 @@ fn a_change_that_is_too_long_names_its_key() {
     let store = Memory::builder().limits(limits).build();
     let table = table(&feed());
     let error = refused(&store, |txn| table.put(txn, &("a".into(), 1), &"x".repeat(95)));
-    assert!(matches!(error, keyloom::Error::ValueTooLong { .. }), "{error}");
+    assert!(matches!(error, Error::ValueTooLong { .. }), "{error}");
 }
 
 pub fn a_schema_keeps_a_program_without_the_feed_from_writing(store: &(impl Store + Clone)) {
