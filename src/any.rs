@@ -1,4 +1,4 @@
-//! A store that is chosen when the program runs.
+//! A store that is chosen at run time.
 
 use std::fmt;
 use std::ops::Deref;
@@ -34,10 +34,10 @@ use crate::{
 /// | `etcd://host:port,host:port/name` | `keyloom-etcd` | `("etcd", Etcd::open_address)` |
 /// | `fdb:CLUSTER_FILE?name=name` | `keyloom-foundationdb` | `("fdb", FoundationDb::open_address)` |
 ///
-/// `AnyStore` is an enum: a read costs one more branch than on the backend itself, and copies
-/// nothing in memory and on LMDB. A backend of another crate is a trait object ([`DynStore`]),
-/// whose reads copy. To set options that an address cannot contain, open the backend with them and
-/// convert it: by `AnyStore::from`, or by [`AnyStore::other`].
+/// `AnyStore` is an enum: a read costs one more branch than on the backend itself. Reads in memory
+/// and on LMDB copy nothing. A backend of another crate is a trait object ([`DynStore`]), whose
+/// reads copy. To set options that an address cannot contain, open the backend with these options
+/// and convert it with `AnyStore::from` or [`AnyStore::other`].
 ///
 /// ```
 /// use keyloom::{AnyStore, Reader, Store, Writer};
@@ -70,7 +70,7 @@ macro_rules! on {
     };
 }
 
-/// The reason why an address of a backend of another crate is refused.
+/// The error message for the address of a backend that is in another crate.
 macro_rules! of_crate {
     ($name:literal) => {
         concat!(
@@ -81,15 +81,16 @@ macro_rules! of_crate {
     };
 }
 
-/// Opens the store at an address, for [`AnyStore::open_with`].
+/// A function that opens the store at an address; see [`AnyStore::open_with`].
 pub type Opener = fn(&str) -> Result<AnyStore>;
 
 impl AnyStore {
     /// Opens the store at `address`: `memory:` or `lmdb:PATH`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an address that is not valid, or of a backend of another
-    /// crate; otherwise the errors of the backend. No error contains a password.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the address is not valid or
+    /// names a backend of another crate; otherwise the errors of the backend. No error contains a
+    /// password.
     pub fn open(address: &str) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         let why = match (scheme, address) {
@@ -107,9 +108,9 @@ impl AnyStore {
         Err(refused_address(address, why))
     }
 
-    /// Opens the store at `address`. `backends` adds backends of other crates: pairs of a scheme,
-    /// such as `redb`, and the function that opens an address that begins with it and a colon. They
-    /// take precedence over those of this crate.
+    /// Opens the store at `address`. `backends` adds backends of other crates. Each backend is a
+    /// pair: a scheme, such as `redb`, and the function that opens addresses of this scheme. These
+    /// backends take precedence over the built-in ones.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Result};
@@ -126,7 +127,7 @@ impl AnyStore {
     pub fn open_with(address: &str, backends: &[(&str, Opener)]) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         let of = |scheme| backends.iter().find(|(name, _)| scheme == Some(*name));
-        // PostgreSQL's tools take both.
+        // PostgreSQL's tools accept both schemes.
         let also = scheme.filter(|scheme| *scheme == "postgresql").map(|_| "postgres");
         match of(scheme).or_else(|| of(also)) {
             Some((_, open)) => open(address),
@@ -137,8 +138,8 @@ impl AnyStore {
     /// A store of another crate. [`Display`](fmt::Display) shows `address`, so it must not contain
     /// a password.
     ///
-    /// Its reads copy keys and values to the heap. A program that cannot afford this is generic
-    /// over [`Store`], and uses the backend itself.
+    /// Its reads copy keys and values to the heap. A program that cannot afford these copies should
+    /// be generic over [`Store`] and use the backend itself.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Metered, Reader, Store, Writer};
@@ -212,7 +213,7 @@ pub enum AnySnapshot<'s> {
 /// A transaction of an [`AnyStore`].
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(clippy::large_enum_variant)] // There is one at a time, and it does not move.
+#[allow(clippy::large_enum_variant)] // Few transactions exist at a time, and they are not moved.
 pub enum AnyTransaction<'s> {
     /// In memory.
     Memory(MemoryTransaction<'s>),

@@ -32,8 +32,8 @@ pub struct VersionstampedKey<'k> {
     pub prefix: &'k [u8],
     /// The bytes of the key after the stamp.
     pub suffix: &'k [u8],
-    /// The key of the counter from which a store without versions of commits takes the stamps of
-    /// this prefix. It must have no other use.
+    /// The key of a counter. A store that does not assign versions to commits takes the stamps of
+    /// this prefix from the counter. The key must have no other use.
     pub clock: &'k [u8],
 }
 
@@ -63,7 +63,7 @@ impl VersionstampedKey<'_> {
     }
 }
 
-/// The effect on a value.
+/// The effect of an operation on a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     Put(SmallVec<[u8; 8]>),
@@ -109,11 +109,11 @@ impl AtomicOp<'_> {
         }
     }
 
-    /// Returns an error for an operation on `key` that a store with values of up to
-    /// `max_value_bytes` cannot execute. A backend that executes operations itself calls it first.
+    /// Checks that a store with values of up to `max_value_bytes` can execute the operation on
+    /// `key`. A backend that executes operations itself calls this first.
     ///
     /// # Errors
-    /// Those of [`check_key`] and [`check_value`].
+    /// [`Error::EmptyKey`], [`Error::KeyTooLong`], [`Error::ValueTooLong`].
     pub fn check(&self, key: &[u8], max_value_bytes: usize) -> Result<()> {
         check_key(key)?;
         match self {
@@ -122,7 +122,7 @@ impl AtomicOp<'_> {
         }
     }
 
-    /// The effect on the value of `key`, which is `old` now.
+    /// The effect on the value of `key` if the current value is `old`.
     pub(crate) fn apply(
         &self,
         key: &[u8],
@@ -153,11 +153,11 @@ impl AtomicOp<'_> {
     }
 }
 
-/// Executes `operation` by a read of the old value and a write of the new one: what
-/// [`Writer::apply`] does by default.
+/// Executes `operation` by reading the old value and writing the new one. This is the default of
+/// [`Writer::apply`].
 ///
 /// # Errors
-/// Those of the read and of the write, and [`Error::NotACounter`].
+/// [`Error::NotACounter`], and the errors of [`Reader::get`] and [`Writer::put`].
 pub fn apply_by_reading<W: Writer + ?Sized>(
     txn: &mut W,
     key: &[u8],
@@ -173,12 +173,14 @@ pub fn apply_by_reading<W: Writer + ?Sized>(
     }
 }
 
-/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it. An
-/// absent counter begins after the last stamp: the entries may come from a store that assigns
-/// versions to commits. This is what [`Writer::put_versionstamped`] does by default.
+/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under the
+/// stamped key. An absent counter begins after the last stored stamp, because the entries may come
+/// from a store that assigns versions to commits. This is what [`Writer::put_versionstamped`] does
+/// by default.
 ///
 /// # Errors
-/// Those of the reads and writes, and [`Error::NotACounter`] for the value at `clock`.
+/// [`Error::NotACounter`] if the value at `clock` is not a counter; and the errors of
+/// [`Reader::get`], [`Reader::last`] and [`Writer::put`].
 pub fn stamp_by_counting<W: Writer + ?Sized>(
     txn: &mut W,
     key: &VersionstampedKey<'_>,
@@ -189,19 +191,19 @@ pub fn stamp_by_counting<W: Writer + ?Sized>(
         None => last_stamp(txn, key.prefix)?,
     };
     let now = last.wrapping_add(1);
-    // Put before the clock changes, so that a refused key changes nothing.
+    // The entry is put before the clock changes, so that a refused key changes nothing.
     txn.put(&key.with(Versionstamp::of_a_counter(now)), value)?;
     txn.put(key.clock, &now.to_le_bytes())
 }
 
-/// The number in the last stamp after `prefix`, 0 if there is none.
+/// The number in the last stamp after `prefix`, or 0 if there is no stamp.
 fn last_stamp<R: Reader + ?Sized>(reader: &R, prefix: &[u8]) -> Result<i64> {
     let last = reader.last(KeyRange::prefix(prefix))?;
     let stamp = last.as_ref().and_then(|(key, _)| key.get(prefix.len()..)?.first_chunk());
     Ok(stamp.map_or(0, |stamp| i64::from_be_bytes(*stamp)))
 }
 
-/// The number of a counter from `value`.
+/// Decodes `value` as the number of a counter.
 pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
     match value.try_into() {
         Ok(bytes) => Ok(i64::from_le_bytes(bytes)),

@@ -13,11 +13,11 @@ use crate::{Cost, Entry, EntryPage, Error, KeyBuf, KeyRange, Order, Reader, Resu
 /// as long as a step of a scan.
 const STEPS_PER_READING: u64 = 32;
 
-/// Limits for the reads of one request: how many, how many bytes, until when, and a flag that stops
-/// it. Without limits by default.
+/// Limits for the reads of one request: a number of reads, a number of bytes, a deadline, and a
+/// flag that stops the request. There are no limits by default.
 ///
-/// [`Budgeted`] is a reader with a budget. Every search, walk and check of every pattern takes a
-/// reader, so a budget bounds each of them, whatever a user has typed.
+/// [`Budgeted`] is a reader with a budget. Every search, walk and check of the patterns takes a
+/// reader, so a budget bounds each of them, whatever query a user enters.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,8 +47,8 @@ impl Budget {
         Self::default()
     }
 
-    /// At most this many reads. A key that is looked up, a range that is opened, and an entry that
-    /// is read are one each.
+    /// At most this many reads. Each key that is looked up, each range that is opened, and each
+    /// entry that is read counts as one read.
     #[must_use]
     pub fn reads(self, most: u64) -> Self {
         Self { reads: Some(most), ..self }
@@ -60,24 +60,24 @@ impl Budget {
         Self { bytes: Some(most), ..self }
     }
 
-    /// Refuses reads after this time from now on. A read that has begun is not interrupted: on a
-    /// remote store it takes at most the time-out of the store in addition.
+    /// Refuses reads once this much time has passed since this call. A read that has begun is not
+    /// interrupted; on a remote store it may last until the time-out of the store.
     #[must_use]
     pub fn time(self, most: Duration) -> Self {
-        // A time that no clock reaches is no limit.
+        // A time beyond the range of the clock is not a limit.
         let deadline = Instant::now().checked_add(most).map(|deadline| (deadline, most));
         Self { deadline, ..self }
     }
 
-    /// Refuses reads once the flag is true. Another thread sets it, for example when a client has
-    /// closed its connection.
+    /// Refuses reads once the flag is true. Another thread sets the flag, for example when a client
+    /// has closed its connection.
     #[must_use]
     pub fn stop(self, flag: &Arc<AtomicBool>) -> Self {
         Self { stop: Some(Arc::clone(flag)), ..self }
     }
 }
 
-/// The limit of a [`Budget`] that a read went past.
+/// The limit of a [`Budget`] that a read exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverBudget {
@@ -105,8 +105,8 @@ impl fmt::Display for OverBudget {
 /// A reader that refuses to read more than its [`Budget`], and counts what it reads.
 ///
 /// One reader can serve several queries, which then share the budget. After a refusal each further
-/// read is refused, too. An answer is either the whole answer or an error, never a part: a query
-/// that went over its budget can be repeated with a larger one, or asked for a smaller page.
+/// read is refused, too. A query returns either its complete result or an error, never a part. A
+/// query that exceeded its budget can be repeated with a larger budget or for a smaller page.
 ///
 /// ```
 /// use keyloom::{Budget, Budgeted, Memory, Reader, Store, Writer};
@@ -137,9 +137,9 @@ impl<'r, R: Reader> Budgeted<'r, R> {
         self.spending.reads.get()
     }
 
-    /// What was read so far, also by reads that were refused in the end. The round trips are those
-    /// that a remote store makes: one for each get, batch of gets, range, batch of ranges, and
-    /// further page of a range.
+    /// The cost so far, including reads that were refused in the end. Round trips are counted as on
+    /// a remote store: one for each get, batch of gets, range, batch of ranges, and further page of
+    /// a range.
     pub fn spent(&self) -> Cost {
         self.spending.spent.get()
     }
@@ -168,7 +168,7 @@ impl Spending {
         self.budget.reads.map_or(u64::MAX, |most| most.saturating_sub(self.reads.get()))
     }
 
-    /// Spends reads at a key.
+    /// Counts reads at a key against the budget.
     fn reads(&self, key: &[u8], reads: usize, reads_clock: bool) -> Result<()> {
         if let Some((over, key)) = &*self.refused.borrow() {
             return Err(self.error(*over, key));
@@ -221,7 +221,7 @@ impl Spending {
         });
     }
 
-    /// Spends the bytes of values that were looked up.
+    /// Counts the bytes of values that were looked up against the budget.
     fn values<'v, B: Deref<Target = [u8]> + 'v>(
         &self,
         key: &[u8],
@@ -231,7 +231,7 @@ impl Spending {
         self.reads(key, 0, false)
     }
 
-    /// Spends the opening of ranges.
+    /// Counts the opening of ranges against the budget.
     fn ranges(&self, ranges: &[KeyRange<'_>]) -> Result<()> {
         self.add(|spent| {
             spent.ranges += ranges.len() as u64;
@@ -250,7 +250,8 @@ impl Spending {
         self.reads(key, 1, false)
     }
 
-    /// At most as many entries as one more than are left, which is enough to refuse the page.
+    /// Limits a page to one entry more than the reads that are left, which is enough to refuse the
+    /// page.
     fn limit(&self, limit: usize) -> usize {
         limit.min(usize::try_from(self.left().saturating_add(1)).unwrap_or(usize::MAX))
     }
@@ -304,7 +305,7 @@ impl<R: Reader> Reader for Budgeted<'_, R> {
         self.reader.prefetch(keys)
     }
 
-    // `count` is not forwarded, since it is bounded entry by entry.
+    // `count` is not forwarded: the default reads the range, which is bounded entry by entry.
 
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
         self.spending.ranges(std::slice::from_ref(&range))?;
@@ -353,7 +354,7 @@ pub struct BudgetedEntries<'x, I> {
     /// How many entries come with one round trip; 0 if there is no server.
     page: usize,
     read: usize,
-    /// An iterator that has failed has ended.
+    /// Set by a failure, which ends the iterator.
     is_over: bool,
 }
 

@@ -16,7 +16,7 @@ impl Deadline<'_> {
         Self { patience, begun: OnceCell::new(), outer: None }
     }
 
-    /// A deadline for some of the waits. It ends at the latest with this one.
+    /// A deadline for some of the waits. It passes no later than this one.
     pub(crate) fn within(&self, patience: Duration) -> Deadline<'_> {
         Deadline { patience, begun: OnceCell::new(), outer: Some(self) }
     }
@@ -32,8 +32,8 @@ impl Deadline<'_> {
         self.begun.get_or_init(Instant::now).elapsed()
     }
 
-    /// The length of the waits after the deadline has passed: the patience, unless the outer
-    /// deadline has passed before.
+    /// The time waited once the deadline has passed: the patience, or less if the outer deadline
+    /// passed first.
     pub(crate) fn waited_ms(&self) -> u64 {
         u64::try_from(self.waited().min(self.patience).as_millis()).unwrap_or(u64::MAX)
     }

@@ -10,10 +10,10 @@ use crate::{
     Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
-/// A [`Writer`] behind a pointer.
+/// A [`Writer`] of any type, behind a pointer.
 ///
 /// Patterns are generic over the store, and a generic trait cannot be a trait object. A pattern
-/// that holds *other* patterns of different types, such as a table its indexes, passes them a
+/// that holds *other* patterns of different types, as a table holds its indexes, passes them a
 /// `DynWriter` instead: a concrete type that is a [`Reader`] and a [`Writer`].
 ///
 /// Writes cost one more indirect call. Reads copy what they return to the heap, so keep them few:
@@ -244,7 +244,7 @@ macro_rules! reads {
                 self.0.prefetch(keys)
             }
 
-            // The inner store may answer these with less than an open range, so they are forwarded.
+            // Forwarded, because the inner store may answer these calls without opening a range.
 
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 self.0.count(range)

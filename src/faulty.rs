@@ -11,9 +11,9 @@ use crate::{
 
 /// Wraps a store and makes its n-th operation fail.
 ///
-/// Every beginning of a snapshot or transaction, every get, range, entry of a range, write and
-/// commit is an operation. So is each entry of a [`put_sorted`](Writer::put_sorted), which puts the
-/// entries before the one that fails. A [`get_many`](Reader::get_many) or
+/// The beginning of a snapshot or transaction, and every get, range, entry of a range, write and
+/// commit, is an operation. Each entry of a [`put_sorted`](Writer::put_sorted) is an operation too;
+/// the entries before the failing one are put. A [`get_many`](Reader::get_many) or
 /// [`range_many`](Reader::range_many) is one operation. So a test can make each operation fail in
 /// turn and check the store afterwards:
 ///
@@ -53,10 +53,10 @@ pub enum Fault {
     Error,
     /// The operation reports a conflict, after which the transaction must run again.
     Conflict,
-    /// A commit succeeds, but its outcome is reported as unknown. Other operations: as
+    /// A commit succeeds, but its outcome is reported as unknown. Other operations fail as with
     /// [`Fault::Error`].
     UnknownButCommitted,
-    /// A commit is lost, and its outcome is reported as unknown. Other operations: as
+    /// A commit is lost, and its outcome is reported as unknown. Other operations fail as with
     /// [`Fault::Error`].
     UnknownAndLost,
 }
@@ -69,7 +69,7 @@ struct Plan(Mutex<Schedule>);
 struct Schedule {
     operations: u64,
     fault: Option<(u64, Fault)>,
-    /// The operations of a snapshot or a transaction after which it is too old.
+    /// The number of operations after which a snapshot or a transaction is too old.
     longest: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl Plan {
 struct Injected(u64);
 
 impl<S> Faulty<S> {
-    /// A store without a fault.
+    /// Wraps `store`. No operation fails at first.
     pub fn new(store: S) -> Self {
         Self { store, plan: Arc::default() }
     }
@@ -117,9 +117,9 @@ impl<S> Faulty<S> {
         self.plan.set(None);
     }
 
-    /// Makes each snapshot and each transaction too old after this many operations of its own:
-    /// [`Error::TooOld`], as on FoundationDB after five seconds, by a clock on which each operation
-    /// takes 1 ms.
+    /// Makes each snapshot and each transaction too old after this many of its own operations.
+    /// Later operations return [`Error::TooOld`], as on FoundationDB after five seconds. The
+    /// reported ages count 1 ms per operation.
     ///
     /// ```
     /// use keyloom::{Error, Faulty, Memory, Reader, Store};
@@ -196,7 +196,7 @@ pub struct FaultyReader<'s, R> {
 #[derive(Debug)]
 struct State<'s> {
     plan: &'s Plan,
-    /// A conflict was reported: all later operations report it too, as in real stores.
+    /// Whether a conflict was reported. All later operations then report it too, as in real stores.
     conflict: Cell<bool>,
     operations: Cell<u64>,
 }

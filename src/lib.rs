@@ -2,9 +2,9 @@
 //! backends in memory, on LMDB, PostgreSQL, etcd and FoundationDB.
 //!
 //! An ordered key-value store gives a program sorted keys, ranges and transactions, but no tables,
-//! indexes or queries. keyloom adds them: this crate contains the stores, the keys and the values;
-//! the crate `keyloom-patterns` contains tables, indexes and the other patterns, each of which
-//! works on every store.
+//! indexes or queries. keyloom adds them. This crate contains the stores, the keys and the values.
+//! The crate `keyloom-patterns` contains tables, indexes and the other patterns; each pattern works
+//! on every store.
 //!
 //! ```
 //! use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
@@ -62,9 +62,10 @@
 //! thread for their connections; a connection of `Postgres` is driven by the thread that waits for
 //! it.
 //!
-//! A backend is a crate of its own: [`backend`] contains parts for backends, and
-//! `keyloom-conformance` tests it. The memory store and LMDB are here,
-//! because the tests and examples of all crates run on them; neither brings more than heed.
+//! Every other backend is a crate of its own: [`backend`] contains parts for backends, and
+//! `keyloom-conformance` tests them. The memory store and LMDB are in this crate, because the tests
+//! and examples of all crates run on them. LMDB adds the dependencies heed and libc; the memory
+//! store adds none.
 //!
 //! # Features
 //!

@@ -43,7 +43,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits with another greatest length of values. For the `limits` of a backend.
+    /// These limits with another maximum length of values. A backend uses this in its `limits`.
     ///
     /// ```
     /// use keyloom::Limits;
@@ -55,9 +55,8 @@ impl Limits {
         Self { max_value_bytes, ..self }
     }
 
-    /// These limits with a limit on the bytes and on the writes of one transaction. For the
-    /// `limits` of a backend, which counts with
-    /// [`TransactionSize`](crate::backend::TransactionSize).
+    /// These limits with a limit on the bytes and on the writes of one transaction. A backend uses
+    /// this in its `limits`, and counts with [`TransactionSize`](crate::backend::TransactionSize).
     ///
     /// ```
     /// use keyloom::Limits;
@@ -69,8 +68,9 @@ impl Limits {
         Self { max_transaction_bytes: bytes, max_transaction_operations: operations, ..self }
     }
 
-    /// These limits with a greatest age of snapshots and transactions, in milliseconds. For the
-    /// `limits` of a backend, and to test early how a program works with short snapshots.
+    /// These limits with a maximum age of snapshots and transactions, in milliseconds. A backend
+    /// uses this in its `limits`, and a test uses it to check early how a program works with short
+    /// snapshots.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store};
@@ -87,8 +87,8 @@ impl Limits {
     ///
     /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
     /// stays within them. Memory counts keys and values. A cluster counts each key three or four
-    /// times, some 70 bytes per write, and reads. So leave a margin, or halve a batch that is [too
-    /// large](crate::Error::is_batch_too_large).
+    /// times, some 70 bytes per write, and also the reads. So leave a margin, or halve a batch that
+    /// is [too large](crate::Error::is_batch_too_large).
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,
@@ -98,15 +98,15 @@ impl Limits {
         }
     }
 
-    /// The limits of an `Etcd` store with default options: 4,096 writes of 1,371,136 bytes together
-    /// (1,339 KiB). This is a request of 1.5 MiB without its overhead.
+    /// The limits of an `Etcd` store with default options: 4,096 writes, and 1,371,136 bytes (1,339
+    /// KiB) in all. The limit on bytes is the size of a request, 1.5 MiB, minus its overhead.
     ///
     /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
     /// stays within them.
     pub fn etcd() -> Self {
         const BYTES: usize = 1_371_136;
         Self {
-            // One value fits together with the longest key.
+            // One value and the longest key fit into one request.
             max_value_bytes: BYTES - MAX_KEY_BYTES,
             max_transaction_bytes: Some(BYTES),
             max_transaction_operations: Some(4_096),
@@ -115,7 +115,7 @@ impl Limits {
     }
 }
 
-/// Returns an error for the empty string and for everything longer than [`MAX_KEY_BYTES`].
+/// Returns an error if the key is empty or longer than [`MAX_KEY_BYTES`].
 ///
 /// Every operation of every backend calls this, reads included, so that a key that cannot be stored
 /// is an error on every store, and never "absent".

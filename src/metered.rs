@@ -13,8 +13,8 @@ use crate::{
 
 /// Wraps a store and counts gets, ranges, keys, bytes and round trips.
 ///
-/// So costs can be compared on noisy machines: a pattern documents the cost of an operation, and a
-/// test asserts it.
+/// These counts are the same on a noisy machine: a pattern documents the cost of an operation, and
+/// a test asserts it.
 ///
 /// ```
 /// use keyloom::{Cost, Memory, Metered, Reader, Store, Writer};
@@ -84,11 +84,11 @@ costs! {
     /// Ranges opened, including those of [`first`](Reader::first), [`last`](Reader::last),
     /// [`page`](Reader::page), [`range_many`](Reader::range_many) and [`count`](Reader::count).
     ranges,
-    /// Keys found: by gets, and in ranges as far as they were walked or counted.
+    /// Keys found by gets, and keys of ranges that were walked or counted.
     keys_read,
     /// Bytes returned: the values of gets, keys and values of ranges.
     bytes_read,
-    /// Keys put, deleted or added to; a deleted range counts as one.
+    /// Keys put, deleted or added to; a deleted range counts as one key.
     keys_written,
     /// Bytes of keys and values written.
     bytes_written,
@@ -96,12 +96,12 @@ costs! {
     commits,
     /// How often the caller waited for a server: the number that a remote store reports
     /// ([`Store::round_trips`]), including pages of ranges and beginnings of snapshots. For a store
-    /// without a server, a lower bound: one per get, get_many, range, range_many and commit. Writes
-    /// wait for the commit.
+    /// without a server this is a lower bound: one per get, get_many, range, range_many and commit.
+    /// Writes are sent with the commit.
     round_trips,
 }
 
-/// `keys read` for the name `keys_read`, or `key read` for one.
+/// Returns `keys read` for the name `keys_read`, or `key read` if `count` is 1.
 fn in_words(count: u64, name: &str) -> String {
     let words = name.replace('_', " ");
     match words.as_str() {
@@ -139,7 +139,7 @@ impl<S: Store> Metered<S> {
         Self { store, meter: Arc::default(), waits_before }
     }
 
-    /// The cost since this store was wrapped, of all its clones.
+    /// The cost of this store and all its clones since it was wrapped.
     pub fn cost(&self) -> Cost {
         let modelled = self.meter.read();
         match self.store.round_trips() {
@@ -253,7 +253,7 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         self.inner.prefetch(keys)
     }
 
-    // The inner store may answer these with less than an open range, so they are forwarded.
+    // Forwarded, because the inner store may answer these calls without opening a range.
 
     fn count(&self, range: KeyRange<'_>) -> Result<u64> {
         self.meter.range();
@@ -341,7 +341,7 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
 
 impl<T: Transaction> Transaction for MeteredReader<'_, T> {
     fn commit(self) -> Result<()> {
-        // The message is sent, whatever the outcome.
+        // A commit costs a round trip even if it fails.
         add(&self.meter.round_trips, 1);
         self.inner.commit()?;
         add(&self.meter.commits, 1);

@@ -3,7 +3,7 @@
 //! Keys are byte strings of 1 to 511 bytes in unsigned lexicographic order. Programs make mistakes
 //! mainly at bounds: a prefix range that ends at `prefix FF` and so loses `prefix FF FF`, a page
 //! that resumes at an incremented key and so skips keys, an end that is one byte too long for the
-//! store. So only this module computes bounds, and a property test compares each of them with the
+//! store. So only this module computes bounds, and a property test compares each bound with its
 //! definition, key by key.
 
 use std::ops::Bound;
@@ -53,8 +53,8 @@ impl Bytes<'_> {
 
 /// A contiguous set of keys.
 ///
-/// Any byte strings are valid bounds: empty ones, ones longer than a key may be, and a start after
-/// the end. Their meaning follows from the order of the keys.
+/// Any byte strings are valid bounds, including empty strings, strings longer than a key may be,
+/// and a start after the end. Their meaning follows from the order of the keys.
 ///
 /// ```
 /// use keyloom::KeyRange;
@@ -94,11 +94,11 @@ impl<'k> KeyRange<'k> {
         Self::new(Bound::Included(key), Bound::Unbounded)
     }
 
-    /// Every key that begins with the bytes of `prefix`, itself included.
+    /// Every key that begins with the bytes of `prefix`, including `prefix` itself.
     ///
     /// This is a range of *bytes*. A packed tuple terminates its strings: the packed `("ab",)` does
     /// not begin with the bytes of the packed `("a",)`. For the continuations of a tuple use
-    /// [`KeyRange::children`], for strings with a common beginning [`KeyRange::string_prefix`].
+    /// [`KeyRange::children`]; for strings with a common prefix use [`KeyRange::string_prefix`].
     pub fn prefix(prefix: &'k [u8]) -> Self {
         let end = match prefix_end(prefix) {
             Some(end) => Bound::Excluded(Bytes::Owned(end)),
@@ -110,7 +110,7 @@ impl<'k> KeyRange<'k> {
     /// The tuples that continue the packed tuple `parent` by one element or more; not `parent`
     /// itself.
     ///
-    /// That is `parent 00 .. parent FF`: no element begins with `FF`.
+    /// The range is `parent 00 .. parent FF`, because no element begins with `FF`.
     ///
     /// ```
     /// use keyloom::{KeyRange, key::pack};
@@ -144,13 +144,13 @@ impl<'k> KeyRange<'k> {
         Self { start: Bound::Included(Bytes::Owned(joined(first, 0xFF))), end: Bound::Unbounded }
     }
 
-    /// The tuples whose last packed element is a string or bytes and *begins* with the last element
-    /// of `packed`.
+    /// The tuples that begin with the elements of `packed`. The last of these elements, a string or
+    /// bytes, only has to be a *prefix* of the element at its position.
     ///
-    /// `packed` is a packed tuple whose last element *is* a string or bytes: without its final `00`
-    /// it is a byte prefix of all the tuples. Other types are not checked, and a final `00` of
-    /// theirs is cut off as well; [`Subspace::string_prefix`](crate::Subspace::string_prefix) does
-    /// check.
+    /// The last element of the packed tuple `packed` must be a string or bytes. Without its final
+    /// `00`, `packed` is a byte prefix of all tuples in the range. The type is not checked: a final
+    /// `00` of another type is cut off as well.
+    /// [`Subspace::string_prefix`](crate::Subspace::string_prefix) checks the type.
     ///
     /// ```
     /// use keyloom::{KeyRange, key::pack};
@@ -252,8 +252,9 @@ impl<'k> KeyRange<'k> {
     /// the end:
     ///
     /// * an empty start is unbounded, since there is no empty key;
-    /// * a start longer than a key becomes "after its first 511 bytes", an end "up to them,
-    ///   inclusive": no storable key is between the two.
+    /// * a start longer than a key becomes "after its first 511 bytes", and an end that is too long
+    ///   becomes "up to its first 511 bytes, inclusive": no storable key is between the old and the
+    ///   new bound.
     ///
     /// ```
     /// use keyloom::KeyRange;
@@ -318,8 +319,8 @@ pub fn successor(key: &[u8]) -> KeyBuf {
     joined(key, 0x00)
 }
 
-/// The smallest byte string after all that begin with `prefix`; `None` if there is none, because
-/// `prefix` is empty or all `FF`.
+/// The smallest byte string after all strings that begin with `prefix`; `None` if `prefix` is empty
+/// or all `FF`.
 ///
 /// ```
 /// use keyloom::prefix_end;

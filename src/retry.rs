@@ -1,4 +1,4 @@
-//! Retries of transactions: how often, after which pauses, and the loop of [`Store::transact`] and
+//! Retries of transactions: their number and pauses, and the loop of [`Store::transact`] and
 //! [`Store::try_transact`].
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result, Store, Transaction, Writer as _};
 
-/// How [`Store::transact`] retries.
+/// The number of retries of [`Store::transact`], and the pauses between them.
 ///
 /// ```
 /// use keyloom::RetryPolicy;
@@ -16,11 +16,12 @@ use crate::{Error, Result, Store, Transaction, Writer as _};
 pub struct RetryPolicy {
     /// The largest number of attempts, including the first.
     pub max_attempts: u32,
-    /// The bound of the pause before the second attempt. It doubles with each attempt.
+    /// The upper bound of the pause before the second attempt. The bound doubles with each further
+    /// attempt.
     pub first_pause: Duration,
     /// The largest pause.
     pub max_pause: Duration,
-    /// After this time no new attempt begins, however few there were.
+    /// After this time no new attempt begins, even if `max_attempts` is not reached.
     pub max_elapsed: Option<Duration>,
 }
 
@@ -39,16 +40,17 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for the restart of
     /// a server or the election of a leader. No new attempt begins after 60 seconds, because
-    /// attempts may take long while a server does not answer. The default of remote stores.
+    /// attempts may take long while a server does not answer. Remote stores use this policy by
+    /// default.
     pub fn remote() -> Self {
         let max_elapsed = Some(Duration::from_secs(60));
         Self { max_attempts: 40, max_elapsed, ..Self::default() }
     }
 
-    /// The pause before attempt `attempt` (the second has number 2): a random time up to twice the
-    /// last bound, so that writers that conflicted once do not conflict again.
+    /// The pause before attempt `attempt` (the second attempt has number 2): a random time up to
+    /// the bound of this attempt, so that writers that conflicted once do not conflict again.
     ///
-    /// For programs that retry what [`Store::transact`] does not, such as a decision outside of the
+    /// For programs that retry more than [`Store::transact`] does, such as a decision outside the
     /// transaction.
     ///
     /// ```
@@ -87,7 +89,7 @@ impl<E> Clone for Retries<E> {
 impl<E> Copy for Retries<E> {}
 
 impl Retries<Error> {
-    /// Those of [`Store::transact`].
+    /// The treatment of errors in [`Store::transact`].
     pub(crate) const TRANSACT: Self = Self {
         is_retryable: Error::is_retryable,
         give_up: |attempts, error| Error::RetriesExhausted { attempts, source: Box::new(error) },
@@ -95,7 +97,7 @@ impl Retries<Error> {
 }
 
 impl<E: From<Error>> Retries<E> {
-    /// Those of [`Store::try_transact`].
+    /// The treatment of errors in [`Store::try_transact`].
     pub(crate) const TRY: Self = Self { is_retryable: |_| false, give_up: |_, error| error };
 
     /// Runs `body` until it is committed or has failed.
@@ -171,7 +173,7 @@ impl<E: From<Error>> Retries<E> {
                 Ok(()) => Ok(Ok(value)),
                 Err(error) => retried_or_not(error),
             },
-            // A pattern can report a conflict of its own, which the store does not know.
+            // A pattern can report a conflict that the store has not detected.
             Err(error)
                 if txn.must_restart()
                     || txn.state().must_restart()
@@ -191,7 +193,7 @@ pub(crate) enum Attempt<T, E> {
     InVain(Failed<E>),
 }
 
-/// A first attempt in vain.
+/// A first attempt that failed, where another attempt may succeed.
 pub(crate) struct Failed<E> {
     started: Instant,
     failure: Failure<E>,

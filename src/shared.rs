@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 
-/// The store that the pointer shares. Stores are cheap to clone themselves; this is for programs
-/// and frameworks that pass their state around in an [`Arc`].
+/// A store in an [`Arc`]. Stores themselves are cheap to clone; this is for programs and frameworks
+/// that share their state in an `Arc`.
 ///
 /// ```
 /// use std::sync::Arc;

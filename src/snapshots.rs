@@ -9,33 +9,35 @@ use std::vec;
 
 use crate::{Entry, EntryPage, KeyBuf, KeyRange, Order, Reader, Result, Store};
 
-/// How long a snapshot is read from by default: long enough for many pages, and short enough that
-/// LMDB soon reuses pages and PostgreSQL soon removes old rows.
+/// The time for which a snapshot is read by default: long enough for many pages, and short enough
+/// that LMDB soon reuses pages and PostgreSQL soon removes old rows.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// An iterator fetches this many entries first, since most need few, and then more each time.
+/// The number of entries that an iterator fetches first, because most iterators need few. Each
+/// later fetch is larger.
 const FIRST_PAGE: usize = 64;
 const LARGEST_PAGE: usize = 4_096;
-/// How many new snapshots one read is tried on: the system may have stopped the thread, or the
-/// server, for longer than a snapshot lasts. The next time it succeeds, or the read is too long.
+/// The number of new snapshots on which one read is tried. The system may have stopped the thread
+/// or the server for longer than a snapshot lasts; then the next try succeeds. Otherwise the read
+/// itself takes too long.
 const TRIES: u32 = 3;
-// So a page of large values, too, is read long before the snapshot ends.
+// Limits a page of large values, so that it is read long before the snapshot ends.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A reader that reads from one snapshot after another, for reads that last longer than a snapshot
 /// may: a check or an export of a large table.
 ///
-/// On FoundationDB a snapshot ends after five seconds. On LMDB an old one keeps the file growing,
-/// and on PostgreSQL it keeps old rows. This reader takes a new snapshot if the last one is a
-/// second old, or half as old as the [limit](crate::Limits::max_age_ms) of the store, or if the
-/// store says that it is too old. An iterator continues after its last key, so that no entry is
-/// skipped or repeated. All its bytes are copies.
+/// On FoundationDB a snapshot ends after five seconds. On LMDB an old snapshot makes the file grow,
+/// and on PostgreSQL it keeps old rows. This reader takes a new snapshot when the last one is one
+/// second old, or has reached half of the [limit](crate::Limits::max_age_ms) of the store, or when
+/// the store reports that the snapshot is too old. An iterator continues after its last key, so
+/// that no entry is skipped or repeated. All returned bytes are copies.
 ///
-/// What was read from two snapshots need not fit together. A new snapshot is taken only where a
-/// page, a range, a count or a first or last entry is read. So the gets after a page see what the
-/// page saw, unless one of these is read in between, or the store's limit is met. A check with this
-/// reader may report what a writer has changed in the meantime: `check_in_steps` of the patterns
-/// checks a second time.
+/// Reads from two snapshots may be inconsistent with each other. A new snapshot is taken only to
+/// read a page, a range, a count, or a first or last entry. So gets after a page use the snapshot
+/// of the page, unless one of these reads comes in between or the snapshot reaches the store's
+/// limit. A check with this reader may report changes that a writer makes in the meantime, so
+/// `check_in_steps` of the patterns checks a second time.
 ///
 /// ```
 /// use keyloom::{Faulty, KeyRange, Memory, Reader, Snapshots, Store, Writer};
@@ -50,7 +52,7 @@ const PAGE_BYTES: usize = 1 << 20;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// A [`Budgeted`](crate::Budgeted) reader around it counts what is read and can be stopped.
+/// A [`Budgeted`](crate::Budgeted) reader around this reader counts the reads and can be stopped.
 pub struct Snapshots<'s, S: Store> {
     store: &'s S,
     longest: Duration,
@@ -73,30 +75,30 @@ impl<S: Store> fmt::Debug for Snapshots<'_, S> {
 }
 
 impl<'s, S: Store> Snapshots<'s, S> {
-    /// Reads from snapshots of `store`, of which the first is taken by the first read.
+    /// Reads from snapshots of `store`. The first read takes the first snapshot.
     pub fn new(store: &'s S) -> Self {
         let limit = store.limits().max_age_ms.map(|limit| Duration::from_millis(limit) / 2);
         Self::with_longest(store, limit.unwrap_or(LONGEST).min(LONGEST))
     }
 
-    /// Reads from one snapshot as long as the store lets it be read, for work that should see one
-    /// state of the store if that is possible, such as a repair.
+    /// Reads from one snapshot for as long as the store permits. For work that should see one state
+    /// of the store if possible, such as a repair.
     pub fn lasting(store: &'s S) -> Self {
         Self::with_longest(store, Duration::MAX)
     }
 
-    /// The same with a longest time for each snapshot.
+    /// Reads from each snapshot for at most `longest`.
     pub fn with_longest(store: &'s S, longest: Duration) -> Self {
         Self { store, longest, current: RefCell::default(), taken: Cell::default() }
     }
 
-    /// How many snapshots were taken.
+    /// The number of snapshots that were taken.
     pub fn taken(&self) -> u64 {
         self.taken.get()
     }
 
-    /// The current snapshot, if it is not older than `longest`, or a new one; and whether it is
-    /// new.
+    /// Returns the current snapshot if it is not older than `longest`, otherwise a new snapshot;
+    /// and whether the snapshot is new.
     fn current(&self, longest: Duration) -> Result<(Rc<S::Snapshot<'s>>, bool)> {
         let mut current = self.current.borrow_mut();
         if let Some(Current { snapshot, taken_at }) = &*current
@@ -104,7 +106,7 @@ impl<'s, S: Store> Snapshots<'s, S> {
         {
             return Ok((Rc::clone(snapshot), false));
         }
-        // The old one is given back first: a store may have few.
+        // The old snapshot is released first, because a store may have few.
         *current = None;
         let snapshot = Rc::new(self.store.snapshot()?);
         self.taken.set(self.taken.get() + 1);
@@ -112,8 +114,8 @@ impl<'s, S: Store> Snapshots<'s, S> {
         Ok((snapshot, true))
     }
 
-    /// Reads from a snapshot that is not older than `longest`, and again from a new one if the
-    /// store has found it too old.
+    /// Reads from a snapshot that is not older than `longest`, and again from a new snapshot if the
+    /// store reports that this one is too old.
     fn read<T>(
         &self,
         longest: Duration,
@@ -133,8 +135,8 @@ impl<'s, S: Store> Snapshots<'s, S> {
         }
     }
 
-    /// At least one entry of `range` if it has any, at most `limit`, and about a megabyte. Fewer if
-    /// the snapshot becomes too old in between.
+    /// Reads at least one entry of `range` if there is one, at most `limit` entries, and about a
+    /// megabyte. Returns fewer entries if the snapshot becomes too old meanwhile.
     fn some(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>> {
         self.read(self.longest, |snapshot| {
             let (mut entries, mut bytes, mut is_cut) = (Vec::new(), 0, false);
@@ -185,7 +187,7 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
             Ok(values.map(|value| value.map(|value| value.to_vec())).collect())
         });
         match together {
-            // More than one snapshot can read: one after the other.
+            // Too much for one snapshot, so each is read on its own.
             Err(error) if error.is_outdated() => {
                 keys.iter().map(|key| self.get(key.as_ref())).collect()
             }
@@ -196,7 +198,7 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
         let (rest, page) = (Some(range.into_owned()), Vec::new().into_iter());
         let mut entries = SnapshotsEntries { reader: self, rest, order, page, size: FIRST_PAGE };
-        // Errors of the range itself are those of this call.
+        // Fetches the first page, so that this call returns the errors of the range.
         entries.fetch()?;
         Ok(entries)
     }
@@ -233,7 +235,7 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
             Ok(owned.collect())
         });
         match together {
-            // More than one snapshot can read: one after the other.
+            // Too much for one snapshot, so each is read on its own.
             Err(error) if error.is_outdated() => {
                 let page = |range: &KeyRange<'_>| self.some(range, Order::Ascending, limit.max(1));
                 ranges.iter().map(page).collect()
@@ -254,11 +256,11 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
 /// The entries of a range of [`Snapshots`].
 pub struct SnapshotsEntries<'r, 's, S: Store> {
     reader: &'r Snapshots<'s, S>,
-    /// What follows after `page`; `None` at the end and after an error.
+    /// The range after `page`; `None` at the end and after an error.
     rest: Option<KeyRange<'static>>,
     order: Order,
     page: vec::IntoIter<Entry<Vec<u8>>>,
-    /// How many entries the next page has.
+    /// The number of entries of the next page.
     size: usize,
 }
 

@@ -36,7 +36,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// An ordered key-value store.
 ///
-/// A store is a handle: clones are cheap and share it, and all threads may use it.
+/// A store is a handle: clones are cheap and share the same store, and all threads may use it.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Store, Writer};
@@ -62,9 +62,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`ServerError::ConnectionsBusy`], [`Error::Forked`], or another error of the backend.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
-    /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
+    /// Starts a transaction that the caller must commit. Prefer [`Store::transact`], which also
+    /// commits and retries.
     ///
-    /// On a store with one writer at a time this waits for the earlier writer.
+    /// On a store with one writer at a time this waits for the current writer.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`],
@@ -79,20 +80,20 @@ pub trait Store: Send + Sync + 'static {
         RetryPolicy::default()
     }
 
-    /// The round trips to a server since the store was opened, of all its handles; `None` if the
-    /// store has no server. Concurrent messages count as one round trip.
-    /// [`Metered`](crate::Metered) measures the difference.
+    /// The number of round trips of all handles to the server since the store was opened; `None` if
+    /// the store has no server. Concurrent messages count as one round trip.
+    /// [`Metered`](crate::Metered) measures the difference between two calls.
     fn round_trips(&self) -> Option<u64> {
         None
     }
 
     /// Waits until the value of `key` differs from `seen`, at most for `timeout`. Returns whether
-    /// it differs. `None` stands for no value.
+    /// it differs. In `seen`, `None` means that the key has no value.
     ///
     /// The stores in memory, on redb and in etcd are notified of changes. On LMDB this holds for
-    /// commits of the same process, and the store polls for those of others. The default polls: it
-    /// reads the key after pauses that grow from 1 to 50 ms. A change that is undone before the
-    /// store reads the key is not noticed.
+    /// commits of the same process; commits of other processes are found by polling. The default
+    /// implementation polls: it reads the key after pauses that grow from 1 to 50 ms. A change that
+    /// is undone before the store reads the key is not noticed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -186,7 +187,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// [`transact`](Store::transact) for a body that may run on another thread: [`Batched`] runs
-    /// the bodies of all threads that wait in one transaction, and commits once. Every other store
+    /// the bodies of all waiting threads in one transaction, and commits once. Every other store
     /// runs the body as `transact` does.
     ///
     /// A batch may run a body more often than `transact` does. A thread that has a transaction of
@@ -228,8 +229,8 @@ pub trait Store: Send + Sync + 'static {
 
 /// Read access: a snapshot or a transaction.
 ///
-/// Where the engine has its bytes in memory (`Memory` and LMDB: `&[u8]`), reads return references
-/// to them: nothing is copied or allocated.
+/// If the engine has the bytes in memory (`Memory` and LMDB), reads return references to them
+/// (`&[u8]`): nothing is copied or allocated.
 pub trait Reader {
     /// Bytes of a key or a value, valid as long as the reader is not changed.
     type Bytes<'r>: Deref<Target = [u8]>
@@ -249,11 +250,12 @@ pub trait Reader {
     /// The entries with keys in `range`, read as the iterator advances.
     ///
     /// # Errors
-    /// [`Error::TooOld`], [`ServerError::Compacted`] or [`ServerError::ConnectionLost`] where the
-    /// store has them, here or from the iterator.
+    /// [`Error::TooOld`], [`ServerError::Compacted`] or [`ServerError::ConnectionLost`], depending
+    /// on the store; returned here or by the iterator.
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>>;
 
-    /// The values of many keys, in their order. A remote store reads them in one round trip.
+    /// The values of many keys, in the order of `keys`. A remote store reads them in one round
+    /// trip.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -267,7 +269,7 @@ pub trait Reader {
     /// # Errors
     /// The errors of [`get`](Reader::get).
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
-        // `collect` would not know the number of results in advance.
+        // `collect` into a `Result` would not reserve the capacity in advance.
         let mut values = Vec::with_capacity(keys.len());
         for key in keys {
             values.push(self.get(key.as_ref())?);
@@ -346,10 +348,10 @@ pub trait Reader {
     /// The first [`page`](Reader::page) of each range, in ascending order. The pages are in the
     /// order of `ranges`, which may overlap or repeat.
     ///
-    /// A remote store reads them in one round trip; a loop over `page` costs one per range. A step
-    /// of a graph traversal reads the neighbours of many vertices so, and a spatial query the many
-    /// ranges of a curve. More than about a thousand ranges are split into several round trips; the
-    /// documentation of the backend gives the number.
+    /// A remote store reads all pages in one round trip; a loop over `page` costs one round trip
+    /// per range. A graph traversal uses this to read the neighbours of many vertices, and a
+    /// spatial query to read the many ranges of a curve. More than about a thousand ranges are
+    /// split into several round trips; the documentation of the backend gives the number.
     ///
     /// Up to `ranges.len()` times `limit` entries are in memory at once, so limit both. To read the
     /// rest of a range, pass [`EntryPage::last`] to [`KeyRange::resume`].
@@ -383,11 +385,13 @@ pub trait Reader {
         Ok(pages)
     }
 
-    /// The number of entries that are fetched with the beginning of a range, over which a walk
-    /// steps at no cost: one page on a remote store; 0 if every step costs a step of the engine.
+    /// The number of entries that are fetched when a range is opened. A walk steps over these
+    /// entries at no cost. This is one page on a remote store, and 0 if each entry costs a step of
+    /// the engine.
     ///
-    /// It decides between stepping over unwanted entries and beginning another range after them,
-    /// which costs a round trip on a remote store and some dozen steps otherwise.
+    /// Callers use this number to decide whether to step over unwanted entries or to open another
+    /// range after them. Opening a range costs a round trip on a remote store, and as much as some
+    /// dozen steps otherwise.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};
@@ -399,8 +403,8 @@ pub trait Reader {
     }
 
     /// Announces keys that will be read: a remote store fetches all of them in one round trip, and
-    /// later gets of them cost none, as long as their values take less than 4 MiB. Does nothing on
-    /// other stores.
+    /// later gets of these keys cost no round trip, as long as their values take less than 4 MiB.
+    /// Does nothing on other stores.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};
@@ -435,7 +439,7 @@ pub type Entry<B> = (B, B);
 pub struct EntryPage<B> {
     /// The entries, in the requested order.
     pub entries: Vec<Entry<B>>,
-    /// The key of the last entry if there are more after it, otherwise `None`.
+    /// The key of the last entry if more entries follow, otherwise `None`.
     pub last: Option<KeyBuf>,
 }
 
@@ -446,9 +450,9 @@ pub struct EntryPage<B> {
 /// A write of the *store* that is refused, such as a [`put`](Writer::put) of a key that is too
 /// long, changes nothing, and the transaction may continue and commit. A write of a *pattern* that
 /// fails makes the transaction refuse to commit ([`guarded`](Writer::guarded)), whatever the cause,
-/// since the write may be incomplete. If a refusal is possible, first check in the same transaction
-/// whether the write is possible; or drop the transaction and begin another one. A read that fails
-/// has no such effect.
+/// since the write may be incomplete. To avoid this, first check in the same transaction whether
+/// the write is possible. After a failure, drop the transaction and begin another one. A failed
+/// read does not have this effect.
 pub trait Writer: Reader {
     /// Sets the value of `key`.
     ///
@@ -457,12 +461,12 @@ pub trait Writer: Reader {
     /// [`Error::TransactionTooLarge`], [`LmdbError::MapFull`].
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Puts entries in ascending key order. The effect is that of one [`put`](Writer::put) after
-    /// the other, but a store may pack them more densely.
+    /// Puts entries in ascending key order. This has the effect of one [`put`](Writer::put) per
+    /// entry, but a store may pack the entries more densely.
     ///
-    /// On LMDB this fills the pages of the tree, also in the middle of a store, where single puts
-    /// leave each page up to half empty. So a load should pass as many entries as it can hold in
-    /// memory; fewer than some dozen gain nothing. Entries that do not ascend are put as well.
+    /// On LMDB this fills the pages of the tree, even in the middle of a store, where single puts
+    /// leave each page up to half empty. So a bulk load should pass as many entries as it can hold
+    /// in memory; fewer than some dozen gain nothing. Entries that do not ascend are put as well.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -478,8 +482,9 @@ pub trait Writer: Reader {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
-    /// The limits of the store, as [`Store::limits`] returns them. Derived data checks them before
-    /// the first write, so that the error names the entry that is too large.
+    /// The limits of the store, as [`Store::limits`] returns them. Code that maintains derived data
+    /// checks the limits before the first write, so that the error names the entry that is too
+    /// large.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Writer};
@@ -491,7 +496,7 @@ pub trait Writer: Reader {
 
     /// The state that patterns keep in the transaction: the reason why it must not commit, and
     /// values that are read repeatedly. A backend returns a field of its transaction; a wrapper
-    /// returns that of the inner transaction.
+    /// returns the state of the inner transaction.
     fn state(&mut self) -> &mut TransactionState;
 
     /// Runs `write`, one write operation of a pattern. If it fails, the transaction can no longer
@@ -501,8 +506,8 @@ pub trait Writer: Reader {
     /// A write of a pattern is several writes of the store, and an error may come after some of
     /// them. Therefore every public write operation of a pattern runs in `guarded`, so that a
     /// swallowed error cannot leave derived data inconsistent. A `write` that panics has the same
-    /// effect, if the program catches the panic. Costs no key and no allocation if `write`
-    /// succeeds.
+    /// effect, if the program catches the panic. If `write` succeeds, `guarded` writes no key and
+    /// allocates nothing.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Result, Store, Transaction, Writer};
@@ -568,7 +573,8 @@ pub trait Writer: Reader {
         self.apply(key, AtomicOp::Add(delta))
     }
 
-    /// Lowers the counter at `key` to `bound` if it is larger. Sets an absent counter.
+    /// Lowers the counter at `key` to `bound` if the counter is larger. Sets an absent counter to
+    /// `bound`.
     ///
     /// Compares as unsigned numbers, as the native operation of FoundationDB does.
     ///
@@ -578,7 +584,8 @@ pub trait Writer: Reader {
         self.apply(key, AtomicOp::Min(bound))
     }
 
-    /// Raises the counter at `key` to `bound` if it is smaller. Sets an absent counter.
+    /// Raises the counter at `key` to `bound` if the counter is smaller. Sets an absent counter to
+    /// `bound`.
     ///
     /// Compares as unsigned numbers, as the native operation of FoundationDB does.
     ///
@@ -588,9 +595,10 @@ pub trait Writer: Reader {
         self.apply(key, AtomicOp::Max(bound))
     }
 
-    /// Appends `tail` to the value of `key`. Sets an absent value. If the value would become longer
-    /// than the store allows, it is unchanged, as in FoundationDB, **without an error**: the tail
-    /// is lost. If that matters, read the value first; the read can conflict.
+    /// Appends `tail` to the value of `key`. Sets an absent value to `tail`. If the value would
+    /// become longer than the store allows, it stays unchanged **without an error**, as in
+    /// FoundationDB: the tail is lost. If this loss matters, read the value first; the read can
+    /// conflict.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -607,8 +615,8 @@ pub trait Writer: Reader {
         self.apply(key, AtomicOp::AppendIfFits(tail.into()))
     }
 
-    /// Deletes `key` if its value is `expected`: for example a counter that is 0 again, without
-    /// losing a concurrent addition.
+    /// Deletes `key` if its value is `expected`. For example, this deletes a counter that has
+    /// returned to 0, without losing a concurrent addition.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -635,7 +643,7 @@ pub trait Writer: Reader {
     ///
     /// A store with atomic operations performs them without a read, so that such transactions on
     /// one key do not conflict. Such a store does not validate the old value: it is truncated or
-    /// zero-extended to eight bytes. This default reads and writes.
+    /// zero-extended to eight bytes. The default implementation reads and writes.
     ///
     /// # Errors
     /// The errors of these methods.
@@ -650,10 +658,10 @@ pub trait Writer: Reader {
     /// transaction does not read it, and concurrent writers do not conflict. Until the commit,
     /// neither the new key nor the range that it may fall into can be read. Do such reads first. On
     /// other stores the stamp is the next number of the counter at the key's `clock`. All writers
-    /// change this counter, which begins after the last stored stamp.
+    /// change this counter. An absent counter begins after the last stored stamp.
     ///
-    /// The stamp is in the key as the twelve bytes after the type code of a versionstamp in a
-    /// tuple. So the prefix ends with that code: pack a tuple up to the stamp, and push
+    /// The stamp is encoded as in a tuple: the type code of a versionstamp, then twelve bytes. So
+    /// the prefix must end with that code: pack the elements before the stamp, and push
     /// [`Versionstamp::TYPE_CODE`](crate::key::Versionstamp::TYPE_CODE).
     ///
     /// ```
@@ -682,7 +690,7 @@ pub trait Writer: Reader {
     }
 }
 
-/// A writer whose writes are committed together. [`Store::begin`] returns it.
+/// A writer whose writes are committed together. [`Store::begin`] returns one.
 ///
 /// Patterns take `&mut impl Writer` and so cannot commit; only the owner of the transaction can.
 /// Dropping a transaction rolls it back.
@@ -694,10 +702,10 @@ pub trait Transaction: Writer {
     /// [`Error::Conflict`], [`Error::CommitUnknown`], [`StorageError::DiskFull`].
     fn commit(self) -> Result<()>;
 
-    /// Whether an operation of this transaction has failed such that the whole transaction must run
-    /// again. [`Store::try_transact`] calls this.
+    /// Whether an operation of this transaction has failed in a way that requires the whole
+    /// transaction to run again. [`Store::try_transact`] calls this.
     ///
-    /// A store that reports conflicts at commit only keeps the default.
+    /// A store that reports conflicts only at commit keeps the default.
     fn must_restart(&self) -> bool {
         false
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::{Error, KeyBuf, Result};
 
-/// The state of the patterns in a transaction: the first of their writes that failed, and cached
+/// The state that patterns keep in a transaction: the error of their first failed write, and cached
 /// values.
 ///
 /// Each transaction of a backend holds one, returns it from
 /// [`Writer::state`](crate::Writer::state), and calls [`check`](TransactionState::check) at the
-/// beginning of [`Transaction::commit`](crate::Transaction::commit). A wrapper returns that of the
-/// inner transaction.
+/// beginning of [`Transaction::commit`](crate::Transaction::commit). A wrapper returns the state of
+/// the inner transaction.
 ///
 /// ```
 /// use keyloom::{Error, TransactionState};
@@ -24,7 +24,8 @@ use crate::{Error, KeyBuf, Result};
 #[derive(Clone, Debug, Default)]
 pub struct TransactionState {
     cause: Option<Box<Error>>,
-    /// The number of writes of patterns that have begun and not ended: one that panics never ends.
+    /// The number of writes of patterns that have begun and not ended. A write that panics never
+    /// ends.
     unfinished: u32,
     remembered: Vec<(KeyBuf, Option<Arc<[u8]>>)>,
 }
@@ -41,7 +42,7 @@ impl TransactionState {
         self.cause.get_or_insert_with(|| Box::new(cause.clone()));
     }
 
-    /// Whether the first write that failed did so for a reason that a new run can remove.
+    /// Whether the first failed write may succeed when the transaction runs again.
     pub(crate) fn must_restart(&self) -> bool {
         self.cause.as_ref().is_some_and(|cause| cause.is_retryable())
     }
@@ -51,16 +52,16 @@ impl TransactionState {
         self.unfinished += 1;
     }
 
-    /// Records its end, with a result or with an error.
+    /// Records the end of a write of a pattern, whether it succeeded or failed.
     pub(crate) fn end(&mut self) {
         self.unfinished -= 1;
     }
 
-    /// Whether the transaction may commit.
+    /// Checks that the transaction may commit.
     ///
     /// # Errors
-    /// [`Error::CommitRefused`] after a failed write of a pattern, with its error as the source, or
-    /// after one that panicked.
+    /// [`Error::CommitRefused`] after a write of a pattern that failed, with its error as the
+    /// source, or that panicked.
     pub fn check(&self) -> Result<()> {
         match &self.cause {
             Some(cause) => Err(Error::CommitRefused { source: cause.clone() }),
@@ -71,11 +72,11 @@ impl TransactionState {
         }
     }
 
-    /// Caches the value that this transaction has read at `key`, so that it reads it once, however
-    /// many writes need it. For a few keys that every write of a pattern needs.
+    /// Caches the value that this transaction has read at `key`, so that the key is read only once,
+    /// however many writes need it. For the few keys that every write of a pattern needs.
     ///
-    /// The value is shared, since a pattern often knows it already: that of most transactions is
-    /// the same.
+    /// The value is shared, because most transactions read the same value, and a pattern often
+    /// holds it already.
     ///
     /// A pattern that writes to such a key must call [`forget`](TransactionState::forget), because
     /// a write of the store does not update the cache.

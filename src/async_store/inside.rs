@@ -1,4 +1,4 @@
-//! Which threads run bodies.
+//! Records which threads run bodies.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::{Error, Result};
 
 thread_local! {
-    /// The addresses of the stores whose bodies this thread runs.
-    // Not a list in the store, whose lock would make a thread of the runtime wait.
+    /// The addresses of the stores whose bodies run on this thread.
+    // A list in the store would need a lock, for which a thread of the runtime would wait.
     static STORES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Marks the thread as one that runs bodies of a store, until it is dropped.
+/// Marks the thread as running bodies of a store, until the mark is dropped.
 pub(super) struct Inside(PhantomData<*const ()>);
 
 impl Inside {
@@ -28,10 +28,10 @@ impl Drop for Inside {
     }
 }
 
-/// Refuses a call from a body of the same store, which would wait for itself.
+/// Refuses a call from a body of the same store, because the body would wait for itself.
 ///
 /// # Errors
-/// [`Error::NestedTransaction`].
+/// [`Error::NestedTransaction`] if the thread runs a body of `store`.
 pub(super) fn refuse<T>(store: &Arc<T>) -> Result<()> {
     match STORES.with_borrow(|stores| stores.contains(&Arc::as_ptr(store).addr())) {
         true => Err(Error::NestedTransaction),

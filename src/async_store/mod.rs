@@ -25,21 +25,23 @@ use writer::{Queue, Writing};
 /// blocking threads.
 ///
 /// A transaction is a closure, as everywhere in keyloom, and runs on one thread from its beginning
-/// to its commit. So no task holds a transaction or a snapshot across an `.await`, and the types
-/// allow none: the closures are not async, and their references do not leave them.
+/// to its commit. So no task holds a transaction or a snapshot across an `.await`. The types
+/// enforce this: the closures are not async, and references to the transaction cannot leave them.
 ///
-/// * **Writes** are batched by default: one thread at a time runs the transactions of all tasks
-///   that wait, and commits once, as [`Batched`] does for threads. This is right for stores with
-///   one writer at a time: memory, LMDB, redb. A store whose transactions run side by side and wait
-///   for a server should have [`concurrent_writers`](AsyncOptions::concurrent_writers).
-/// * **Reads** run on up to [`readers`](AsyncOptions::readers) threads; more wait without a thread.
+/// * **Writes** are batched by default: one thread at a time runs the transactions of all waiting
+///   tasks and commits once, as [`Batched`] does for threads. This suits stores with one writer at
+///   a time: memory, LMDB, redb. For a store whose transactions run concurrently and wait for a
+///   server, set [`concurrent_writers`](AsyncOptions::concurrent_writers).
+/// * **Reads** run on up to [`readers`](AsyncOptions::readers) threads; further reads wait without
+///   a thread.
 /// * **Cancellation**: a task may drop a future at any time. A transaction that has not begun does
-///   not run. One that has begun runs to its end, and is committed or rolled back: it is never left
-///   open, and whether it was committed is unknown to the task, as after the loss of a connection.
-/// * A **panic** of a closure is rolled back and continues in the task that waits for it.
+///   not run. A transaction that has begun runs to its end and is committed or rolled back; it is
+///   never left open. As after the loss of a connection, its outcome is then unknown to the task.
+/// * After a **panic** of a closure, the transaction is rolled back, and the panic continues in the
+///   waiting task.
 ///
-/// Every call must be awaited on a tokio runtime. The threads are those of `spawn_blocking`; none
-/// exists while nothing is to be done.
+/// Every call must be awaited on a tokio runtime. The threads come from `spawn_blocking`; none is
+/// used while there is no work.
 ///
 /// ```
 /// use keyloom::{AsyncStore, Memory, Reader, Writer};
@@ -96,7 +98,7 @@ pub struct AsyncOptions {
 impl Default for AsyncOptions {
     /// Batched writes, and 16 readers.
     fn default() -> Self {
-        // More threads do not read more from memory, but they overlap page faults of a store that
+        // More threads do not read faster from memory. But they overlap page faults of a store that
         // is larger than the memory, and round trips to a server.
         Self { readers: 16, concurrent_writers: None }
     }
@@ -108,16 +110,16 @@ impl AsyncOptions {
         Self::default()
     }
 
-    /// The largest number of threads that read at once, at least 1. A store with a server needs as
-    /// many connections.
+    /// The largest number of threads that read at once, at least 1. A store with a server needs the
+    /// same number of connections.
     #[must_use]
     pub fn readers(mut self, threads: usize) -> Self {
         self.readers = threads.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// Runs each transaction on a thread of its own, on at most so many at once, instead of in
-    /// batches. For stores whose transactions run side by side: fjall, PostgreSQL, etcd and
+    /// Runs each transaction on its own thread, with at most `threads` at once, instead of in
+    /// batches. For stores whose transactions run concurrently: fjall, PostgreSQL, etcd and
     /// FoundationDB.
     #[must_use]
     pub fn concurrent_writers(mut self, threads: usize) -> Self {
@@ -142,21 +144,21 @@ impl<S: Store> AsyncStore<S> {
         AsyncOptions::new().wrap(store)
     }
 
-    /// The store, for calls that may block: from threads that are not of the runtime, or before it
-    /// starts. It also counts [what was committed together](Batched::counts).
+    /// The inner store, for blocking calls: from threads outside the runtime, or before the runtime
+    /// starts. It also returns the [counts of batches](Batched::counts).
     pub fn blocking(&self) -> &Batched<S> {
         &self.shared.store
     }
 
     /// Runs `body` in a transaction and commits it: [`Store::transact_batched`] for tasks.
     ///
-    /// The body may run more than once, and owns what it uses: clone the handles of tables and
-    /// indexes into it.
+    /// The body may run more than once, and must own the handles that it uses: clone the handles of
+    /// tables and indexes into it.
     ///
     /// # Errors
-    /// The errors of [`Store::transact`]; [`Error::NestedTransaction`] if a body waits for another
-    /// transaction; an [`Error::Other`] without a runtime; and [`Error::CommitUnknown`] if the
-    /// runtime shuts down, or if the store panics, before there is a result.
+    /// The errors of [`Store::transact`]; [`Error::NestedTransaction`] if a body of this store
+    /// calls this; [`Error::Other`] without a tokio runtime; and [`Error::CommitUnknown`] if the
+    /// runtime shuts down or the store panics before there is a result.
     ///
     /// # Panics
     /// If `body` panics.
@@ -168,7 +170,7 @@ impl<S: Store> AsyncStore<S> {
         self.submit(body, Retries::TRANSACT).await
     }
 
-    /// [`transact`](AsyncStore::transact) for a body with an error type of its own, as
+    /// [`transact`](AsyncStore::transact) for a body with its own error type, like
     /// [`Store::try_transact`].
     ///
     /// # Errors
@@ -196,8 +198,8 @@ impl<S: Store> AsyncStore<S> {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Store::snapshot`] and of `body`; and an [`Error::Other`] without a runtime,
-    /// or if it shuts down before the read begins.
+    /// The errors of [`Store::snapshot`] and of `body`; and [`Error::Other`] without a tokio
+    /// runtime, or if the runtime shuts down before the read begins.
     ///
     /// # Panics
     /// If `body` panics.
@@ -209,7 +211,7 @@ impl<S: Store> AsyncStore<S> {
         self.try_read(body).await
     }
 
-    /// [`read`](AsyncStore::read) for a body with an error type of its own.
+    /// [`read`](AsyncStore::read) for a body with its own error type.
     ///
     /// # Errors
     /// The errors of [`read`](AsyncStore::read).
@@ -234,7 +236,7 @@ impl<S: Store> AsyncStore<S> {
     {
         let runtime = runtime()?;
         let shared = Arc::clone(&self.shared);
-        // A body may block its thread on another future, even on one of this store.
+        // A body may block its thread on a future, even on a future of this store.
         inside::refuse(&shared)?;
         let (reply, receiver) = oneshot::channel();
         let mut submitted = Submitted::new(body, retries, reply);
@@ -256,27 +258,27 @@ impl<S: Store> AsyncStore<S> {
         match receiver.await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => resume_unwind(panic),
-            // Whether it had begun cannot be seen.
+            // It is unknown whether the transaction had begun.
             Err(_) => Err(Error::CommitUnknown { source: stopped().into() }.into()),
         }
     }
 }
 
-/// The error of a call that was dropped.
+/// The error of a call whose work was dropped.
 fn stopped() -> Error {
     Error::other(
         "the runtime was shut down or the store panicked before there was a result; call again on a runtime that runs",
     )
 }
 
-/// The runtime of the task that waits.
+/// The runtime of the waiting task.
 fn runtime() -> Result<Handle> {
     Handle::try_current().map_err(Error::other)
 }
 
-/// Runs `work` on a blocking thread, as one of those that the permits allow.
+/// Runs `work` on a blocking thread, as soon as there is a permit.
 ///
-/// If the future is dropped before the work has begun, it does not begin.
+/// If the future is dropped before the work has begun, the work does not begin.
 async fn on_a_thread<T, E>(
     permits: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
@@ -287,7 +289,7 @@ where
 {
     let runtime = runtime()?;
     let permit = Arc::clone(permits).acquire_owned().await;
-    // The work keeps the permit, since it continues when the future is dropped.
+    // The work holds the permit, since the work continues if the future is dropped.
     let run = move || {
         let _permit = permit;
         work()
@@ -299,7 +301,7 @@ where
     }
 }
 
-/// The handle of work that does not begin after the handle was dropped.
+/// The handle of work. If the handle is dropped before the work begins, the work does not begin.
 struct UntilDropped<T>(JoinHandle<T>);
 
 impl<T> Drop for UntilDropped<T> {

@@ -7,7 +7,7 @@ use futures_util::stream::{self, Stream, TryStreamExt as _};
 use super::{AsyncStore, on_a_thread};
 use crate::{Error, KeyRange, Order, Reader as _, Result, Store};
 
-/// What a stream continues with.
+/// The continuation of a stream.
 enum Next<C> {
     Page(Option<C>),
     End,
@@ -16,14 +16,14 @@ enum Next<C> {
 impl<S: Store> AsyncStore<S> {
     /// The items of all pages, as a stream.
     ///
-    /// `page` reads one page: it receives `None` for the first one, and afterwards the continuation
-    /// that it returned with the page before. The stream ends after a page without a continuation,
-    /// and after an error.
+    /// `page` reads one page. It receives `None` for the first page, and then the continuation that
+    /// it returned with the previous page. The stream ends after a page without a continuation, and
+    /// after an error.
     ///
-    /// A page is read when the consumer has taken all items of the one before, on a new snapshot.
-    /// So a slow consumer holds no thread, no snapshot, and one page in memory. An item is neither
-    /// skipped nor repeated, but items of later pages may be newer. For all items at one moment,
-    /// read them in one [`read`](AsyncStore::read).
+    /// Each page is read on a new snapshot, when the consumer has taken all items of the previous
+    /// page. So a slow consumer holds no thread and no snapshot, and only one page in memory. No
+    /// item is skipped or repeated, but items of later pages may be newer. To see all items as of
+    /// one moment, read them in one [`read`](AsyncStore::read).
     ///
     /// ```
     /// use futures_util::TryStreamExt;
@@ -86,7 +86,7 @@ impl<S: Store> AsyncStore<S> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`stream`](AsyncStore::stream).
+    /// Each item may be an error of [`read`](AsyncStore::read), after which the stream ends.
     pub fn entries(
         &self,
         range: KeyRange<'static>,

@@ -11,23 +11,24 @@ use crate::{Batched, BatchedTransaction, Error, Result, Store};
 
 use super::stopped;
 
-/// What the task receives: the result, or the panic of the body.
+/// The message to the task: the result, or the panic of the body.
 type Reply<T, E> = oneshot::Sender<thread::Result<Result<T, E>>>;
 
 pub(super) struct Submitted<F, T, E> {
     body: Body<F, T, E>,
     retries: Retries<E>,
-    /// The first attempt alone, if it was in vain.
+    /// The failure of the first attempt alone, if another attempt may succeed.
     failed: Option<Failed<E>>,
     reply: Option<Reply<T, E>>,
 }
 
 /// A [`Submitted`] transaction of any type.
 pub(super) trait Submission<S: Store>: Job<S> {
-    /// Sends the result, if there is one, or runs alone once. Returns whether it must run again.
+    /// Sends the result if there is one; otherwise runs the transaction alone once. Returns whether
+    /// the transaction must run again.
     fn answer(&mut self, store: &Batched<S>) -> bool;
 
-    /// Runs alone until it is committed or has failed, and sends the result.
+    /// Runs the transaction alone until it is committed or has failed, and sends the result.
     fn run_alone(&mut self, store: &Batched<S>);
 }
 
@@ -36,13 +37,13 @@ impl<F, T, E: From<Error>> Submitted<F, T, E> {
         Self { body: Body::new(body), retries, failed: None, reply: Some(reply) }
     }
 
-    /// Whether the task has dropped its future, or has its answer.
+    /// Whether the task has received its result or has dropped its future.
     fn is_answered(&self) -> bool {
         self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
     fn send(&mut self, result: thread::Result<Result<T, E>>) {
-        // The task may be gone.
+        // The task may have dropped its future.
         let _ = self.reply.take().map(|reply| reply.send(result));
     }
 }

@@ -15,7 +15,7 @@ use crate::{Batched, Store};
 
 type Boxed<S> = Box<dyn Submission<S>>;
 
-/// The transactions that wait, and whether a thread runs them.
+/// The waiting transactions, and whether a thread runs them.
 pub(super) struct Queue<S: Store>(Mutex<Waiting<S>>);
 
 struct Waiting<S: Store> {
@@ -48,13 +48,13 @@ impl<S: Store> Queue<S> {
         !std::mem::replace(&mut waiting.is_writing, true)
     }
 
-    /// All that wait. They are taken at once, since a task that submits another one waits for the
-    /// lock.
+    /// Takes all waiting transactions at once, because a task that submits a transaction waits for
+    /// the lock.
     fn take(&self) -> VecDeque<Boxed<S>> {
         std::mem::take(&mut self.lock().submissions)
     }
 
-    /// [`take`](Queue::take), after which the calling thread must end if there is none.
+    /// Like [`take`](Queue::take), but if no transaction waits, the calling thread must end.
     fn take_or_end(&self) -> VecDeque<Boxed<S>> {
         let mut waiting = self.lock();
         let all = std::mem::take(&mut waiting.submissions);
@@ -63,11 +63,11 @@ impl<S: Store> Queue<S> {
     }
 }
 
-/// The work of the thread: until no transaction waits.
+/// The work of the thread, which lasts until no transaction waits.
 pub(super) struct Writing<S: Store> {
     shared: Arc<Shared<S>>,
     runtime: Handle,
-    /// Those that were taken from the queue, and are not in a batch yet.
+    /// The transactions that were taken from the queue and are not in a batch yet.
     taken: VecDeque<Boxed<S>>,
     is_over: bool,
 }
@@ -116,7 +116,7 @@ impl<S: Store> Writing<S> {
         }
         for mut submission in settled {
             if submission.answer(store) {
-                // Retries have pauses, during which this thread has other work to do.
+                // Retries pause, and this thread has other work to do meanwhile.
                 let shared = Arc::clone(&self.shared);
                 self.runtime.spawn_blocking(move || {
                     let _inside = Inside::enter(&shared);
@@ -128,8 +128,8 @@ impl<S: Store> Writing<S> {
 }
 
 impl<S: Store> Drop for Writing<S> {
-    /// The thread ended early: the store panicked, or the runtime was shut down before the thread
-    /// began.
+    /// Handles an early end of the thread: the store panicked, or the runtime was shut down before
+    /// the thread began.
     fn drop(&mut self) {
         let Writers::Batched(queue) = &self.shared.writers else { return };
         if self.is_over {
@@ -142,7 +142,7 @@ impl<S: Store> Drop for Writing<S> {
         }
         let mut waiting = queue.lock();
         waiting.is_writing = false;
-        // Each task receives an error, since its answer is dropped.
+        // Each task receives an error, because its reply channel is dropped.
         let submissions = std::mem::take(&mut waiting.submissions);
         drop(waiting);
         drop(submissions);

@@ -9,24 +9,25 @@ use std::time::{Duration, Instant};
 
 use crate::{Reader, Result, Store};
 
-/// The first pause of a waiter on a store that other processes write.
+/// The first pause between two polls of a waiter, on a store that other processes write to.
 // A poll is a snapshot and a get. Shorter pauses cost more polls; longer ones add to the latency of
 // a change by another process.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The waiters of a process poll ten thousand times a second together: the more there are, the
-/// longer is the pause of each.
+/// All waiters of a process together poll at most ten thousand times a second: the more waiters
+/// there are, the longer each one pauses.
 const PAUSE_PER_WAITER: Duration = Duration::from_micros(100);
 
-/// How many keys a transaction notes. One that writes more wakes all waiters.
-// A note costs 8 bytes and a hash. With a higher limit, large transactions pay for more of them;
-// with a lower one, more transactions wake all waiters.
+/// The largest number of keys that a transaction notes. A transaction that writes more keys wakes
+/// all waiters.
+// A note costs 8 bytes and a hash. With a higher limit, large transactions take more notes; with a
+// lower limit, more transactions wake all waiters.
 const MOST_NOTED: usize = 1_000;
 
 /// Notifies the waiters of one process of the commits of that process.
 ///
-/// A store holds one, shared by its clones. A transaction notes the keys that it writes in
-/// [`ChangedKeys`] and gives them to [`notify`](CommitSignal::notify) after the engine's commit;
+/// A store holds one signal, shared by its clones. A transaction notes the keys that it writes in
+/// [`ChangedKeys`] and passes them to [`notify`](CommitSignal::notify) after the engine's commit;
 /// [`Store::wait_for_change`] calls [`wait_for_change`](CommitSignal::wait_for_change). Commits of
 /// other processes are found by polling.
 ///
@@ -45,16 +46,16 @@ const MOST_NOTED: usize = 1_000;
 /// ```
 #[derive(Debug, Default)]
 pub struct CommitSignal {
-    /// A commit takes the lock only if a thread waits.
+    /// The number of waiting threads. A commit takes the lock only if a thread waits.
     waiting: AtomicUsize,
     hasher: RandomState,
-    /// By the hashes of the keys that threads wait for, with the number of these threads.
-    // Not one list for all keys: when each commit woke all waiters, n waiters for one lock read n^2
-    // keys. 400 threads took 15 s on LMDB and in memory, and take 0.15 and 0.12 s.
+    /// The awaited keys, by their hashes, with the number of threads that wait for each.
+    // When each commit woke all waiters, n waiters for one lock read n^2 keys. 400 threads took 15
+    // s on LMDB and in memory. With one condition per key they take 0.15 s and 0.12 s.
     awaited: Mutex<HashMap<u64, (usize, Arc<Awaited>)>>,
 }
 
-/// A key that threads wait for, or several with the same hash.
+/// A key that threads wait for, or several keys with the same hash.
 #[derive(Debug, Default)]
 struct Awaited {
     commits: Mutex<u64>,
@@ -77,7 +78,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub struct ChangedKeys {
     hasher: RandomState,
-    /// `None` for any keys.
+    /// `None` if any key may have changed.
     hashes: Option<Vec<u64>>,
 }
 
@@ -92,13 +93,13 @@ impl ChangedKeys {
         }
     }
 
-    /// Notes that any keys may change, for example of a range that is deleted.
+    /// Notes that any key may change, for example because a range is deleted.
     pub fn note_any(&mut self) {
         self.hashes = None;
     }
 }
 
-/// Enters a thread among those that wait for a key, until it is dropped.
+/// Registers a thread as waiting for a key, until this value is dropped.
 struct Waiting<'s> {
     signal: &'s CommitSignal,
     hash: u64,
@@ -120,14 +121,15 @@ impl Drop for Waiting<'_> {
 }
 
 impl CommitSignal {
-    /// The keys of a transaction that begins. Costs one atomic load if no thread waits: a thread
-    /// that begins to wait before the commit is then woken by any keys.
+    /// Returns an empty set of keys for a new transaction. Costs one atomic load. If no thread
+    /// waits now, the keys are not noted, and the commit wakes every thread that has begun to wait
+    /// by then.
     pub fn changed_keys(&self) -> ChangedKeys {
         let is_awaited = self.waiting.load(Ordering::SeqCst) > 0;
         ChangedKeys { hasher: self.hasher.clone(), hashes: is_awaited.then(Vec::new) }
     }
 
-    /// Wakes the threads that wait for a changed key. Costs one atomic load if none waits.
+    /// Wakes the threads that wait for a changed key. Costs one atomic load if no thread waits.
     pub fn notify(&self, changed: ChangedKeys) {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;
@@ -157,9 +159,9 @@ impl CommitSignal {
     }
 
     /// Waits until the value of `key` differs from `seen`, at most for `timeout`. Reads the key
-    /// after each commit of this process that may change it, and at least after each `poll`: pauses
-    /// begin with 1 ms and grow to it, or to 0.1 ms for each waiter of the process if that is
-    /// longer. If no other process writes to the store, `poll` may be as long as `timeout`.
+    /// after each commit of this process that may change it. Also polls: the pauses begin with 1 ms
+    /// and grow to `poll`, or to 0.1 ms for each waiter of the process if that is longer. If no
+    /// other process writes to the store, `poll` may be as long as `timeout`.
     ///
     /// # Errors
     /// The errors of [`Store::snapshot`] and [`Reader::get`].
@@ -200,7 +202,8 @@ mod tests {
     const THREADS: usize = 20;
     const COMMITS: usize = 200;
 
-    /// How often waiters for keys of their own read, during commits that change other keys.
+    /// The number of reads of threads that each wait for their own key, during commits that change
+    /// other keys.
     fn reads_beside_other_commits(note: impl Fn(&mut ChangedKeys)) -> u64 {
         let (store, signal) = (Metered::new(Memory::new()), CommitSignal::default());
         let long = Duration::from_secs(60);

@@ -2,14 +2,14 @@
 
 use crate::Error;
 
-/// A key in a message: as a tuple if it is one, otherwise as bytes; at most 96 characters.
+/// A key in a message: shown as a tuple if it is one, otherwise as bytes, in at most 96 characters.
 ///
 /// ```
 /// use keyloom::backend::shown_key;
 /// assert_eq!(&*shown_key(&keyloom::pack(&("cities", 7))), r#"("cities", 7)"#);
 /// ```
 pub fn shown_key(key: &[u8]) -> Box<str> {
-    // Enough to identify most keys, and an error stays readable with a key of 511 bytes.
+    // Enough to identify most keys. An error about a key of 511 bytes stays readable.
     const MOST_CHARS: usize = 96;
     let mut text = crate::key::display_named(key).to_string();
     if let Some((cut, _)) = text.char_indices().nth(MOST_CHARS) {
@@ -19,8 +19,8 @@ pub fn shown_key(key: &[u8]) -> Box<str> {
     text.into()
 }
 
-/// The error for an address that is not valid. Any part of it may be a password, so only a known
-/// scheme is shown, or one that a path follows.
+/// The error for an address that is not valid. Any part of the address may be a password, so the
+/// error shows only a known scheme, or a scheme that a path follows.
 ///
 /// ```
 /// let error = keyloom::backend::refused_address("postgres://ada:secret@", "it has no host");
@@ -43,8 +43,8 @@ pub fn refused_address(address: &str, why: &'static str) -> Error {
     Error::InvalidArgument { what: "the address", value, why }
 }
 
-/// The error for a name in the options that is not valid. It is shown, unless it resembles an
-/// address, which may contain a password.
+/// The error for a name in the options that is not valid. The error shows the name, unless it
+/// resembles an address, which may contain a password.
 ///
 /// ```
 /// let error = keyloom::backend::refused_name("the table's name", "a b", "it has a space");

@@ -1,17 +1,17 @@
-//! Parts for backends: what a store outside this crate needs and few engines have.
+//! Parts for backends: features that every store needs but few engines have.
 //!
-//! A backend implements [`Store`], [`Reader`], [`Writer`] and [`Transaction`] for one engine.
-//! The crate `keyloom-conformance` tests it against the laws of the store. The chapter
-//! "Writing a backend" of the book writes one in some 150 lines.
+//! A backend implements [`Store`], [`Reader`], [`Writer`] and [`Transaction`] for one engine. The
+//! crate `keyloom-conformance` tests it against the laws of the store. The chapter "Writing a
+//! backend" of the book develops a backend in some 150 lines.
 //!
 //! | if the engine | use |
 //! |---|---|
 //! | makes a second writer of one thread wait for the first one forever | [`WriterSlot`] |
-//! | has no transaction that reads its own writes | [`Overlay`] over a snapshot |
+//! | has no transactions that read their own writes | [`Overlay`] over a snapshot |
 //! | limits the size of a transaction, or should imitate an engine that does | [`TransactionSize`] |
 //! | must not be used after `fork` | [`Process`] |
 //! | cannot notify of a change, and its writers are in one process | [`CommitSignal`] |
-//! | leaves what cannot be opened if its process dies while it creates a store | [`unfinished_path`], [`sync_name`] |
+//! | leaves an unusable store if its process dies while it creates the store | [`unfinished_path`], [`sync_name`] |
 //! | needs a bound that is a key | [`KeyRange::normalized`] |
 //! | takes ranges from a key, inclusive, to a key, exclusive, as servers do | [`Span`], [`Spans`] |
 //! | executes only some atomic operations or versionstamps itself | [`apply_by_reading`], [`stamp_by_counting`] |

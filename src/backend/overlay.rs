@@ -8,11 +8,11 @@ use std::ops::{Bound, Deref};
 use super::span::{Span, Spans};
 use crate::{KeyBuf, KeyRange, Order, Result};
 
-/// Writes that are buffered until the commit: the last one of each key, and the ranges deleted
-/// before them.
+/// Writes that are buffered until the commit: the last write of each key, and the ranges deleted
+/// before these writes.
 ///
 /// For engines without transactions that read their own writes. A transaction is then a snapshot of
-/// the engine and an overlay: [`get`](Overlay::get) returns the keys that were written,
+/// the engine and an overlay: [`get`](Overlay::get) returns written values,
 /// [`entries`](Overlay::entries) merges the writes into a range of the snapshot, and the commit
 /// applies [`deleted_ranges`](Overlay::deleted_ranges), then [`writes`](Overlay::writes).
 ///
@@ -73,7 +73,7 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         }
     }
 
-    /// Deletes every key of `range`. Costs O(log n) and one step for each write in it.
+    /// Deletes every key of `range`. Costs O(log n) and one step for each write in the range.
     pub fn delete_range(&mut self, range: &KeyRange<'_>) {
         if let Some(span) = Span::of(range) {
             self.delete_span(span);
@@ -92,8 +92,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.cleared.insert(span);
     }
 
-    /// The value that was put at `key`; `Some(None)` if the key was deleted; `None` if it was not
-    /// written, so that the snapshot has its value.
+    /// The value that was put at `key`; `Some(None)` if the key was deleted; `None` if the key was
+    /// not written, so that the snapshot has its value.
     pub fn get(&self, key: &[u8]) -> Option<Option<&V>> {
         match self.keys.get(key) {
             Some(written) => Some(written.as_ref()),
@@ -101,7 +101,7 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         }
     }
 
-    /// The entries of `range` in `order`, merged with those of the snapshot in `below`. Copies
+    /// The writes in `range` in `order`, merged with the entries of the snapshot in `below`. Copies
     /// nothing.
     ///
     /// An error of `below` ends the iterator.
@@ -118,7 +118,7 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         OverlayEntries(Merge::new(self, Span::of(range).as_ref(), order, below))
     }
 
-    /// The ranges that were deleted, in order; they neither overlap nor touch.
+    /// The ranges that were deleted, in order. They neither overlap nor touch.
     pub fn deleted_ranges(&self) -> impl Iterator<Item = KeyRange<'_>> {
         self.cleared.iter().map(|(start, end)| {
             let end = end.map_or(Bound::Unbounded, Bound::Excluded);
@@ -126,8 +126,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         })
     }
 
-    /// The keys that were written after these ranges were deleted, in order, and their values
-    /// (`None`: deleted).
+    /// The keys that were written after the [deleted ranges](Overlay::deleted_ranges), in order,
+    /// and their values (`None`: deleted).
     pub fn writes(&self) -> impl Iterator<Item = (&[u8], Option<&V>)> {
         self.keys.iter().map(|(key, value)| (key.as_slice(), value.as_ref()))
     }
@@ -164,7 +164,7 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         writes.filter(|(_, value)| value.is_some()).take(most).count()
     }
 
-    /// The ranges to delete, and then the keys to set (`None`: to delete).
+    /// The ranges to delete first, and the keys to set afterwards (`None`: to delete).
     pub fn into_parts(self) -> (Spans, BTreeMap<KeyBuf, Option<V>>) {
         (self.cleared, self.keys)
     }
@@ -198,7 +198,7 @@ pub enum Merged<'o, B, V> {
 }
 
 /// A range of a snapshot with the writes of an [`Overlay`] merged in, for a backend whose values
-/// are cheap to clone. Others use [`Overlay::entries`].
+/// are cheap to clone. Other backends use [`Overlay::entries`].
 ///
 /// An error of `below` ends the iterator.
 pub struct Merge<'o, I: Iterator, V> {
@@ -215,8 +215,8 @@ where
     I: Iterator<Item = Result<(B, B)>>,
     V: Deref<Target = [u8]>,
 {
-    /// Merges the writes of `overlay` in `span` into `below`, which are the entries of the snapshot
-    /// in `span` and in `order`. Without a span there are no entries.
+    /// Merges the writes of `overlay` in `span` into `below`, the entries of the snapshot in `span`
+    /// and in `order`. If `span` is `None`, there are no entries.
     pub fn new(overlay: &'o Overlay<V>, span: Option<&Span>, order: Order, below: I) -> Self {
         let writes: Writes<'o, V> = match span {
             None => Box::new(std::iter::empty()),
@@ -242,7 +242,7 @@ where
 }
 
 impl<I: Iterator, V> fmt::Debug for Merge<'_, I, V> {
-    /// Without keys and values.
+    /// Omits keys and values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Merge").finish_non_exhaustive()
     }
@@ -289,9 +289,9 @@ where
 /// Bytes read through an [`Overlay`]: of a write, or of the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub enum Overlaid<'o, B> {
-    /// Of a write of the transaction.
+    /// Bytes of a write of the transaction.
     Written(&'o [u8]),
-    /// Of the snapshot.
+    /// Bytes of the snapshot.
     Below(B),
 }
 
@@ -328,7 +328,7 @@ where
 }
 
 impl<I: Iterator, V> fmt::Debug for OverlayEntries<'_, I, V> {
-    /// Without keys and values.
+    /// Omits keys and values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OverlayEntries").finish_non_exhaustive()
     }
@@ -386,7 +386,7 @@ mod tests {
     }
 
     proptest! {
-        /// An overlay, compared with a map that is changed immediately.
+        /// Compares an overlay with a map that is changed immediately.
         #[test]
         fn an_overlay_reads_as_if_its_writes_were_applied(
             old in proptest::collection::btree_map(key(), key(), 0..12),

@@ -1,11 +1,11 @@
-//! The id of a process, to refuse the use of a store in its forks.
+//! The id of a process, to refuse the use of a store in a forked child.
 #![cfg_attr(feature = "lmdb", allow(unsafe_code))]
 
 use std::path::Path;
 
 use crate::{Error, Result};
 
-/// The process that opened a store, to be compared with the one that uses it.
+/// The process that opened a store, to be compared with the process that uses the store.
 ///
 /// A child of `fork` shares file positions, locks and mapped memory with its parent. An engine that
 /// is unaware of the fork overwrites the parent's data, so each snapshot and each transaction
@@ -26,10 +26,11 @@ impl Process {
         Self(id())
     }
 
-    /// Returns an error if a fork of this process uses the store at `path`.
+    /// Returns an error if the running process is not this one but its forked child. `path` is the
+    /// store that the error names.
     ///
     /// # Errors
-    /// [`Error::Forked`] if another process runs.
+    /// [`Error::Forked`].
     #[inline]
     pub fn check(self, path: &Path) -> Result<()> {
         let here = Self::current();
@@ -61,7 +62,7 @@ mod known {
     use std::sync::Once;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    /// The id is unknown: it was not read yet, or this is a new child after a fork.
+    /// The id is unknown: the process has not read it yet, or this is a new child after a fork.
     pub(super) const UNKNOWN: u32 = 0;
     pub(super) static ID: AtomicU32 = AtomicU32::new(UNKNOWN);
     static FORK_IS_TOLD: AtomicU32 = AtomicU32::new(0);
@@ -75,7 +76,7 @@ mod known {
         static FORGETS: Once = Once::new();
         let id = std::process::id();
         FORGETS.call_once(|| {
-            // SAFETY: the handler accesses an atomic number only, which is allowed in a child whose
+            // SAFETY: the handler accesses only an atomic number, which is allowed in a child whose
             // other threads have ended.
             let refused = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
             FORK_IS_TOLD.store(u32::from(refused == 0), Relaxed);

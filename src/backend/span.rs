@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use crate::{KeyBuf, KeyRange, Order, successor};
 
-/// The keys from `start`, inclusive, to `end`, exclusive; without an `end`, all from `start`.
+/// The keys from `start`, inclusive, to `end`, exclusive; without an `end`, all keys from `start`
+/// on.
 ///
 /// Never empty: a range that cannot hold a key has no [`Span`].
 ///
@@ -22,12 +23,12 @@ use crate::{KeyBuf, KeyRange, Order, successor};
 pub struct Span {
     /// The first key that the span can contain; empty: no bound.
     pub start: KeyBuf,
-    /// The end, exclusive.
+    /// The end of the span, exclusive; `None`: no bound.
     pub end: Option<KeyBuf>,
 }
 
 impl Span {
-    /// The span of `range`, `None` if it can contain no key.
+    /// The span of `range`, or `None` if the range can contain no key.
     pub fn of(range: &KeyRange<'_>) -> Option<Self> {
         let (start, end) = range.normalized()?;
         let start = match start {
@@ -43,7 +44,7 @@ impl Span {
         Self { start, end }.unless_empty()
     }
 
-    /// The one key that the span can contain, if it is one.
+    /// The key of the span, if the span can contain only one key.
     pub fn only_key(self) -> Option<KeyBuf> {
         let Self { start, end } = self;
         let is_one = end.is_some_and(|end| end.strip_prefix(&*start) == Some(&[0][..]));
@@ -55,7 +56,7 @@ impl Span {
         Self { start: KeyBuf::from_slice(key), end: Some(successor(key)) }
     }
 
-    /// Whether `key` lies in the span.
+    /// Whether the span contains `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
         key >= self.start.as_slice() && !self.ends_before(key)
     }
@@ -65,7 +66,8 @@ impl Span {
         self.end.as_deref().is_some_and(|end| end <= key)
     }
 
-    /// The part that a walk in `order` has not visited when it has reached `last`.
+    /// The part of the span that a walk in `order` has not visited when the walk has reached
+    /// `last`.
     pub fn behind(self, order: Order, last: &[u8]) -> Option<Self> {
         match order {
             Order::Ascending => Self { start: successor(last), end: self.end },
@@ -74,7 +76,7 @@ impl Span {
         .unless_empty()
     }
 
-    /// The part that a walk in `order` has visited when it has reached `last`.
+    /// The part of the span that a walk in `order` has visited when the walk has reached `last`.
     pub fn up_to(self, order: Order, last: &[u8]) -> Self {
         match order {
             Order::Ascending => Self { start: self.start, end: Some(successor(last)) },
@@ -145,7 +147,8 @@ impl Spans {
         last.is_some_and(|(_, end)| end.as_ref().is_none_or(|end| *end > span.start))
     }
 
-    /// If a walk of `span` in `order` begins in one of these spans, the part of `span` after it.
+    /// If a walk of `span` in `order` begins in one of these spans, returns the part of `span`
+    /// after that one.
     pub fn beyond(&self, span: Span, order: Order) -> Option<Span> {
         match order {
             Order::Ascending => {
@@ -183,7 +186,7 @@ impl Spans {
         self.0.len()
     }
 
-    /// Starts and ends, in order.
+    /// The starts and ends of the spans, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.0.iter().map(|(start, end)| (start.as_slice(), end.as_deref()))
     }
@@ -194,7 +197,7 @@ impl Spans {
     }
 }
 
-/// Whether an end equals `other` or is after it.
+/// Whether `end` equals `other` or is after it.
 fn reaches(end: Option<&KeyBuf>, other: Option<&KeyBuf>) -> bool {
     match (end, other) {
         (None, _) => true,
@@ -235,7 +238,7 @@ mod tests {
     }
 
     proptest! {
-        /// The set, compared with the definition: a key is in it if it is in one of the spans.
+        /// Compares the set with its definition: a key is in the set if it is in one of the spans.
         #[test]
         fn spans_hold_what_their_parts_hold(parts in proptest::collection::vec(span(), 0..6)) {
             let parts: Vec<Span> = parts.into_iter().flatten().collect();
@@ -252,7 +255,7 @@ mod tests {
             }
         }
 
-        /// Skipping removes only cleared keys, and all of those at the beginning.
+        /// Skipping removes only cleared keys, and all cleared keys at the beginning.
         #[test]
         fn what_lies_beyond_is_all_that_is_left(
             parts in proptest::collection::vec(span(), 0..6), whole in span(),

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// How long a thread waits before later threads may no longer overtake it.
+/// The time for which later threads may overtake a waiting thread.
 ///
 /// A thread that has just written and begins again finds the slot free, long before the waiting
-/// thread has woken up. Up to this limit that is faster, since waking takes as long as many
-/// transactions. Without the limit, a thread that writes in a loop (to build an index, say) would
-/// starve all others.
+/// thread has woken up. Up to this limit overtaking is faster, since waking a thread takes as long
+/// as many transactions. Without the limit, a thread that writes in a loop (to build an index, say)
+/// would starve all others.
 const PATIENCE: Duration = Duration::from_micros(250);
 
 /// Lets the threads of a process write one after the other, in order of arrival.
 ///
-/// An engine with one writer at a time makes a second one wait, and a thread that begins a
+/// An engine with one writer at a time makes a second writer wait. So a thread that begins a
 /// transaction inside another one waits for itself forever. The slot returns an error instead. A
-/// store holds one, shared by its clones; a transaction holds the [`WriterTurn`], as a field after
-/// the engine's own transaction, so that this one ends first.
+/// store holds one slot, shared by its clones. A transaction holds the [`WriterTurn`] in a field
+/// after the engine's own transaction, so that the engine's transaction ends first.
 ///
 /// ```
 /// use keyloom::Error;
@@ -39,8 +39,8 @@ pub struct WriterSlot(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     owner: Option<ThreadId>,
-    /// The threads that wait, with the times at which they began, in order of arrival. While the
-    /// slot is free, the first of them has been woken.
+    /// The waiting threads, in order of arrival, with the times at which they began to wait. While
+    /// the slot is free, the first of them has been woken.
     waiting: VecDeque<(Thread, Instant)>,
 }
 
@@ -71,7 +71,7 @@ pub struct WriterTurn<'s> {
 }
 
 impl WriterSlot {
-    /// Waits for the current writer, and for the threads that have waited longer.
+    /// Waits for the current writer, and for the threads that began to wait earlier.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] if the calling thread is the current writer.
@@ -83,8 +83,8 @@ impl WriterSlot {
         }
     }
 
-    /// [`take`](Self::take) with a time limit. Before each wait it calls `left` for the remaining
-    /// time; `None` is no limit. Returns `Ok(None)` if no time is left.
+    /// [`take`](Self::take) with a time limit. Before each wait, `left` returns the remaining time,
+    /// or `None` for no limit. Returns `Ok(None)` if no time is left.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] if the calling thread is the current writer.
@@ -142,7 +142,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    /// Without a limit, a thread that begins again at once overtakes the one that must be woken.
+    /// Without the limit, a thread that begins again at once would overtake the thread that must be
+    /// woken.
     #[test]
     fn who_begins_again_at_once_comes_behind_one_that_waits() {
         let slot = WriterSlot::default();

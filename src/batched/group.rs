@@ -14,21 +14,23 @@ use crate::backend::Process;
 use crate::retry::{Attempt, Retries};
 use crate::{Error, Result, Store};
 
-/// The part of the time of a commit for which a batch may wait for more bodies.
+/// The divisor of the commit time: a batch waits for more bodies for at most this fraction of a
+/// commit.
 ///
-/// Without this wait, sixteen threads that put one record each form batches of eight, since those
-/// of one batch come back while the others commit. With it the batches have 15, with a quarter 12.
+/// Without this wait, sixteen threads that put one record each form batches of eight, since the
+/// threads of one batch return while the other eight commit. With a wait of half a commit the
+/// batches have 15 bodies, with a quarter 12.
 const GATHERING: u64 = 2;
 
-/// The longest wait for more bodies. The transaction of the batch has begun, so all other writers
-/// wait, too; and after one commit that took a second the next wait must not take half of it.
+/// The longest wait for more bodies. The transaction of the batch has already begun, so all other
+/// writers wait too. Also, after one commit of a second, the next wait must not last half a second.
 const MAX_GATHERING: Duration = Duration::from_millis(5);
 
-/// After this time a batch takes no more bodies, so that slow ones do not add up: without it, the
-/// first of a thousand bodies of 10 ms would wait ten seconds for its commit.
+/// After this time a batch takes no more bodies, so that slow bodies do not add up. Without this
+/// limit, the first of a thousand bodies of 10 ms would wait ten seconds for its commit.
 const MAX_RUNNING: Duration = Duration::from_millis(20);
 
-/// What a [`Batched`] store has committed together.
+/// The number of batches of a [`Batched`] store, and of the bodies in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchCounts {
@@ -36,20 +38,21 @@ pub struct BatchCounts {
     pub batches: u64,
     /// Bodies that these commits contained.
     pub together: u64,
-    /// Calls whose bodies ran alone: no other was waiting, or they failed in a batch.
+    /// Calls whose bodies ran alone, because no other body was waiting or because they failed in a
+    /// batch.
     pub alone: u64,
-    /// How often a batch ran again, after a conflict or without a body that had failed.
+    /// How often a batch ran again, either after a conflict or to leave out a body that had failed.
     pub restarts: u64,
 }
 
 /// The threads that use one [`Batched`] store.
 pub(crate) struct Group<S: Store> {
     state: Mutex<State<S>>,
-    /// The process that made the group. In a child of `fork` the thread that leads does not exist.
+    /// The process that made the group. In a child of `fork` the leading thread does not exist.
     process: Process,
-    /// The largest size of a batch that the store takes, as far as is known.
+    /// The largest number of bodies that the store accepts in a batch, as far as is known.
     most: AtomicUsize,
-    /// The time of the last commit in nanoseconds, and the shorter one of the last two.
+    /// The time of the last commit in nanoseconds, and the shorter of the last two commit times.
     last_commit: AtomicU64,
     commit_time: AtomicU64,
     batches: AtomicU64,
@@ -63,21 +66,21 @@ struct State<S: Store> {
     is_led: bool,
     /// The bodies of the next batch, in order of arrival.
     waiting: VecDeque<Member<S>>,
-    /// The bodies that the last batch had, and those that were waiting when it was committed: the
-    /// expected size of the next one.
+    /// The number of bodies of the last batch, plus those that were waiting when it was committed.
+    /// This is the expected size of the next batch.
     expected: usize,
     /// The threads that have a transaction of the store.
     owners: Vec<ThreadId>,
 }
 
-/// A body that waits, and how to wake its thread.
+/// A waiting body, and the means to wake its thread.
 struct Member<S: Store> {
     job: *mut (dyn Job<S> + 'static),
     turn: Arc<Turn>,
 }
 
-// SAFETY: a job is `Send`. The pointer is used by one thread at a time: by the thread that leads
-// the batch, until the caller's thread is woken.
+// SAFETY: a job is `Send`. Only one thread at a time uses the pointer: the thread that leads the
+// batch, until it wakes the caller's thread.
 #[allow(unsafe_code)]
 unsafe impl<S: Store> Send for Member<S> {}
 
@@ -86,7 +89,7 @@ unsafe impl<S: Store> Send for Member<S> {}
 enum Call {
     /// To lead the next batch, with its own body as the first.
     Lead,
-    /// Its body has a verdict.
+    /// The body of the thread has a verdict.
     Settled,
 }
 
@@ -158,12 +161,12 @@ impl<S: Store> Group<S> {
         lock(&self.state).waiting.len()
     }
 
-    /// The largest size of a batch that the store takes.
+    /// The largest number of bodies that the store accepts in a batch.
     pub(crate) fn most(&self) -> usize {
         self.most.load(Relaxed)
     }
 
-    /// Counts what a batch of `jobs` jobs did, and learns how large a batch may be.
+    /// Counts the outcome of a batch of `jobs` jobs, and adjusts the largest size of a batch.
     pub(crate) fn note(&self, ran: &Ran, jobs: usize) {
         match ran.committed {
             0 => {}
@@ -186,7 +189,7 @@ impl<S: Store> Group<S> {
         self.alone.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the calling thread has a transaction, until the owner is dropped.
+    /// Records that the calling thread has a transaction, until the [`Owner`] is dropped.
     pub(super) fn note_owner(&self) -> Owner<'_, S> {
         let thread = thread::current().id();
         lock(&self.state).owners.push(thread);
@@ -206,7 +209,7 @@ impl<S: Store> Group<S> {
         E: From<Error> + Send,
     {
         if self.process != Process::current() {
-            // The store returns its own error, or works in the child.
+            // In a child of `fork`: the store itself returns an error, or works in the child.
             return retries.run(store, body);
         }
         let mut job = Body::new(&mut body);
@@ -215,7 +218,7 @@ impl<S: Store> Group<S> {
             let batch = self.lead();
             if batch.expected == 0 {
                 let first = retries.first(store, job.body());
-                // Others may write during the pauses of the retries.
+                // Other threads may write during the pauses of the retries.
                 drop(batch);
                 self.count_alone();
                 return match first {
@@ -235,8 +238,8 @@ impl<S: Store> Group<S> {
     /// the caller must lead.
     ///
     /// # Errors
-    /// [`Error::NestedTransaction`] if the thread has a transaction of the store: it would wait for
-    /// a batch that waits for the thread.
+    /// [`Error::NestedTransaction`] if the thread has a transaction of the store: the thread would
+    /// wait for a batch that waits for the end of that transaction.
     #[allow(unsafe_code)]
     fn enter<'j>(&self, job: &'j mut (dyn Job<S> + 'j)) -> Result<Option<Arc<Turn>>> {
         let mut state = lock(&self.state);
@@ -247,9 +250,9 @@ impl<S: Store> Group<S> {
             return Ok(None);
         }
         let turn = Arc::new(Turn::default());
-        // SAFETY: only the lifetime changes. `transact` keeps the job until its turn is called, and
-        // nothing that can panic is between this and the wait. The thread that calls the turn has
-        // removed the member from the queue or the batch, and does not use the job afterwards.
+        // SAFETY: only the lifetime changes. `transact` keeps the job alive until its turn is
+        // called. No code between this line and the wait can panic. The thread that calls the turn
+        // has removed the member from the queue or the batch, and does not use the job afterwards.
         let job = unsafe {
             std::mem::transmute::<*mut (dyn Job<S> + 'j), *mut (dyn Job<S> + 'static)>(job)
         };
@@ -257,24 +260,25 @@ impl<S: Store> Group<S> {
         Ok(Some(turn))
     }
 
-    /// A batch that the calling thread leads.
+    /// Begins a batch that the calling thread leads.
     fn lead(&self) -> Batch<'_, S> {
         let state = lock(&self.state);
-        // One of the expected bodies is that of the leader.
+        // One of the expected bodies is the leader's own.
         let expected = state.expected.saturating_sub(1).max(state.waiting.len());
         let members = VecDeque::with_capacity(expected.min(MAX_BATCH));
         Batch { group: self, members, expected, began: None }
     }
 }
 
-/// The members of a batch beside its leader. Those without a verdict when it is dropped run alone,
-/// for example after a panic of the store before the commit.
+/// The members of a batch besides its leader. Members without a verdict when the batch is dropped
+/// run alone, for example after a panic of the store before the commit.
 struct Batch<'g, S: Store> {
     group: &'g Group<S>,
     members: VecDeque<Member<S>>,
     /// The expected number of members.
     expected: usize,
-    /// When it first looked for members: its transaction had begun then, perhaps after a long wait.
+    /// The time when the batch first took members. Its transaction had begun by then, perhaps after
+    /// a long wait.
     began: Option<Instant>,
 }
 
@@ -287,7 +291,7 @@ impl<S: Store> Batch<'_, S> {
         let mut jobs = Jobs::new(first, group.most());
         let ran = run_together(store, &mut jobs, |jobs| self.gather(wait, jobs));
         group.note(&ran, jobs.len());
-        // Those that did not have a turn wait for the next batch.
+        // Members that have not run wait for the next batch.
         let rest = self.members.split_off((ran.settled - 1).min(self.members.len()));
         let mut state = lock(&group.state);
         rest.into_iter().rev().for_each(|member| state.waiting.push_front(member));
@@ -304,8 +308,9 @@ impl<S: Store> Batch<'_, S> {
             return;
         }
         let mut state = lock(&self.group.state);
-        // Each arrival could notify a condition variable instead. With 64 threads on two cores a
-        // transaction then took 2.05 times as long as without threads, and takes 1.50 so.
+        // Each arrival could notify a condition variable instead. With 64 threads on two cores, a
+        // transaction then took 2.05 times as long as without threads; with this loop it takes 1.50
+        // times as long.
         while state.waiting.is_empty()
             && self.members.len() < self.expected
             && began.elapsed() < wait
@@ -319,9 +324,9 @@ impl<S: Store> Batch<'_, S> {
         {
             let job = member.job;
             self.members.push_back(member);
-            // SAFETY: the thread of the member waits until its turn is called, which `Drop` does
-            // after the last use of the jobs, and each member is in one batch. So the job is alive,
-            // and this is its only use.
+            // SAFETY: the thread of the member waits until its turn is called. `Drop` calls the
+            // turn after the last use of the jobs, and each member is in only one batch. So the job
+            // is alive, and this is its only use.
             jobs.push(unsafe { &mut *job });
         }
     }
@@ -336,7 +341,7 @@ impl<S: Store> Drop for Batch<'_, S> {
             state.is_led = next.is_some();
             next
         };
-        // The next leader first, since the others only return.
+        // Wakes the next leader first, since the other threads only return.
         if let Some(next) = next {
             next.turn.call(Call::Lead);
         }
@@ -344,8 +349,8 @@ impl<S: Store> Drop for Batch<'_, S> {
     }
 }
 
-/// Names the thread of a transaction until it ends. It is not `Send`: after a move, the wrong
-/// thread would be refused.
+/// Records the thread of a transaction until the transaction ends. It is not `Send`: after a move,
+/// calls from the wrong thread would be refused.
 pub(super) struct Owner<'g, S: Store> {
     group: &'g Group<S>,
     thread: ThreadId,
@@ -353,7 +358,7 @@ pub(super) struct Owner<'g, S: Store> {
 }
 
 impl<S: Store> Owner<'_, S> {
-    /// Notes the time that a commit took.
+    /// Records the time that a commit took.
     pub(super) fn note_commit(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.group.last_commit.swap(nanos, Relaxed);

@@ -7,39 +7,41 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::{Batched, BatchedTransaction};
 use crate::{Error, Result, SharedError, Store, Transaction as _, TransactionState, Writer as _};
 
-/// How often a batch runs again without a body that failed, before the rest of it forms a batch of
-/// its own. Without a limit, n bodies that fail after they have written would run n^2 / 2 others.
+/// How often a batch runs again to leave out a body that failed. After that, the rest forms another
+/// batch. Without a limit, n bodies that fail after a write would cause n^2 / 2 runs of other
+/// bodies.
 const MAX_RESTARTS: usize = 4;
 
-/// How often a batch runs again after a conflict. Batches are large transactions, which lose
-/// against small ones on a store with concurrent writers, and then their bodies run alone.
+/// How often a batch runs again after a conflict. Batches are large transactions, so on a store
+/// with concurrent writers they lose conflicts against small ones. After this many conflicts the
+/// bodies run alone.
 const MAX_CONFLICTS: usize = 2;
 
 /// A body, and its result after the batch.
 pub(crate) trait Job<S: Store>: Send {
-    /// Runs the body. Returns whether it succeeded, and then keeps its result. Never panics.
+    /// Runs the body. If it succeeds, keeps its result and returns `true`. Never panics.
     fn run(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool;
 
-    /// Decides what becomes of the result. Runs no code of the caller, so that it cannot panic.
+    /// Sets the verdict on the result. Runs no code of the caller, so that it cannot panic.
     fn settle(&mut self, verdict: Verdict);
 }
 
-/// What the caller of a body returns.
+/// The outcome that the caller of a body returns.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Verdict {
     /// The body must run alone.
     #[default]
     Alone,
-    /// The result of its last run.
+    /// The result of the last run.
     Committed,
-    /// An error: the writes may be in the store.
+    /// [`Error::CommitUnknown`]: the writes may be in the store.
     Unknown(SharedError),
 }
 
 /// A body with the types of its caller.
 pub(crate) struct Body<B, T, E> {
     body: B,
-    /// What the last run returned, committed or not.
+    /// The value that the last run returned, committed or not.
     value: Option<T>,
     verdict: Verdict,
     _error: PhantomData<fn() -> E>,
@@ -73,16 +75,16 @@ where
 {
     fn run(&mut self, txn: &mut BatchedTransaction<'_, S>) -> bool {
         let Self { body, value, .. } = self;
-        // A panic must not reach the thread that runs the body for its caller. It is not lost: the
-        // body runs again on its own thread. The values are dropped here, since that is code of the
-        // caller, too.
+        // A panic must not reach the thread that runs the body for its caller. The panic is not
+        // lost, because the body runs again on its own thread. The values are dropped in here,
+        // since their destructors are code of the caller too.
         let run = catch_unwind(AssertUnwindSafe(|| {
             *value = None;
             *value = body(txn).ok();
         }));
         if let Err(panic) = run {
             txn.note_panic();
-            // What it panicked with may panic when it is dropped.
+            // The panic payload may itself panic when it is dropped.
             std::mem::forget(panic);
         }
         // A write of a pattern may have failed, and the body may have dropped the error.
@@ -94,24 +96,25 @@ where
     }
 }
 
-/// What was done with a batch.
+/// The outcome of a batch.
 pub(crate) struct Ran {
-    /// How many jobs, from the first on, have a verdict. The others are for another batch.
+    /// The number of jobs, from the first on, that have a verdict. The other jobs are left to
+    /// another batch.
     pub(crate) settled: usize,
-    /// The jobs whose writes were committed.
+    /// The number of jobs whose writes were committed.
     pub(crate) committed: usize,
     /// How often the transaction began again.
     pub(crate) restarts: usize,
-    /// Whether the store took less than all jobs in one transaction.
+    /// Whether the store did not accept all jobs in one transaction.
     pub(crate) is_too_large: bool,
 }
 
 /// The end of one run of a batch.
 enum End {
     Committed,
-    /// This job failed, and the transaction with it.
+    /// This job failed, so the transaction failed too.
     Failed(usize),
-    /// The transaction has no room, or no time, for this job and those after it.
+    /// The transaction has no room or no time left for this job and the jobs after it.
     TooLarge(usize),
     Conflict,
     Unknown(SharedError),
@@ -123,13 +126,13 @@ enum End {
 /// The jobs of a batch.
 pub(crate) struct Jobs<J> {
     jobs: Vec<Entered<J>>,
-    /// How many of them run in this batch.
+    /// The number of jobs that run in this batch.
     most: usize,
 }
 
 struct Entered<J> {
     job: J,
-    /// Whether it failed, and so runs alone after the batch.
+    /// Whether the job failed and so runs alone after the batch.
     is_alone: bool,
 }
 
@@ -164,7 +167,7 @@ impl<J> Jobs<J> {
 
 /// Runs jobs in one transaction of `store`.
 ///
-/// `more` adds jobs to those that have run, and adds none when the batch is to be committed.
+/// `more` adds jobs after those that have run. If it adds none, the batch is committed.
 pub(crate) fn run_together<S: Store, J: DerefMut<Target: Job<S>>>(
     store: &Batched<S>,
     jobs: &mut Jobs<J>,
@@ -209,8 +212,9 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
     more: &mut impl FnMut(&mut Jobs<J>),
 ) -> End {
     let Ok(mut txn) = store.begin() else {
-        // All that wait run alone, side by side, and return the errors of their own runs. If this
-        // waited for a time-out for each of them, the n-th would wait n times as long.
+        // All waiting bodies run alone and concurrently, and return the errors of their own runs.
+        // If this thread began a transaction for each of them in turn, the n-th body would wait for
+        // n time-outs.
         more(jobs);
         return End::Refused;
     };
@@ -225,11 +229,12 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
             break;
         };
         if !*is_alone {
-            // What the body before has cached, or where it failed, does not concern this one.
+            // Cached values and failed writes of the previous body must not affect this one.
             *txn.state() = TransactionState::default();
             txn.begin_body();
             let is_good = job.run(&mut txn);
-            // Alone it may fit. A body can also drop the error and succeed.
+            // The body may fit into a transaction of its own. This is checked first, because a body
+            // can drop the error and succeed.
             if txn.is_too_large() && has_any {
                 return End::TooLarge(number);
             } else if is_good {

@@ -16,51 +16,54 @@ pub use transaction::{BatchedEntries, BatchedTransaction};
 
 /// The largest number of bodies in one batch.
 ///
-/// It bounds how long a body waits for those before it. The default of bbolt is the same.
+/// This bounds how long a body waits for the bodies before it. bbolt has the same default.
 pub const MAX_BATCH: usize = 1_000;
 
 /// Wraps a store and commits the transactions of many threads together.
 ///
 /// A durable commit waits for the disk, and a store with one writer at a time repeats this wait for
-/// each transaction. [`transact_batched`](Store::transact_batched) runs the bodies of all threads
-/// that wait in *one* transaction of the inner store, one after the other, and commits once. Each
-/// body sees the writes of those before it. A call returns after the commit that contains its
+/// each transaction. [`transact_batched`](Store::transact_batched) runs the bodies of all waiting
+/// threads one after the other in *one* transaction of the inner store, and commits once. Each body
+/// sees the writes of the bodies before it. A call returns after the commit that contains its
 /// writes.
 ///
 /// | a body | outcome |
 /// |---|---|
 /// | succeeds | it is committed together with the others |
-/// | fails, and has neither written nor met an error of the store | the others are committed; it runs again alone, and its call returns the result of that run |
+/// | fails without having written and without an error of the store | the others are committed; it runs again alone, and its call returns the result of that run |
 /// | fails otherwise, or panics | the transaction is rolled back, the others run again and are committed; it runs again alone |
-/// | does not fit into the transaction | those before it are committed; it is in the next batch |
+/// | does not fit into the transaction | earlier bodies are committed; it joins the next batch |
 ///
 /// So a call returns what it would have returned alone, but its body may have run some ten times.
 /// If the outcome of a commit is unknown ([`Error::CommitUnknown`]), each call of the batch returns
 /// that error.
 ///
-/// A batch takes the bodies that have arrived, in their order, up to [`MAX_BATCH`], and none after
-/// 20 ms. If more are expected, since the last batch had more, it waits for them: at most for half
-/// of the time of a commit, and for 5 ms. So a thread that is alone waits for no other, and the
-/// more threads there are, the larger are the batches.
+/// A batch takes bodies in order of arrival, up to [`MAX_BATCH`], and none after 20 ms. If the last
+/// batch was larger, the batch waits for more bodies, for at most half the time of a commit and at
+/// most 5 ms. So a single thread never waits for others, and the batches grow with the number of
+/// threads.
 ///
 /// # What to know
 ///
 /// * There is no thread in the background: the first thread of a batch runs the bodies of the
-///   others. Hence a body must be [`Send`], has the thread-locals of another caller, and must not
-///   wait for a lock or a thread that waits for a call of this store.
-/// * A thread that has a transaction of the store must not call `transact_batched`.
-///   [`Error::NestedTransaction`] says so if the transaction is of this wrapper or a clone. If it
-///   is of the [inner](Batched::inner) store, the two wait for each other, on LMDB until its
-///   time-out.
-/// * It must be the outermost wrapper: `Metered<Batched<S>>` does not batch.
-/// * For stores with one writer at a time: memory, LMDB, redb. On the others, whose transactions
-///   run side by side, bodies that wait for a server would wait for each other.
-/// * [`transact`](Store::transact) and [`begin`](Store::begin) are transactions of their own.
+///   others. Hence a body must be [`Send`], and may run with the thread-locals of another caller.
+///   It must not wait for a thread that waits for a call of this store, nor for a lock that such a
+///   thread holds.
+/// * A thread that has a transaction of the store must not call `transact_batched`. If the
+///   transaction is from this wrapper or a clone, the call returns [`Error::NestedTransaction`]. If
+///   the transaction is from the [inner](Batched::inner) store, the call and the transaction wait
+///   for each other, on LMDB until its time-out.
+/// * `Batched` must be the outermost wrapper: `Metered<Batched<S>>` does not batch.
+/// * It is meant for stores with one writer at a time: memory, LMDB, redb. On other stores,
+///   transactions run concurrently; in a batch, bodies that wait for a server would wait for each
+///   other.
+/// * [`transact`](Store::transact) and [`begin`](Store::begin) run their own transactions, outside
+///   any batch.
 ///
-/// Clones share the batches. Two wrappers of the same store form batches of their own.
+/// Clones share the batches. Two wrappers of the same store form separate batches.
 ///
-/// Source: group commit is in Gray and Reuter, "Transaction Processing" (1993); the form that runs
-/// functions, and runs one that failed again alone, is `DB.Batch` of bbolt.
+/// Source: group commit is in Gray and Reuter, "Transaction Processing" (1993); running functions
+/// in a batch, and a failed function again alone, follows `DB.Batch` of bbolt.
 ///
 /// ```
 /// use keyloom::{Batched, Memory, Reader, Store, Writer};
@@ -96,7 +99,7 @@ impl<S: Store> Batched<S> {
         &self.store
     }
 
-    /// What was committed together since the store was wrapped, of all its clones.
+    /// Returns the counts of this store and all its clones since it was wrapped.
     ///
     /// ```
     /// use keyloom::{Batched, Memory, Store, Writer};

@@ -10,19 +10,19 @@ use crate::{
     TransactionState, VersionstampedKey, Writer,
 };
 
-/// A transaction of a [`Batched`](super::Batched) store: that of the inner store, of one body or of
-/// several.
+/// A transaction of a [`Batched`](super::Batched) store. Wraps a transaction of the inner store,
+/// for one body or for several.
 pub struct BatchedTransaction<'s, S: Store> {
     inner: S::Transaction<'s>,
     owner: Owner<'s, S>,
     notes: Notes,
 }
 
-/// What the bodies did to the transaction.
+/// Notes on the body that runs in the transaction.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Whether the body that runs has written, or an operation of the store has failed, after which
-    /// some transactions have ended.
+    /// Whether the running body has written, or an operation of the store has failed. After such a
+    /// failure, some stores have ended the transaction.
     is_changed: Cell<bool>,
     /// Whether an operation failed because the transaction is too large or too old.
     is_too_large: Cell<bool>,
@@ -49,12 +49,12 @@ impl<'s, S: Store> BatchedTransaction<'s, S> {
         Self { inner, owner, notes: Notes::default() }
     }
 
-    /// Another body begins.
+    /// Resets the notes for the next body.
     pub(super) fn begin_body(&mut self) {
         self.notes = Notes::default();
     }
 
-    /// The body has panicked, perhaps within the store.
+    /// Records that the body has panicked, perhaps within the store.
     pub(super) fn note_panic(&mut self) {
         self.notes.is_changed.set(true);
     }

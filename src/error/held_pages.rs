@@ -1,17 +1,16 @@
-//! Who keeps freed pages of an LMDB store from being reused.
+//! The readers that keep freed pages of an LMDB store from being reused.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The readers that keep an LMDB store from reusing pages that were freed. All zero on other
-/// stores.
+/// The readers that keep an LMDB store from reusing freed pages. Empty on other stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldPages {
     /// The number of readers of dead processes that were just cleared. If it is not 0, a retry of
     /// the transaction can succeed.
     pub dead_readers: u32,
-    /// The reader that sees the oldest commit, if there are newer ones.
+    /// The reader that sees the oldest commit, if there are newer commits.
     pub oldest_reader: Option<OldestReader>,
 }
 
@@ -19,16 +18,17 @@ pub struct HeldPages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OldestReader {
-    /// The process that holds it.
+    /// The process that holds the snapshot.
     pub process: u32,
-    /// The number of commits since it began.
+    /// The number of commits since the snapshot began.
     pub commits: u64,
-    /// Its age; `None` for a snapshot of another process.
+    /// The age of the snapshot; `None` if another process holds it.
     pub age: Option<Duration>,
 }
 
 impl HeldPages {
-    /// The remedy: `otherwise`, unless readers are the cause.
+    /// The remedy for the message: `otherwise`, combined with a remedy for the readers if they are
+    /// the cause.
     pub(super) fn remedy(&self, otherwise: &str) -> String {
         match (self.dead_readers, self.oldest_reader) {
             (0, None) => otherwise.into(),

@@ -4,25 +4,25 @@ use std::path::PathBuf;
 
 use super::{HeldPages, Shared};
 
-/// What an LMDB store does not grant at the moment: its map, its reader slots, its lock files.
+/// Errors of an LMDB store that concern its map, its reader slots or its lock files.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LmdbError {
     /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) retries
     /// the transaction if readers of dead processes were cleared, or if the map may still grow.
-    /// Otherwise end the oldest reader, delete something, or open the store with a larger
+    /// Otherwise end the oldest reader, delete data, or open the store with a larger
     /// `max_map_bytes`.
     #[error("the memory map of {map_bytes} bytes is full; {}", held.remedy(&map_remedy(*map_bytes, *max_map_bytes)))]
     MapFull {
         /// The size of the map.
         map_bytes: usize,
-        /// The size up to which it grows by itself.
+        /// The size up to which the map grows automatically.
         max_map_bytes: usize,
         /// The readers that keep freed pages from being reused.
         held: HeldPages,
     },
-    /// The memory map of an LMDB store must grow, which is possible only without open snapshots,
-    /// but some stayed open. Drop them before writing; read long ranges in pages.
+    /// The memory map of an LMDB store must grow. This is possible only while no snapshot is open,
+    /// but some stayed open. Drop snapshots before writing; read long ranges in pages.
     #[error(
         "the memory map must grow but {open} snapshots or transactions stayed open for {waited_ms} ms; drop them before writing"
     )]
@@ -32,9 +32,9 @@ pub enum LmdbError {
         /// The length of the wait.
         waited_ms: u64,
     },
-    /// Another process has been opening the store for too long, has it open with
-    /// `LmdbOptions::assume_no_writer`, or holds a lock (`flock`) on its
-    /// directory for another reason. End that process, and open the store again.
+    /// Another process takes too long to open the store, has the store open with
+    /// `LmdbOptions::assume_no_writer`, or holds a lock (`flock`) on its directory for another
+    /// reason. End that process, and open the store again.
     #[error(
         "another process has held a lock on {path} for {waited_ms} ms: it opens the store, or has it open with `assume_no_writer(true)`; end that process and try again"
     )]
@@ -57,8 +57,8 @@ pub enum LmdbError {
         source: Shared<std::io::Error>,
     },
     /// Every reader slot is taken by a live snapshot. Drop snapshots earlier, or open the store
-    /// with more slots. The first process that opens a store decides how many there are: close the
-    /// store everywhere to get more.
+    /// with more slots. The first process that opens a store sets the number of slots, so close the
+    /// store in all processes before you raise it.
     #[error(
         "all {max_readers} reader slots are taken; drop snapshots earlier, or close the store in all processes and open it with a larger `max_readers`"
     )]
@@ -66,10 +66,10 @@ pub enum LmdbError {
         /// The number of slots.
         max_readers: u32,
     },
-    /// The store was to be opened for reading, and the system refuses to open its lock file for
-    /// writing. A snapshot takes a reader slot there, by which writers know which pages not to
-    /// overwrite. Make the lock file writable; or assert with `LmdbOptions::assume_no_writer` that
-    /// no process writes to the store.
+    /// A store cannot be opened for reading, because the system refuses to open its lock file for
+    /// writing. A snapshot takes a reader slot in this file, so that writers do not overwrite its
+    /// pages. Make the lock file writable; or assert with `LmdbOptions::assume_no_writer` that no
+    /// process writes to the store.
     #[error(
         "the lock file {path} cannot be opened for writing: {source}; a snapshot takes a reader slot there, so make it writable, or open the store with `assume_no_writer(true)` if no process writes to it meanwhile"
     )]
@@ -79,9 +79,8 @@ pub enum LmdbError {
         /// The system's error.
         source: Shared<std::io::Error>,
     },
-    /// The store was to be opened with
-    /// `LmdbOptions::assume_no_writer`, but another process has it
-    /// open and may write to it. End that process, or open the store without this option.
+    /// A store cannot be opened with `LmdbOptions::assume_no_writer`, because another process has
+    /// it open and may write to it. End that process, or open the store without this option.
     #[error(
         "another process has {path} open and may write to it; end that process, or open the store without `assume_no_writer(true)`"
     )]
@@ -101,7 +100,7 @@ pub enum LmdbError {
 impl LmdbError {
     pub(super) fn calls_for_another_run(&self) -> bool {
         match self {
-            // `begin` makes the map larger, as long as it may grow.
+            // `begin` enlarges the map while it is below `max_map_bytes`.
             Self::MapFull { map_bytes, max_map_bytes, held } => {
                 map_bytes < max_map_bytes || held.dead_readers > 0
             }

@@ -1,4 +1,4 @@
-//! The one error type of the crate, grouped by who can do something about it.
+//! The one error type of the crate. Its variants are grouped by the remedy.
 
 mod held_pages;
 mod lmdb;
@@ -24,13 +24,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Every failure of an operation on a store.
 ///
 /// Each message contains what happened, the key or file, and the remedy. The variants here are
-/// those that any store may return, and on which a program can act; what only some engines return
-/// is nested in [`Error::Storage`], [`Error::Lmdb`] and [`Error::Server`].
+/// errors that any store may return and on which a program can act. Errors that only some engines
+/// return are nested in [`Error::Storage`], [`Error::Lmdb`] and [`Error::Server`].
 ///
-/// Two questions matter to a program more than the variant, and have methods: can the transaction
-/// run again unchanged ([`Error::is_retryable`]), and may its writes be in the store although it
-/// returned an error ([`Error::maybe_committed`])? Both search [`Error::Other`] and the chain of
-/// sources, so an error that a program wrapped in one of its own keeps its meaning.
+/// Two methods often matter more than the variant. [`Error::is_retryable`] returns whether the
+/// transaction can run again unchanged. [`Error::maybe_committed`] returns whether its writes may
+/// be in the store although it returned an error. Both search [`Error::Other`] and the chain of
+/// sources, so an error keeps its meaning if a program wraps it in its own error type.
 ///
 /// ```
 /// use keyloom::Error;
@@ -45,8 +45,8 @@ pub enum Error {
     /// The empty byte string is not a key. Give the key at least one element or byte.
     #[error("the key is empty; a key has 1 to {} bytes", crate::MAX_KEY_BYTES)]
     EmptyKey,
-    /// The key is longer than any backend may store. Shorten a field, or store a hash or a prefix
-    /// of it.
+    /// The key is longer than keyloom allows on any backend. Shorten a field, or store a hash or a
+    /// prefix of the field.
     #[error(
         "the key {key} has {bytes} bytes, the limit is {limit}; shorten a field, or store a hash of it"
     )]
@@ -58,8 +58,8 @@ pub enum Error {
         /// The greatest length allowed.
         limit: usize,
     },
-    /// The value is longer than this store takes ([`Limits::max_value_bytes`](crate::Limits)).
-    /// Split it over several keys.
+    /// The value is longer than this store allows ([`Limits::max_value_bytes`](crate::Limits)).
+    /// Split the value over several keys.
     #[error(
         "the value of key {key} has {bytes} bytes, the limit of this store is {limit}; split it over several keys"
     )]
@@ -71,7 +71,7 @@ pub enum Error {
         /// The greatest length allowed.
         limit: usize,
     },
-    /// Stored bytes are not the key that was expected there.
+    /// Stored bytes do not decode as a key of the expected type.
     #[error("a key does not decode: {0}; is another kind of data in this subspace?")]
     Key(#[from] DecodeError),
     /// A value could not be encoded or decoded by its codec.
@@ -102,11 +102,11 @@ pub enum Error {
         /// The length of the value.
         bytes: usize,
     },
-    /// A write to a store that was opened for reading only. Open it without `read_only`.
+    /// A write to a store that was opened for reading only. Open the store without `read_only`.
     #[error("the store was opened for reading only; open it for writing to change it")]
     ReadOnly,
-    /// This thread already has an open transaction on this store, and would wait for itself. Use
-    /// that transaction, or end it first.
+    /// This thread already has an open transaction on this store, so a second transaction would
+    /// wait forever. Use the open transaction, or end it first.
     #[error("this thread already has an open transaction on this store; use it, or end it first")]
     NestedTransaction,
     /// A name or an option that is not valid.
@@ -124,7 +124,7 @@ pub enum Error {
         "{what} has format {found}, this program reads formats up to {supported}; upgrade the program"
     )]
     NewerFormat {
-        /// The data that have this format.
+        /// The data that has this format.
         what: String,
         /// The format found.
         found: u32,
@@ -132,7 +132,8 @@ pub enum Error {
         supported: u32,
     },
 
-    // ---- limits: change the plan or give more room ---------------------------------------------
+    // ---- limits: change the plan or provide more space
+    // ---------------------------------------------
     /// The transaction exceeds the size limit of the store and can no longer be committed. Nothing
     /// was committed; do the work in several smaller transactions.
     #[error(
@@ -141,7 +142,7 @@ pub enum Error {
     TransactionTooLarge {
         /// The unit of the numbers: `bytes` or `operations`.
         unit: &'static str,
-        /// The size when it was refused.
+        /// The size of the transaction when it was refused.
         actual: usize,
         /// The limit of the store.
         limit: usize,
@@ -164,22 +165,22 @@ pub enum Error {
         "the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots"
     )]
     TooOld {
-        /// Its age.
+        /// The age of the snapshot or transaction.
         age_ms: u64,
         /// The limit.
         limit_ms: u64,
     },
 
-    // ---- the outcome of a transaction: run it again, or look -----------------------------------
-    /// Another transaction changed a key or range that this one had read. Nothing of this one was
-    /// committed; run it again, as [`Store::transact`](crate::Store::transact) does.
+    // ---- the outcome of a transaction: run it again, or check -----------------------------------
+    /// Another transaction changed a key or range that this transaction had read. Nothing was
+    /// committed; run the transaction again, as [`Store::transact`](crate::Store::transact) does.
     #[error("the transaction conflicts with another one on {what}; run it again")]
     Conflict {
         /// The key or the range of the conflict, if the store reports it.
         what: Box<str>,
     },
-    /// All attempts of a transaction failed with a conflict or without a server. Nothing was
-    /// committed. After conflicts, make the transaction shorter, or spread the writes over more
+    /// All attempts of a transaction failed because of conflicts or an unavailable server. Nothing
+    /// was committed. After conflicts, make the transaction shorter, or spread the writes over more
     /// keys; otherwise check the server.
     #[error(
         "the transaction was given up after {attempts} attempts; the last one failed with: {source}"
@@ -190,10 +191,10 @@ pub enum Error {
         /// The error of the last attempt.
         source: Box<Error>,
     },
-    /// An earlier write of a pattern in this transaction failed, and its error was not returned
-    /// from the transaction. The write may be incomplete, so the transaction does not commit.
-    /// Before such a write, check in the same transaction that it is possible (for a unique index,
-    /// that the entry does not exist); or drop the transaction and begin another one.
+    /// An earlier write of a pattern in this transaction failed, and the body did not return its
+    /// error. The write may be incomplete, so the transaction does not commit. Before such a write,
+    /// check in the same transaction that it is possible (for a unique index, that the entry does
+    /// not exist); or drop the transaction and begin another one.
     #[error(
         "the transaction does not commit, because an earlier write in it failed: {source}; read first whether the write is possible, or begin another transaction"
     )]
@@ -201,25 +202,26 @@ pub enum Error {
         /// The error of the first write that failed.
         source: Box<Error>,
     },
-    /// A query read more than its [`Budget`](crate::Budget) allows, or its caller stopped it. It
-    /// has no result. Ask for less (a smaller page, a more selective query), or raise the limit.
+    /// A query read more than its [`Budget`](crate::Budget) allows, or its caller stopped it. The
+    /// query has no result. Request less (a smaller page, a more selective query), or raise the
+    /// limit.
     #[error(
         "the query was stopped ({limit}) after {keys} keys and {bytes} bytes, at key {key}; ask for less, or raise the limit"
     )]
     OverBudget {
         /// The limit.
         limit: crate::OverBudget,
-        /// The keys that it has read.
+        /// The number of keys that the query has read.
         keys: u64,
-        /// The bytes of keys and values that it has read.
+        /// The bytes of keys and values that the query has read.
         bytes: u64,
-        /// The key at which it was stopped, printable.
+        /// The key at which the query was stopped, printable.
         key: Box<str>,
     },
     /// The connection or the store failed during the commit. The writes may be in the store or not,
-    /// or appear a little later. Make the transaction idempotent, and run it again: it must first
-    /// check, *in the transaction that writes*, whether its writes exist. A check in an earlier
-    /// snapshot may come too early.
+    /// or appear a little later. Make the transaction idempotent, and run it again: the transaction
+    /// must first check, *in the transaction that writes*, whether its writes exist. A check in a
+    /// snapshot before the transaction may come too early.
     #[error(
         "the outcome of the commit is unknown: {source}; run it again only if the same transaction first checks whether its writes exist"
     )]
@@ -228,7 +230,7 @@ pub enum Error {
         source: SharedError,
     },
 
-    // ---- the engine and what it is kept in -----------------------------------------------------
+    // ---- the engine and its files or table -----------------------------------------------------
     /// The store was opened before a `fork`, and the child must not use it. In the child, open the
     /// store again where its engine allows that.
     #[error(
@@ -237,15 +239,15 @@ pub enum Error {
     Forked {
         /// The store.
         path: PathBuf,
-        /// The process that opened it.
+        /// The process that opened the store.
         opened_by: u32,
-        /// The process that used it.
+        /// The process that used the store.
         here: u32,
         /// The remedy for the child process.
         remedy: &'static str,
     },
 
-    /// What is wrong with the files or the table in which the store is kept, or with the disk.
+    /// A fault of the files or the table that contain the store, or of the disk.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A limit of LMDB: the memory map, the reader slots, the lock files.
@@ -259,16 +261,16 @@ pub enum Error {
     /// An error of the backend that has no variant of its own.
     #[error("the store failed: {0}")]
     Backend(#[source] SharedError),
-    /// An error of the program itself, returned through a transaction. Get it with
+    /// An error of the program itself, returned through a transaction. Retrieve the error with
     /// [`Error::downcast_ref`].
     #[error(transparent)]
     Other(SharedError),
 }
 
 impl Error {
-    /// Wraps an error of the program's own, so that a [`transact`](crate::Store::transact) body can
-    /// return it with `?`. In [`try_transact`](crate::Store::try_transact) the body has an error
-    /// type of its own.
+    /// Wraps an error of the program, so that a [`transact`](crate::Store::transact) body can
+    /// return it with `?`. With [`try_transact`](crate::Store::try_transact) the body can have its
+    /// own error type.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Store};
@@ -283,7 +285,8 @@ impl Error {
         Self::Other(SharedError::from(error))
     }
 
-    /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.
+    /// The error of type `T` that [`Error::other`] wraps, or the first error of this type among the
+    /// sources.
     ///
     /// Searches the whole chain of sources.
     ///
@@ -311,10 +314,9 @@ impl Error {
         Self::At { key: shown_key(key), source: Box::new(self) }
     }
 
-    /// Whether nothing of the transaction was committed and the same transaction can succeed when
-    /// it runs again.
+    /// Whether nothing was committed and the same transaction can succeed when it runs again.
     ///
-    /// Also true for an error that wraps this one.
+    /// Also true for an error that wraps such an error.
     pub fn is_retryable(&self) -> bool {
         self.any(Self::calls_for_another_run)
             && !self.any(|error| matches!(error, Self::RetriesExhausted { .. }))
@@ -333,15 +335,15 @@ impl Error {
 
     /// Whether the writes of the transaction may be in the store although it returned an error.
     ///
-    /// Also true for an error that wraps this one.
+    /// Also true for an error that wraps such an error.
     pub fn maybe_committed(&self) -> bool {
         self.any(|error| matches!(error, Self::CommitUnknown { .. }))
     }
 
-    /// Whether the transaction was too large or too long for the store, and nothing of it was
+    /// Whether the transaction was too large or took too long for the store, and nothing was
     /// committed: the same work can succeed in smaller transactions.
     ///
-    /// Also true for an error that wraps this one.
+    /// Also true for an error that wraps such an error.
     ///
     /// ```
     /// use keyloom::{Error, key::pack};
@@ -355,9 +357,9 @@ impl Error {
     }
 
     /// Whether a snapshot or a transaction has become too old to be read: [`TooOld`](Self::TooOld)
-    /// or [`ServerError::Compacted`]. [`Snapshots`](crate::Snapshots) read for longer.
+    /// or [`ServerError::Compacted`]. [`Snapshots`](crate::Snapshots) can read for longer.
     ///
-    /// Also true for an error that wraps this one.
+    /// Also true for an error that wraps such an error.
     ///
     /// ```
     /// use keyloom::Error;
@@ -373,14 +375,14 @@ impl Error {
 
     /// Whether a query was stopped because of its [`Budget`](crate::Budget).
     ///
-    /// Also true for an error that wraps this one.
+    /// Also true for an error that wraps such an error.
     pub fn is_over_budget(&self) -> bool {
         self.any(|error| matches!(error, Self::OverBudget { .. }))
     }
 
-    /// Whether `test` holds for this error or a keyloom error that it wraps.
+    /// Whether `test` holds for this error or for a keyloom error that it wraps.
     fn any(&self, test: impl Fn(&Self) -> bool) -> bool {
-        // What an engine reports may also be wrapped without the variant that nests it.
+        // An engine's error may also be wrapped directly, without the variant that nests it.
         let bare = |error: &(dyn StdError + 'static)| -> Option<Self> {
             let storage = || error.downcast_ref::<StorageError>().cloned().map(Self::from);
             let lmdb = || error.downcast_ref::<LmdbError>().cloned().map(Self::from);
@@ -423,7 +425,7 @@ fn writer(holder: Option<u32>) -> String {
     }
 }
 
-/// A value in a message, unless it has no readable form.
+/// A value in a message; nothing if the value is empty.
 fn quoted(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {value:?}") }
 }

@@ -2,7 +2,7 @@
 
 use super::SharedError;
 
-/// What a server or a cluster refuses, or does not answer.
+/// Errors of a server or a cluster that refuses the work or does not answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -19,7 +19,7 @@ pub enum ServerError {
         source: SharedError,
     },
     /// Every connection of the pool is in use: each open snapshot and each open transaction holds
-    /// one. Drop them earlier, or open the store with more.
+    /// one. Drop snapshots and transactions earlier, or open the store with more connections.
     #[error(
         "all {max_connections} connections were in use for {waited_ms} ms; drop snapshots earlier or open the store with more connections"
     )]
@@ -51,8 +51,8 @@ pub enum ServerError {
         source: SharedError,
     },
     /// The server cancelled a statement: it took longer than the options of the store allow, or an
-    /// operator ended it. Nothing of the transaction was kept. Not retryable: the same work would
-    /// take as long again.
+    /// operator ended it. Nothing of the transaction was kept. Not retryable, because the same work
+    /// would take as long again.
     #[error(
         "{store} cancelled a statement: {source}; nothing was committed; do less in one transaction, find the one that holds a lock, or raise `timeout` (a statement may take {limit_ms} ms)"
     )]
@@ -64,8 +64,8 @@ pub enum ServerError {
         /// The error of the server.
         source: SharedError,
     },
-    /// The server or cluster did not answer when the store was opened. Check that it runs, and that
-    /// the address or the cluster file names it.
+    /// The server or cluster did not answer when the store was opened. Check that the server runs,
+    /// and that the address or the cluster file names it.
     #[error("{store} does not answer: {source}; check that it runs and that the address names it")]
     Unreachable {
         /// The server, without a password.
@@ -73,8 +73,9 @@ pub enum ServerError {
         /// The time-out, or the error of the system.
         source: SharedError,
     },
-    /// The cluster cannot run the transaction now: it recovers, is behind, or limits the load.
-    /// Nothing was committed; [`Store::transact`](crate::Store::transact) retries it.
+    /// The cluster cannot run the transaction now: the cluster is recovering, lags behind, or
+    /// throttles the load. Nothing was committed; [`Store::transact`](crate::Store::transact)
+    /// retries the transaction.
     #[error(
         "{store} cannot run the transaction now: {source}; nothing was committed, run it again"
     )]

@@ -1,4 +1,4 @@
-//! Errors that cannot be cloned, in an error that can.
+//! Shared errors: an [`Error`](super::Error) can be cloned although its sources cannot.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,8 +11,8 @@ pub type BoxedError = Box<dyn StdError + Send + Sync + 'static>;
 /// An error of another library, or of the program, that clones of an [`Error`](super::Error) share.
 pub type SharedError = Shared<dyn StdError + Send + Sync + 'static>;
 
-/// An error that clones of an [`Error`](super::Error) share, since it cannot be cloned itself.
-/// Dereferences to it.
+/// An error that cannot be cloned, so the clones of an [`Error`](super::Error) share it.
+/// Dereferences to the shared error.
 ///
 /// ```
 /// use keyloom::SharedError;

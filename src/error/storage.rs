@@ -1,17 +1,17 @@
-//! The part of the error type that is about what a store is kept in.
+//! The part of the error type that concerns the files or the table of a store.
 
 use std::path::PathBuf;
 
 use super::{HeldPages, Shared};
 
-/// What is wrong with the files or the table in which a store is kept.
+/// A fault of the files or the table that contain a store.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The disk is full, or the file reached the size that the system allows. Earlier commits are
-    /// kept; free some space and run the transaction again. On LMDB,
-    /// [`Store::transact`](crate::Store::transact) retries it if readers of dead processes were
-    /// cleared.
+    /// The disk is full, or the file has the largest size that the system allows. Earlier commits
+    /// are kept; free some space and run the transaction again. On LMDB,
+    /// [`Store::transact`](crate::Store::transact) retries the transaction if readers of dead
+    /// processes were cleared.
     #[error("no room on the disk for {path}: {source}; {}", held.remedy("free some space and try again"))]
     DiskFull {
         /// The store.
@@ -33,7 +33,7 @@ pub enum StorageError {
         /// The directory.
         path: PathBuf,
     },
-    /// The system refuses the access.
+    /// The system refuses access to a file or a directory.
     #[error(
         "no permission to {action} {path}; {}",
         if *action == "read" { "change its permissions" } else { "change its permissions, or open the store with `read_only(true)` to read only" }
@@ -52,12 +52,12 @@ pub enum StorageError {
         /// The reason.
         why: String,
     },
-    /// The file is a store but is damaged. Restore it from a copy.
+    /// The file is a store but is damaged. Restore the store from a copy.
     #[error("the store {path} is damaged: {why}; restore it from a copy")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The damage.
+        /// A description of the damage.
         why: String,
     },
     /// A system call failed within an operation that cannot be rolled back, and the engine now
@@ -73,8 +73,8 @@ pub enum StorageError {
         /// The error of the system call, if it is known.
         source: Option<Shared<std::io::Error>>,
     },
-    /// A system call on a file of the store failed: the disk has a fault, too many files are open,
-    /// and the like. Earlier commits are kept. Fix the cause, and try again.
+    /// A system call on a file of the store failed, for example because the disk has a fault or too
+    /// many files are open. Earlier commits are kept. Fix the cause, and try again.
     #[error("a system call failed at {path}: {source}; fix the cause and try again")]
     Io {
         /// The store, or the file.
@@ -83,7 +83,7 @@ pub enum StorageError {
         source: Shared<std::io::Error>,
     },
     /// Another handle, in this process or in another one, has the file open, and the engine allows
-    /// only one. Clone the handle of this process, or end the other process.
+    /// only one handle. Clone the handle of this process, or end the other process.
     #[error(
         "{path} is already open, in this process or in another one, and its engine allows one handle at a time; clone that handle, or end that process"
     )]

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// An integer of any size that a key can contain: up to 255 bytes of magnitude.
 ///
-/// It is stored in its shortest form, so equal integers are equal values.
+/// The integer is stored in its shortest form, so equal integers are equal values.
 ///
 /// ```
 /// use keyloom::key::{BigInt, Element, pack, unpack};
@@ -22,8 +22,8 @@ pub struct BigInt {
 }
 
 impl BigInt {
-    /// Creates an integer from a sign and a big-endian magnitude. Leading zeros are dropped. `None`
-    /// if more than 255 bytes remain.
+    /// Creates an integer from a sign and a big-endian magnitude. Leading zeros are dropped.
+    /// Returns `None` if more than 255 bytes remain.
     pub fn new(negative: bool, magnitude: &[u8]) -> Option<Self> {
         let zeros = magnitude.iter().take_while(|&&byte| byte == 0).count();
         let magnitude = magnitude.get(zeros..).unwrap_or_default().to_vec();
@@ -31,7 +31,7 @@ impl BigInt {
         (magnitude.len() <= usize::from(u8::MAX)).then_some(Self { negative, magnitude })
     }
 
-    /// Whether it is below zero.
+    /// Whether the integer is below zero.
     pub fn is_negative(&self) -> bool {
         self.negative
     }
@@ -51,7 +51,7 @@ impl BigInt {
     }
 }
 
-/// The `i128` of this sign and magnitude, if it fits.
+/// The `i128` with this sign and magnitude, if the value fits.
 pub(super) fn signed(negative: bool, magnitude: u128) -> Option<i128> {
     match negative {
         true => 0_i128.checked_sub_unsigned(magnitude),
@@ -93,7 +93,7 @@ impl PartialOrd for BigInt {
 }
 
 impl fmt::Display for BigInt {
-    /// In decimal if it fits in an `i128`, otherwise in hexadecimal.
+    /// Shows the integer in decimal if it fits in an `i128`, otherwise in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(value) = self.to_i128() {
             return write!(f, "{value}");

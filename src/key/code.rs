@@ -18,5 +18,5 @@ pub(super) const DESC: u8 = 0x40;
 
 /// Ends a string, bytes or a nested tuple.
 pub(super) const END: u8 = 0x00;
-/// After a `00`, marks it as a literal byte that ends nothing.
+/// Follows a `00` that is a literal byte and not an end.
 pub(super) const ESCAPE: u8 = 0xFF;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::Element;
 
-/// The error of bytes that do not decode as a key, with its position.
+/// The error for bytes that do not decode as a key, with the position in the bytes.
 ///
 /// ```
 /// use keyloom::key::{pack, unpack};
@@ -15,7 +15,7 @@ use super::Element;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The byte at which the element begins, or the invalid byte within it.
+    /// The position of the invalid byte, or of the beginning of the element.
     pub offset: usize,
     /// The kind of the error.
     pub kind: DecodeErrorKind,
@@ -25,7 +25,7 @@ pub struct DecodeError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The key ends inside an element. It was truncated, or is not a tuple.
+    /// The key ends inside an element. The key was truncated, or is not a tuple.
     Truncated {
         /// The element that was being read.
         within: Type,
@@ -35,9 +35,9 @@ pub enum DecodeErrorKind {
         /// The type that was expected.
         wanted: Type,
     },
-    /// The element has another type than expected.
+    /// The type of the element differs from the expected type.
     Unexpected {
-        /// Its type code.
+        /// The type code of the element.
         found: u8,
         /// The type that was expected.
         wanted: Type,
@@ -47,14 +47,14 @@ pub enum DecodeErrorKind {
         /// The type code of the next element.
         found: u8,
     },
-    /// No element begins with this byte, or only ones that the bindings no longer write.
+    /// No element begins with this byte, or only elements that the bindings no longer write.
     UnknownCode {
         /// The byte.
         found: u8,
     },
     /// The integer is outside the range of the requested type. Use a wider type.
     OutOfRange(Box<OutOfRange>),
-    /// The bytes have another length than the requested array.
+    /// The length of the bytes differs from the length of the requested array.
     WrongLength {
         /// The number of bytes in the key.
         found: u32,
@@ -63,24 +63,24 @@ pub enum DecodeErrorKind {
     },
     /// A string is not UTF-8.
     NotUtf8,
-    /// A string or bytes with a NUL cannot be borrowed from the key, because the NUL is escaped in
-    /// it. Decode it as a `Cow`, `String` or `Vec<u8>`.
+    /// A string or bytes with a NUL cannot be borrowed from the key, because the key contains the
+    /// NUL in escaped form. Decode the element as a `Cow`, `String` or `Vec<u8>`.
     CannotBorrow {
         /// String or bytes.
         what: Type,
     },
     /// Inside a [`Desc`](super::Desc), an `FF` is followed by neither `00` nor `FF`.
     BadEscape {
-        /// The byte that follows it.
+        /// The byte that follows the `FF`.
         found: u8,
     },
-    /// A long integer has a length byte that no binding writes.
+    /// A long integer begins with a length byte that no binding writes.
     BadLength {
         /// The length.
         found: u8,
     },
-    /// Tuples are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH), deeper than in any storable
-    /// key.
+    /// Tuples are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH). No storable key is nested
+    /// that deep.
     TooDeep,
     /// [`unpack_strict`](super::unpack_strict) found an integer that is not in its shortest form.
     NotShortest,
@@ -90,7 +90,7 @@ pub enum DecodeErrorKind {
     Refused(Box<Cow<'static, str>>),
 }
 
-/// An integer and the type that it does not fit in.
+/// An integer and the type whose range it exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutOfRange {
@@ -100,7 +100,7 @@ pub struct OutOfRange {
     pub target: &'static str,
 }
 
-/// A key and the subspace that it is not in.
+/// A key and the subspace that does not contain the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutsideSubspace {

@@ -19,9 +19,9 @@ use super::{DecodeError, DecodeErrorKind, Pack, Packer, Type, Unpack, Unpacker};
 ///
 /// # Layout
 ///
-/// `40`, then the element's own encoding `E` (as the only element of a top-level tuple) with every
-/// byte complemented and each `FF` that arises (where `E` has a `00`) followed by `00`, then
-/// `FF FF`.
+/// `40`, then the complemented encoding, then `FF FF`. Let `E` be the element's own encoding (as
+/// the only element of a top-level tuple). Every byte of `E` is complemented. Where `E` has a `00`,
+/// its complement `FF` is followed by an escape byte `00`.
 ///
 /// | value | `E` | bytes |
 /// |---|---|---|
@@ -30,30 +30,31 @@ use super::{DecodeError, DecodeErrorKind, Pack, Packer, Type, Unpack, Unpacker};
 ///
 /// # Why this reverses the order
 ///
-/// The complement alone does not reverse it: encodings are not prefix-free at the end of a key
-/// (`"a"` is `02 61 00`, `"a\0"` is `02 61 00 FF 00`), and of two strings the longer one still
-/// sorts after its prefix when both are complemented. Let `E < F` be two encodings and `e`, `f`
-/// their forms above.
+/// The complement alone does not reverse the order. Encodings are not prefix-free at the end of a
+/// key: `"a"` is `02 61 00`, and `"a\0"` is `02 61 00 FF 00`. If both are complemented, the longer
+/// one still sorts after its prefix. Let `E < F` be two encodings and `e`, `f` their forms above.
 ///
-/// * They differ first at a byte `x < y`. Then `e` and `f` are equal up to that byte, `e` continues
-///   with the complement of `x`, and `f` with the smaller complement of `y`, so `f < e`. The escape
-///   preserves this: only a complement that is itself `FF` is followed by one.
-/// * `E` is a prefix of `F`. Then `e` ends with `FF FF` where `f` continues with the complement of
-///   a byte: below `FF`, or `FF 00`. Both are less than `FF FF`, so `f < e`.
+/// * Case 1: at the first difference, `E` has a byte `x` and `F` a byte `y`, with `x < y`. Then `e`
+///   and `f` are equal up to that byte, `e` continues with the complement of `x`, and `f` with the
+///   smaller complement of `y`, so `f < e`. The escape preserves this order: it only follows a
+///   complement that is itself `FF`.
+/// * Case 2: `E` is a prefix of `F`. Then `e` ends with `FF FF` where `f` continues with the
+///   complement of a byte. This complement is either below `FF`, or `FF 00`. Both are less than `FF
+///   FF`, so `f < e`.
 ///
-/// Since `FF FF` occurs nowhere else, no form is a prefix of another. So the order is decided
-/// within the element, whatever follows it.
+/// Since `FF FF` occurs nowhere else, no form is a prefix of another. So the element alone decides
+/// the order, whatever follows it.
 ///
 /// # Cost
 ///
-/// Three bytes, one more for each `00` in `E`, and a buffer on the stack for elements of up to 64
-/// bytes. The unpacked value owns its data: `Desc<String>`, not `Desc<&str>`. A `Desc` within a
-/// `Desc` is possible, but it escapes the escapes: each further level makes it up to 1.6 times as
-/// long.
+/// Three bytes, one more for each `00` in `E`, and a buffer, which is on the stack for elements of
+/// up to 64 bytes. The unpacked value owns its data: `Desc<String>`, not `Desc<&str>`. A `Desc`
+/// within a `Desc` is possible, but the escapes are then escaped again: each further level makes
+/// the element up to 1.6 times as long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Desc<T>(pub T);
 
-/// Reversed, as in the key.
+/// The reverse of the order of `T`, as in the key.
 impl<T: Ord> Ord for Desc<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         other.0.cmp(&self.0)
@@ -96,7 +97,8 @@ impl<'k, T: for<'c> Unpack<'c>> Unpack<'k> for Desc<T> {
 }
 
 impl Unpacker<'_> {
-    /// Reads a descending element. `read` reads its encoding in ascending order.
+    /// Reads a descending element. `read` decodes its content, which is the encoding in ascending
+    /// order.
     pub(super) fn reversed<T>(
         &mut self,
         read: impl FnOnce(&mut Unpacker<'_>) -> Result<T, DecodeError>,

@@ -31,7 +31,8 @@ impl Display for Shown<'_> {
 }
 
 impl Display for Element {
-    /// The form that [`display`] uses within a key. An `f32` ends in `f32`, an `f64` does not.
+    /// Shows the element as [`display`] does within a key. An `f32` is shown with the suffix `f32`,
+    /// an `f64` without a suffix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
@@ -50,7 +51,7 @@ impl Display for Element {
     }
 }
 
-/// Written as in Rust: `()`, `(1,)`, `(1, 2)`.
+/// Writes a tuple as in Rust: `()`, `(1,)`, `(1, 2)`.
 fn tuple(elements: &[Element], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('(')?;
     for (i, element) in elements.iter().enumerate() {

@@ -23,16 +23,16 @@ use super::{
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```
 ///
-/// It is always one element: a [`Tuple`](Element::Tuple) packs as a nested tuple, also at the top
-/// level. To pack a sequence of elements as a key, use a [`List`].
+/// An `Element` always packs as one element: a [`Tuple`](Element::Tuple) becomes a nested tuple,
+/// even at the top level. To pack a sequence of elements as a key, use a [`List`].
 ///
 /// # Order
 ///
-/// By value; the packed elements have the same order. Elements of different types sort by type:
-/// null, bytes, strings, tuples, integers, `f32`, `f64`, booleans, UUIDs, versionstamps,
-/// descending. Numbers of different types do not mix: `2` sorts before `1.0_f32`, which sorts
-/// before `0.0_f64`. Floats are in total order (`-0.0` before `0.0`, NaNs at the ends), and are
-/// equal exactly if their bits are.
+/// Elements sort by value, and packed elements sort in the same order. Elements of different types
+/// sort by type: null, bytes, strings, tuples, integers, `f32`, `f64`, booleans, UUIDs,
+/// versionstamps, descending. Numbers of different types do not mix: `2` sorts before `1.0_f32`,
+/// which sorts before `0.0_f64`. Floats are in total order (`-0.0` before `0.0`, NaNs at the ends),
+/// and are equal exactly if their bits are equal.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// No value.
@@ -45,7 +45,8 @@ pub enum Element {
     Tuple(Vec<Element>),
     /// An integer.
     Int(i128),
-    /// An integer that may be larger than an [`Element::Int`]. If it is not, the two are equal.
+    /// An integer that may be too large for [`Element::Int`]. A smaller integer is equal to the
+    /// [`Element::Int`] of the same value.
     BigInt(BigInt),
     /// A float of four bytes.
     F32(f32),
@@ -64,13 +65,13 @@ pub enum Element {
 /// Unpacks a key into its elements, whatever their types.
 ///
 /// # Errors
-/// If the bytes are not a packed tuple.
+/// [`DecodeError`] if the bytes are not a packed tuple.
 pub fn elements(bytes: &[u8]) -> Result<Vec<Element>, DecodeError> {
     unpack::<List<Vec<Element>>>(bytes).map(|list| list.0)
 }
 
 impl Element {
-    /// The rank of the type among the types.
+    /// The rank of the element's type in the order of types.
     fn rank(&self) -> u8 {
         match self {
             Self::Null => 0,

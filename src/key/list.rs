@@ -7,8 +7,9 @@ use super::{DecodeError, Pack, Packer, Unpack, Unpacker};
 /// A tuple whose length is known only at run time: a list of elements of one type.
 ///
 /// A wrapper is needed because a plain `Vec<u8>` or `&[u8]` means *bytes*, one element of its own
-/// type. Without it, `Vec<u8>` and `Vec<u16>` would have different laws. As an element of a key a
-/// list is a nested tuple; as a key it is its elements, like every tuple.
+/// type. Without the wrapper, `Vec<u8>` and `Vec<u16>` would be packed by different rules. As an
+/// element of a key, a list is a nested tuple. As a whole key, it is packed as its elements, like
+/// every tuple.
 ///
 /// ```
 /// use keyloom::key::{List, pack, unpack};
@@ -20,7 +21,7 @@ use super::{DecodeError, Pack, Packer, Unpack, Unpacker};
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```
 ///
-/// Lists sort like slices: element by element, a prefix before its continuations.
+/// Lists sort like slices: element by element, and a prefix before its continuations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct List<L>(pub L);
 

@@ -1,9 +1,10 @@
-//! Keys as tuples: how does a typed, composite key become bytes with the order of its values?
+//! Keys as tuples: typed, composite keys are encoded as bytes that sort in the order of the values.
 //!
 //! A key is a tuple, encoded as the [FoundationDB tuple layer][spec] encodes it. So every
-//! FoundationDB binding reads keyloom's keys (except for [`Desc`]), and keyloom reads those of the
-//! bindings. The bytes are the same too, except for [two numbers](#two-numbers-with-two-forms).
-//! They are self-describing: a tool can print a key without knowing its type.
+//! FoundationDB binding reads keyloom's keys (except for [`Desc`]), and keyloom reads keys of the
+//! bindings. The encoded bytes are the same too, except for [two
+//! numbers](#two-numbers-with-two-forms). Keys are self-describing: a tool can print a key without
+//! its Rust type.
 //!
 //! ```
 //! use keyloom::key::{display, pack, unpack};
@@ -17,7 +18,7 @@
 //!
 //! # Layout
 //!
-//! A key is its elements, one after the other; the empty tuple `()` is the empty byte string.
+//! A key is the concatenation of its elements; the empty tuple `()` is the empty byte string.
 //!
 //! | element | in Rust | type code | bytes after it |
 //! |---|---|---|---|
@@ -39,10 +40,10 @@
 //! # Two numbers with two forms
 //!
 //! The bindings disagree on 2^64 - 1 and its negative. keyloom writes `1C FF…` and `0C 00…` (8
-//! bytes after the code), like those of Java and Rust. Newer ones of Python write `1D 08 FF…` and
-//! `0B F7 00…`. Both decode to the same number, but they are two keys: a get of the number, or a
-//! range that ends at it, misses the other form. If such a binding writes these two numbers, pack
-//! its keys again:
+//! bytes after the code), like the bindings of Java and Rust. Newer Python bindings write `1D 08
+//! FF…` and `0B F7 00…`. Both forms decode to the same number, but they are different keys: a get
+//! of the number, or a range that ends at the number, misses the other form. If such a binding
+//! writes these two numbers, pack its keys again:
 //!
 //! ```
 //! use keyloom::{Memory, Reader, Store, Writer, key::{pack, unpack}};
@@ -67,8 +68,8 @@
 //! * Order: for two values of one key type, `pack(a) < pack(b)` exactly if `a < b`. Elements of
 //!   different types sort by type code.
 //! * Round trip: `unpack(&pack(k)) == k`, floats bit for bit.
-//! * No two tuples have the same bytes: `("ab", "c")` and `("a", "bc")` differ, and so do a list of
-//!   one empty string and an empty list.
+//! * No two tuples have the same bytes: `("ab", "c")` and `("a", "bc")` differ, and so do a list
+//!   with one empty string and an empty list.
 //! * No element begins with `FF`. Hence `t FF` is after every key that continues the tuple `t`;
 //!   [`KeyRange::children`](crate::KeyRange::children) depends on this.
 //! * [`unpack`] accepts any bytes: it decodes them or returns an error with an offset and a reason.
@@ -119,13 +120,13 @@
 //! # When not to use it
 //!
 //! * Integers, `f32` and `f64` do not interleave by numeric value: all integers sort before all
-//!   `f32`, these before all `f64`. Keep one numeric type per position.
-//! * Strings sort by their UTF-8 bytes, not by the collation of a language. If people read the
-//!   order, store a collation key before the string.
-//! * `-0.0` sorts before `0.0` and is another key; NaNs sort at both ends by sign and payload.
-//! * `Option<Option<T>>` has one null: `Some(None)` decodes as `None`.
+//!   `f32`, and all `f32` before all `f64`. Use one numeric type per position.
+//! * Strings sort by their UTF-8 bytes, not by the collation of a language. If users see the order,
+//!   store a collation key before the string.
+//! * `-0.0` sorts before `0.0` and is a different key. NaNs sort at both ends, by sign and payload.
+//! * `Option<Option<T>>` has only one null: `Some(None)` decodes as `None`.
 //! * `usize` and `isize` are packed by value and do not depend on the platform, but a large value
-//!   may not decode on a smaller one.
+//!   may not decode on a platform with a smaller `usize`.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! Names in the place of the first elements of keys, for errors.
+//! Names that errors show instead of the first elements of keys.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -7,21 +7,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::{code, display};
 use crate::KeyBuf;
 
-/// The names of each prefix, with the number of the [`KeyName`]s that give it.
+/// The names of each prefix, each with the number of [`KeyName`]s that register it.
 type Names = BTreeMap<KeyBuf, BTreeMap<Arc<str>, usize>>;
 
 static NAMES: RwLock<Names> = RwLock::new(BTreeMap::new());
 
-/// Lets the errors of this process show a name for the keys that begin with a prefix, until it is
-/// dropped.
+/// A name that the errors of this process show for keys with a certain prefix, until the `KeyName`
+/// is dropped.
 ///
-/// It is for layers that assign numbers to the data in a store. An error has a key, and often no
-/// store from which the name of its number could be read. So such a layer holds a `KeyName` with
-/// each handle.
+/// This is for layers that assign numbers to the data in a store. An error contains a key, but it
+/// is often created without a store from which the name of the number could be read. So such a
+/// layer keeps a `KeyName` in each handle.
 ///
-/// A prefix has one name or none in a process. While handles with other names for it exist, its
-/// keys are shown with their numbers. Names do not know stores: if only one of two stores has a
-/// name for a number, errors of the other one show it, too.
+/// In a process, a prefix has at most one name. While handles with different names for a prefix
+/// exist, its keys are shown with their numbers. Names are not tied to a store: if two stores use
+/// the same number and only one has a name for it, errors of the other store show this name too.
 ///
 /// ```
 /// use keyloom::key::{KeyName, display, display_named, pack};
@@ -64,10 +64,10 @@ impl Drop for KeyName {
     }
 }
 
-/// The length of the prefix of a key that has a name, and the name.
+/// Returns the name for `key`, and the length of the prefix that the name stands for.
 fn name_of(key: &[u8]) -> Option<(usize, Arc<str>)> {
     let all = NAMES.read().unwrap_or_else(PoisonError::into_inner);
-    // Few are registered, and errors are rare.
+    // A linear search, because few names are registered and errors are rare.
     let begins_with = |prefix: &[u8]| {
         key.strip_prefix(prefix).is_some_and(|rest| rest.first() != Some(&code::ESCAPE))
     };
@@ -127,9 +127,9 @@ mod tests {
         let _names = names.map(|(prefix, name)| KeyName::new(&prefix, name));
         assert_eq!(display_named(&pack(&(-902, "x", 1))).to_string(), "inner (1,)");
         assert_eq!(display_named(&pack(&(-902, "y", 1))).to_string(), r#"outer ("y", 1)"#);
-        // Another number that begins with the same bytes.
+        // Another number whose encoding begins with the same bytes.
         assert_eq!(display_named(&pack(&-902_000)).to_string(), "(-902000,)");
-        // A string that goes on where the bytes of the name end.
+        // A string that continues after the bytes of the named prefix.
         let _name = KeyName::new(&pack(&"names: a"), "of a string");
         assert_eq!(display_named(&pack(&("names: a", 1))).to_string(), "of a string (1,)");
         assert_eq!(display_named(&pack(&("names: a\0b",))).to_string(), r#"("names: a\0b",)"#);

@@ -3,16 +3,18 @@
 use super::{code, words};
 use crate::KeyBuf;
 
-/// A value that can be a key, or an element of one.
+/// A value that can be a key or an element of a key.
 ///
-/// Implemented for the types in the [table](crate::key#layout), for references to them and for
-/// tuples of up to twelve. A type of your own [delegates to a tuple](crate::key#a-struct-as-a-key).
+/// Implemented for the types in the [table](crate::key#layout), for references to them, and for
+/// tuples of up to twelve elements. A type of your own [delegates to a
+/// tuple](crate::key#a-struct-as-a-key).
 pub trait Pack {
-    /// Appends the value at the current level: a scalar as one element, a tuple as its elements.
+    /// Appends the value at the current level: a scalar as one element, a tuple as the sequence of
+    /// its elements.
     fn pack(&self, out: &mut Packer);
 
-    /// Appends the value as exactly one element. Tuples, and types that delegate to them, become a
-    /// nested tuple; a scalar already is one element.
+    /// Appends the value as exactly one element. A tuple, or a type that delegates to a tuple,
+    /// becomes a nested tuple; a scalar is one element already.
     #[inline]
     fn pack_element(&self, out: &mut Packer) {
         out.nested(|out| self.pack(out));
@@ -31,10 +33,10 @@ impl<T: Pack + ?Sized> Pack for &T {
     }
 }
 
-/// Packs a key. A scalar is packed like the tuple that contains it alone.
+/// Packs a key. A scalar is packed like a tuple with this scalar as its only element.
 ///
-/// Allocates only if the key has more than 64 bytes. Packing cannot fail; the store checks whether
-/// the key is short enough ([`check_key`](crate::check_key)).
+/// Allocates only if the key has more than 64 bytes. Packing cannot fail. The store checks the
+/// length of the key ([`check_key`](crate::check_key)).
 ///
 /// ```
 /// use keyloom::key::pack;
@@ -64,9 +66,9 @@ pub fn pack_into<K: Pack + ?Sized>(key: &K, bytes: &mut KeyBuf) {
     bytes.extend_from_slice(out.as_bytes());
 }
 
-/// The output of [`Pack`]: a growing key, and whether it is inside a nested tuple.
+/// The output of [`Pack`]: a growing key, and whether the position is inside a nested tuple.
 ///
-/// It can be reused for many keys:
+/// A packer can be reused for many keys:
 ///
 /// ```
 /// use keyloom::key::{Packer, pack};
@@ -79,19 +81,21 @@ pub fn pack_into<K: Pack + ?Sized>(key: &K, bytes: &mut KeyBuf) {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Packer {
-    /// The key, as long as it has at most [`INLINE`] bytes. Writing into an array of known size
-    /// needs one comparison; appending to a `SmallVec` took three times as long.
+    /// The key, while it has at most [`INLINE`] bytes. Writing into an array of known size needs
+    /// one comparison; appending to a `SmallVec` took three times as long.
     inline: [u8; INLINE],
-    /// The key, if it has more.
+    /// The key, if it has more than [`INLINE`] bytes.
     heap: Vec<u8>,
     /// The length of the key.
     len: usize,
-    /// A null inside a nested tuple is `00 FF`, since a bare `00` ends the tuple.
+    /// Whether the position is inside a nested tuple. A null there is `00 FF`, since a bare `00`
+    /// ends the tuple.
     in_tuple: bool,
 }
 
 /// The number of bytes that a [`KeyBuf`] holds without allocating.
-// Longer keys cost an allocation each. More bytes would make each `KeyBuf` larger to copy.
+// Longer keys cost an allocation each. A larger number would make each `KeyBuf` more expensive to
+// copy.
 const INLINE: usize = 64;
 
 impl Default for Packer {
@@ -167,8 +171,8 @@ impl Packer {
         }
     }
 
-    /// Appends a type code and the first `len` bytes of `bytes`. Copying all of them and keeping
-    /// some is faster than a copy of a length known only at run time.
+    /// Appends a type code and the first `len` bytes of `bytes`. Copying all bytes and keeping
+    /// `len` of them is faster than a copy whose length is known only at run time.
     #[inline]
     pub(super) fn coded<const N: usize>(&mut self, code: u8, bytes: [u8; N], len: usize) {
         if let Some([first, room @ ..]) = self.inline.get_mut(self.len..)
@@ -200,7 +204,8 @@ impl Packer {
         self.len = len;
     }
 
-    /// Appends an element of text or bytes: the code, `text` with each `00` as `00 FF`, `00`.
+    /// Appends a string or bytes: the code, then `text` with each `00` escaped as `00 FF`, then
+    /// `00`.
     #[inline]
     pub(super) fn escaped(&mut self, code: u8, text: &[u8]) {
         let end = self.len + text.len() + 2;
@@ -215,7 +220,7 @@ impl Packer {
         }
     }
 
-    /// The path for text that contains a NUL or does not fit.
+    /// The slow path, for text that contains a NUL or does not fit into the array.
     #[inline(never)]
     fn escaped_slowly(&mut self, code: u8, text: &[u8]) {
         self.byte(code);

@@ -8,7 +8,7 @@ use super::{
     BigInt, DecodeError, DecodeErrorKind, Element, OutOfRange, Pack, Packer, Type, Unpack, Unpacker,
 };
 
-/// A scalar is one element at every level.
+/// Implements packing as one element: a scalar is one element at every level.
 macro_rules! one_element {
     (pack) => {
         #[inline(always)]
@@ -26,11 +26,11 @@ macro_rules! one_element {
 
 /// A decoded integer.
 pub(super) enum Integer {
-    /// Up to eight bytes, as nearly all are.
+    /// Up to eight bytes of magnitude, the usual case.
     Short(bool, u64),
-    /// Up to sixteen.
+    /// Up to sixteen bytes.
     Wide(bool, u128),
-    /// Up to 255.
+    /// Up to 255 bytes.
     Big(BigInt),
 }
 
@@ -68,10 +68,10 @@ impl Integer {
     }
 }
 
-/// The inverse of [`Unpacker::integer`], for up to eight bytes of magnitude.
+/// Packs an integer of up to eight bytes of magnitude.
 #[inline]
 pub(super) fn pack_short(out: &mut Packer, negative: bool, magnitude: u64) {
-    // n significant bytes, moved to the front.
+    // Moves the n significant bytes to the front.
     let unused_bits = magnitude.leading_zeros() & !7;
     let n = 8 - (unused_bits / 8) as u8;
     let flip = if negative { u64::MAX } else { 0 };
@@ -91,7 +91,7 @@ fn pack_wide(out: &mut Packer, negative: bool, magnitude: u128) {
     }
 }
 
-/// An integer with nine bytes of magnitude or more, without leading zeros.
+/// Packs an integer with nine or more bytes of magnitude, without leading zeros.
 pub(super) fn pack_big(out: &mut Packer, negative: bool, magnitude: &[u8]) {
     let (code, flip) =
         if negative { (code::BIG_NEGATIVE, 0xFF) } else { (code::BIG_POSITIVE, 0x00) };
@@ -128,7 +128,7 @@ impl<'k> Unpack<'k> for BigInt {
     one_element!(unpack);
 }
 
-/// Fewer than eight bytes as a big-endian integer.
+/// Reads fewer than eight bytes as a big-endian integer.
 #[inline(never)]
 fn short_word(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte))
@@ -143,7 +143,8 @@ impl Unpacker<'_> {
         self.long_integer()
     }
 
-    /// Reads an integer of up to eight bytes if it is valid, and nothing otherwise.
+    /// Reads an integer of up to eight bytes if it is valid. Otherwise reads nothing and returns
+    /// `None`.
     #[inline(always)]
     pub(super) fn short_integer(&mut self) -> Option<(bool, u64)> {
         let [code, after @ ..] = self.rest() else { return None };
@@ -154,7 +155,8 @@ impl Unpacker<'_> {
         }
         let flip = if negative { u64::MAX } else { 0 };
         let unused_bits = 64 - 8 * n as u32;
-        // Reads eight bytes at once if the key has as many, and shifts out those after the integer.
+        // Reads eight bytes at once if the key has that many, and shifts out the bytes after the
+        // integer.
         let magnitude = match after.first_chunk::<8>() {
             Some(word) => (u64::from_be_bytes(*word) ^ flip).checked_shr(unused_bits).unwrap_or(0),
             None => self.magnitude_at_end(n, flip)?,
@@ -166,8 +168,8 @@ impl Unpacker<'_> {
         Some((negative, magnitude))
     }
 
-    /// The same for a key with fewer bytes: reads the eight bytes that end with the integer,
-    /// without those before it.
+    /// Reads the magnitude if fewer than eight bytes follow: reads up to eight bytes that end with
+    /// the integer, and masks out the bytes before it.
     #[inline(always)]
     fn magnitude_at_end(&self, n: usize, flip: u64) -> Option<u64> {
         let read = self.read_until(1 + n)?;
@@ -185,7 +187,8 @@ impl Unpacker<'_> {
             Some(code::BIG_NEGATIVE) => true,
             Some(code::BIG_POSITIVE) => false,
             Some(code @ 0x0C..=0x1C) => {
-                // Not read as a short one: truncated, or refused by the strict form.
+                // The integer was not read as a short one: it is truncated, or the strict mode
+                // refuses it.
                 let cut = self.rest().len() <= usize::from(code.abs_diff(ZERO));
                 return Err(self.error(match cut {
                     true => DecodeErrorKind::Truncated { within: Type::Integer },
@@ -219,7 +222,7 @@ impl Unpacker<'_> {
 
     /// Reads an integer that is not short, not valid, or out of range.
     ///
-    /// By value, so that the caller's value stays in registers.
+    /// Takes `self` by value, so that the caller's unpacker stays in registers.
     #[cold]
     #[inline(never)]
     fn unusual<T>(
@@ -375,7 +378,7 @@ impl<'k> Unpack<'k> for Uuid {
     one_element!(unpack);
 }
 
-/// Always one element: null, or the element of the value.
+/// Always one element: null, or the value as one element.
 impl<T: Pack> Pack for Option<T> {
     #[inline]
     fn pack(&self, out: &mut Packer) {

@@ -6,10 +6,10 @@ use super::code;
 use super::{DecodeError, DecodeErrorKind, Subspace, Type, Unpacker};
 
 impl Subspace {
-    /// The prefix of this subspace and the first `elements` elements after it: the part of `key`
-    /// that all keys of one group begin with.
+    /// Returns the part of `key` up to the first `elements` elements after the prefix of this
+    /// subspace. All keys of one group begin with this part.
     ///
-    /// Nothing is decoded, so the types of the elements need not be known, and a string of any
+    /// Nothing is decoded. So the types of the elements need not be known, and a string of any
     /// length costs one search for its end.
     ///
     /// ```
@@ -23,7 +23,8 @@ impl Subspace {
     /// ```
     ///
     /// # Errors
-    /// If the key is outside, has fewer elements, or is not a tuple up to there.
+    /// [`DecodeError`] if the key is outside the subspace, has fewer elements, or is not a tuple up
+    /// to that point.
     #[inline]
     pub fn leading<'k>(&self, key: &'k [u8], elements: usize) -> Result<&'k [u8], DecodeError> {
         if !self.contains(key) {
@@ -38,8 +39,8 @@ impl Subspace {
 }
 
 impl Unpacker<'_> {
-    /// Skips the next element of any type without decoding it: text is not checked to be UTF-8, an
-    /// integer may have any size.
+    /// Skips the next element, of any type, without decoding it: a string is not checked to be
+    /// UTF-8, and an integer may have any size.
     ///
     /// ```
     /// use keyloom::key::{Unpack, Unpacker, pack};
@@ -51,7 +52,7 @@ impl Unpacker<'_> {
     /// ```
     ///
     /// # Errors
-    /// If there is no element, or its end is missing.
+    /// [`DecodeError`] if there is no element, or if its end is missing.
     #[inline]
     pub fn skip(&mut self) -> Result<(), DecodeError> {
         if self.null() {
@@ -114,7 +115,7 @@ impl Unpacker<'_> {
         Err(self.error_at(start, DecodeErrorKind::Truncated { within }))
     }
 
-    /// Skips up to the first `FF FF`; any other `FF` is followed by `00`.
+    /// Skips up to the first `FF FF`. Any earlier `FF` is followed by `00`.
     fn skip_descending(&mut self) -> Result<(), DecodeError> {
         let start = self.offset();
         self.advance(1);

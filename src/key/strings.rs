@@ -1,4 +1,4 @@
-//! Strings and bytes, borrowed from the key if nothing in them is escaped.
+//! Strings and bytes, borrowed from the key if they contain no escaped byte.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ impl<B: Pack + ToOwned + ?Sized> Pack for Cow<'_, B> {
 }
 
 impl<'k> Unpacker<'k> {
-    /// Reads the content of bytes or a string, borrowed if nothing in it is escaped.
+    /// Reads the content of bytes or a string, borrowed if it contains no escaped byte.
     #[inline]
     fn escaped(&mut self, code: u8, what: Type) -> Result<Cow<'k, [u8]>, DecodeError> {
         let start = self.offset();
@@ -54,7 +54,7 @@ impl<'k> Unpacker<'k> {
         }
     }
 
-    /// Reads the content if nothing in it is escaped; otherwise only the type code.
+    /// Reads the content if it contains no escaped byte; otherwise reads only the type code.
     #[inline]
     fn unless_escaped(&mut self, code: u8, what: Type) -> Result<Option<&'k [u8]>, DecodeError> {
         self.expect(code, what)?;
@@ -71,7 +71,8 @@ impl<'k> Unpacker<'k> {
         Err(self.error_at(self.offset() - 1, DecodeErrorKind::Truncated { within: what }))
     }
 
-    /// The content if a byte of it is escaped, and its end. Allocates as the content grows.
+    /// Decodes content with escaped bytes, and returns it with its end. Allocates as the content
+    /// grows.
     #[cold]
     #[inline(never)]
     fn unescaped(mut self, start: usize, what: Type) -> Result<(Vec<u8>, usize), DecodeError> {

@@ -11,7 +11,7 @@ use crate::{KeyBuf, KeyRange};
 /// A prefix that all keys of one kind have in common.
 ///
 /// The keys of a subspace are its prefix followed by a packed tuple. Two subspaces have no key in
-/// common if their prefixes are tuples of which neither begins with the other.
+/// common if their prefixes are tuples and neither tuple begins with the other.
 ///
 /// ```
 /// use keyloom::key::Subspace;
@@ -40,13 +40,13 @@ impl Subspace {
         Self::root().child(prefix)
     }
 
-    /// The subspace of a prefix that was assigned by another program, such as a directory layer.
-    /// The bytes need not be a tuple.
+    /// The subspace of a prefix that was assigned elsewhere, for example by a directory layer. The
+    /// bytes need not be a tuple.
     pub fn from_bytes(prefix: &[u8]) -> Self {
         Self { prefix: KeyBuf::from_slice(prefix) }
     }
 
-    /// The subspace within this one whose prefix continues with `key`.
+    /// The subspace whose prefix is the prefix of this subspace followed by `key`.
     #[must_use]
     pub fn child<K: Pack + ?Sized>(&self, key: &K) -> Self {
         Self { prefix: self.pack(key) }
@@ -78,7 +78,9 @@ impl Subspace {
     /// ```
     ///
     /// # Errors
-    /// If the key is outside, with both names, and if the rest is not a `K`.
+    /// [`OutsideSubspace`](super::DecodeErrorKind::OutsideSubspace) if the key is not in the
+    /// subspace; another [`DecodeErrorKind`](super::DecodeErrorKind) if the rest of the key is not
+    /// a `K`.
     #[inline]
     pub fn unpack<'k, K: Unpack<'k>>(&self, key: &'k [u8]) -> Result<K, DecodeError> {
         if !self.contains(key) {
@@ -87,10 +89,10 @@ impl Subspace {
         Unpacker::starting_at(key, self.prefix.len()).whole()
     }
 
-    /// Whether the key is the prefix or continues it by elements.
+    /// Whether the key is the prefix itself or the prefix followed by elements.
     ///
-    /// A key that begins with the bytes of the prefix may be outside: `("a\0",)` begins with the
-    /// bytes of `("a",)`, since it is `02 61 00 FF 00`.
+    /// A key that begins with the bytes of the prefix may still be outside: `("a\0",)` is `02 61 00
+    /// FF 00`, which begins with the bytes of `("a",)`.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
         key.strip_prefix(self.prefix()).is_some_and(|rest| rest.first() != Some(&code::ESCAPE))
@@ -107,14 +109,15 @@ impl Subspace {
     }
 
     /// All keys of this subspace that continue the tuple `key` by one element or more; not `key`
-    /// itself. With it: `child(key).self_and_children()`.
+    /// itself. To include `key`, use `child(key).self_and_children()`.
     pub fn range_of<K: Pack + ?Sized>(&self, key: &K) -> KeyRange<'static> {
         KeyRange::children(&self.pack(key))
     }
 
-    /// All keys of this subspace that begin like `key` up to its last element, a string or bytes,
-    /// of which `key` contains only the beginning. If the last element is of another type, or `key`
-    /// is empty: `key` and the keys that continue it.
+    /// All keys of this subspace that begin with the elements of `key`. The last of these elements,
+    /// a string or bytes, only has to be a prefix of the element at its position. If the last
+    /// element is of another type, or if `key` is empty, the range contains `key` and the keys that
+    /// continue it.
     ///
     /// ```
     /// use keyloom::key::Subspace;
@@ -134,8 +137,8 @@ impl Subspace {
         }
     }
 
-    /// The subspace as errors show it: with its [name](super::KeyName) if it has one. `Display` shows
-    /// the prefix, whatever its name is.
+    /// The subspace as errors show it: by its [name](super::KeyName) if it has one. `Display`
+    /// always shows the prefix.
     ///
     /// ```
     /// use keyloom::key::{KeyName, Subspace};

@@ -1,4 +1,4 @@
-//! Tuples of up to twelve elements; more go into a nested tuple or a struct.
+//! Tuples of up to twelve elements. For more elements, use a nested tuple or a struct.
 
 use std::ops::RangeFull;
 
@@ -27,8 +27,8 @@ macro_rules! tuple {
 
 tuple!();
 
-/// `..` is packed as nothing: as a prefix, it selects all, and `("FR", ..)` selects what `("FR",)`
-/// does.
+/// `..` is packed as zero bytes. As a prefix, `..` selects all keys, and `("FR", ..)` selects the
+/// same keys as `("FR",)`.
 impl Pack for RangeFull {
     #[inline]
     fn pack(&self, _: &mut Packer) {}

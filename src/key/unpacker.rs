@@ -9,29 +9,29 @@ use super::{DecodeError, DecodeErrorKind, Type};
 /// two.
 pub const MAX_DEPTH: usize = 255;
 
-/// A value that can be read from a key, or from an element of one.
+/// A value that can be read from a key or from an element of a key.
 ///
-/// The lifetime is that of the key's bytes: `&'k str` and `&'k [u8]` borrow from them.
+/// `'k` is the lifetime of the key's bytes: `&'k str` and `&'k [u8]` borrow from them.
 pub trait Unpack<'k>: Sized {
     /// Reads the value at the current level: a scalar from one element, a tuple from all its
     /// elements.
     ///
     /// # Errors
-    /// If the bytes are not such a value.
+    /// [`DecodeError`] if the bytes do not decode as `Self`.
     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError>;
 
     /// Reads the value from exactly one element: the inverse of
     /// [`Pack::pack_element`](super::Pack::pack_element).
     ///
     /// # Errors
-    /// If the bytes are not such a value.
+    /// [`DecodeError`] if the bytes do not decode as `Self`.
     #[inline]
     fn unpack_element(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
         input.nested(Self::unpack)
     }
 }
 
-/// Unpacks a key, all of it.
+/// Unpacks a whole key.
 ///
 /// ```
 /// use keyloom::key::{pack, unpack};
@@ -44,7 +44,7 @@ pub trait Unpack<'k>: Sized {
 /// ```
 ///
 /// # Errors
-/// If the bytes are not a `K`, with the offset and the reason.
+/// [`DecodeError`] if the bytes do not decode as a `K`, with the offset and the reason.
 #[inline]
 pub fn unpack<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
     Unpacker::new(bytes).whole()
@@ -52,8 +52,8 @@ pub fn unpack<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
 
 /// Unpacks a key and accepts only the output of [`pack`](super::pack).
 ///
-/// For bytes from outside that must be canonical, such as keys that are compared or hashed as
-/// bytes. It refuses integers with leading zeros and the long form of ±(2⁶⁴−1) that newer Python
+/// For bytes from other programs that must be canonical, such as keys that are compared or hashed
+/// as bytes. Refuses integers with leading zeros and the long form of ±(2⁶⁴−1) that newer Python
 /// bindings write.
 ///
 /// ```
@@ -71,7 +71,7 @@ pub fn unpack_strict<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeErro
     Unpacker { strict: true, ..Unpacker::new(bytes) }.whole()
 }
 
-/// The input of [`Unpack`]: a key, the position in it, and the nesting depth there.
+/// The input of [`Unpack`]: a key, the position in the key, and the nesting depth at this position.
 #[derive(Clone, Debug)]
 pub struct Unpacker<'k> {
     bytes: &'k [u8],
@@ -82,25 +82,26 @@ pub struct Unpacker<'k> {
 }
 
 impl<'k> Unpacker<'k> {
-    /// At the beginning of a key.
+    /// Starts at the beginning of a key.
     #[inline]
     pub fn new(bytes: &'k [u8]) -> Self {
         Self { bytes, at: 0, depth: 0, in_tuple: false, strict: false }
     }
 
-    /// After the first `at` bytes of a key.
+    /// Starts after the first `at` bytes of a key.
     #[inline]
     pub(super) fn starting_at(bytes: &'k [u8], at: usize) -> Self {
         Self { at, ..Self::new(bytes) }
     }
 
-    /// Over the decoded content of a descending element: at the top level again, at the same depth.
+    /// Starts on the decoded content of a descending element, at the top level again but at the
+    /// same depth.
     #[inline]
     pub(super) fn inside<'c>(&self, content: &'c [u8]) -> Unpacker<'c> {
         Unpacker { strict: self.strict, depth: self.depth, ..Unpacker::new(content) }
     }
 
-    /// Reads a value that must end where the input ends.
+    /// Reads a value, which must end where the input ends.
     #[inline(always)]
     pub(super) fn whole<K: Unpack<'k>>(mut self) -> Result<K, DecodeError> {
         let key = K::unpack(&mut self)?;
@@ -108,7 +109,7 @@ impl<'k> Unpacker<'k> {
         Ok(key)
     }
 
-    /// Requires the end of the key.
+    /// Checks that the key ends here.
     #[inline(always)]
     pub(super) fn finish(&self) -> Result<(), DecodeError> {
         match self.bytes.get(self.at) {
@@ -132,11 +133,11 @@ impl<'k> Unpacker<'k> {
         self.peek() == Some(code::END) && self.bytes.get(self.at + 1) != Some(&code::ESCAPE)
     }
 
-    /// Reads a nested tuple. `elements` reads its elements, all of them.
+    /// Reads a nested tuple. `elements` must read all its elements.
     ///
     /// # Errors
-    /// If there is no nested tuple, if `elements` fails or leaves elements unread, and if tuples
-    /// are nested deeper than [`MAX_DEPTH`].
+    /// [`DecodeError`] if there is no nested tuple, if `elements` fails or leaves elements unread,
+    /// or if tuples are nested deeper than [`MAX_DEPTH`].
     #[inline]
     pub fn nested<T>(
         &mut self,
@@ -162,7 +163,7 @@ impl<'k> Unpacker<'k> {
         is_null
     }
 
-    /// The error with which an [`Unpack`] of your own refuses the value that it has read.
+    /// Returns the error with which your own [`Unpack`] implementation refuses a value.
     ///
     /// ```
     /// use keyloom::key::{DecodeError, Unpack, Unpacker, pack, unpack};
@@ -195,7 +196,7 @@ impl<'k> Unpacker<'k> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// The key up to `more` bytes after the position, if it is long enough.
+    /// The key up to `more` bytes after the position, if the key is long enough.
     #[inline(always)]
     pub(super) fn read_until(&self, more: usize) -> Option<&'k [u8]> {
         self.bytes.get(..self.at + more)
@@ -211,7 +212,7 @@ impl<'k> Unpacker<'k> {
         self.at += bytes;
     }
 
-    /// Reads this type code.
+    /// Reads the type code `code`.
     #[inline(always)]
     pub(super) fn expect(&mut self, code: u8, wanted: Type) -> Result<(), DecodeError> {
         if self.peek() == Some(code) {
@@ -221,13 +222,14 @@ impl<'k> Unpacker<'k> {
         Err(self.unexpected(wanted))
     }
 
-    /// The error for a next element that is not a `wanted`.
+    /// The error if the next element is not of the type `wanted`.
     #[inline]
     pub(super) fn unexpected(&self, wanted: Type) -> DecodeError {
         self.clone().why_not(wanted)
     }
 
-    /// By value: a reference would keep the caller's position in memory instead of a register.
+    /// Takes `self` by value: a reference would keep the caller's position in memory instead of a
+    /// register.
     #[cold]
     #[inline(never)]
     fn why_not(self, wanted: Type) -> DecodeError {

@@ -5,8 +5,8 @@ use std::fmt;
 use super::code;
 use super::{DecodeError, Pack, Packer, Type, Unpack, Unpacker};
 
-/// The version of a committed transaction: ten bytes that a distributed store assigns, and two that
-/// number the writes within the transaction.
+/// The version of a committed transaction: ten bytes that a distributed store assigns, and two
+/// bytes that number the writes within the transaction.
 ///
 /// ```
 /// use keyloom::key::{Versionstamp, pack};

@@ -1,21 +1,22 @@
-//! NULs in short texts, eight bytes at a time.
+//! Finds NULs in short strings, eight bytes at a time.
 //!
-//! Strings in keys are short: for a dozen bytes the call of `memchr` or `memcpy` costs more than
-//! its work. Longer strings use those functions.
+//! Strings in keys are short: for a dozen bytes, calling `memchr` or `memcpy` costs more than the
+//! work itself. Longer strings use those functions.
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Has the high bit of the lowest byte that is zero set, and no bit below; zero if there is none.
+/// Returns a word whose lowest set bit is the high bit of the lowest zero byte. Returns zero if no
+/// byte is zero.
 #[inline]
 const fn nuls(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
 }
 
-/// Copies `from` to `to`, of the same length, and returns whether it is free of NULs.
+/// Copies `from` to `to`, which has the same length. Returns whether `from` is free of NULs.
 #[inline]
 pub(super) fn copy_unless_nul(from: &[u8], to: &mut [u8]) -> bool {
-    // The last word overlaps the one before, so that no single bytes remain.
+    // The last word overlaps the previous one, so that no single bytes remain.
     if let (Some(last), Some(to_last)) = (from.last_chunk::<8>(), to.last_chunk_mut::<8>()) {
         *to_last = *last;
         let mut found = nuls(u64::from_le_bytes(*last));
@@ -47,8 +48,8 @@ pub(super) fn copy_unless_nul(from: &[u8], to: &mut [u8]) -> bool {
 /// The position of the first NUL.
 #[inline]
 pub(super) fn find_nul(text: &[u8]) -> Option<usize> {
-    // With fewer, short texts pay for the call of `memchr`. With more, long texts are searched
-    // slower than by it.
+    // With fewer words, short strings pay for the call of `memchr`. With more words, the search of
+    // long strings is slower than `memchr`.
     const WORDS: usize = 4;
     let (words, tail) = text.as_chunks::<8>();
     for (i, word) in words.iter().take(WORDS).enumerate() {

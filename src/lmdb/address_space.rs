@@ -1,15 +1,15 @@
-//! The check whether the system has address space for a larger map.
+//! Checks whether the system has address space for a larger map.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::ptr;
 
-/// Reserves `bytes` of address space and releases them. Takes no memory.
+/// Reserves `bytes` of address space and releases them. Uses no memory.
 ///
 /// # Errors
 /// The error of the system, for example because a limit is reached.
 pub(super) fn probe(bytes: usize) -> io::Result<()> {
-    // SAFETY: a new mapping at an address that the system chooses, to which nothing refers.
+    // SAFETY: the system chooses the address of the new mapping, and nothing refers to it.
     let room = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -23,6 +23,6 @@ pub(super) fn probe(bytes: usize) -> io::Result<()> {
     if room == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: exactly the mapping just made.
+    // SAFETY: unmaps exactly the mapping that was just made.
     if unsafe { libc::munmap(room, bytes) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,4 +1,4 @@
-//! The file of a backup. It gets its final name only when it is complete and synced, and it is
+//! The file of a backup. The file gets its final name only when it is complete and synced. It is
 //! accessible to the same users as the store.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
@@ -22,11 +22,11 @@ const MODE_BITS: u32 = 0o1777;
 const GROUP_BITS: u32 = 0o070;
 const OWNER_BITS: u32 = 0o700;
 
-/// Makes a store in `directory` from the bytes that `fill` writes, with the modes of `store`.
+/// Makes a store in `directory` from the bytes that `fill` writes, with the file modes of `store`.
 ///
-/// The file is written under a name of its own, synced, and then linked to the final one. So no
-/// program ever opens a part of it, and several backups into one directory do not write to the same
-/// file: the first one that is whole gets the name.
+/// The file is written under a temporary name, synced, and then linked to the final name. So no
+/// program ever opens an incomplete file. Several backups into one directory do not write to the
+/// same file: the first complete one gets the final name.
 pub(super) fn make_data_file(
     store: &Path,
     directory: &Path,
@@ -35,7 +35,8 @@ pub(super) fn make_data_file(
     let made_directory = make_directory(store, directory)?;
     let made = fill_and_name(store, directory, fill);
     if made.is_err() && made_directory {
-        // Return the first error. A directory with the file of another backup is kept.
+        // Ignores this error, so that the first error is returned. A directory that contains
+        // another backup's file is kept.
         drop(fs::remove_dir(directory));
     }
     made?;
@@ -43,19 +44,20 @@ pub(super) fn make_data_file(
     sync_names(&directory)
 }
 
-/// The two meta pages, which the engine copies while it keeps writers out.
+/// The number of meta pages. The engine copies them while it holds its writer lock.
 const META_PAGES: u64 = 2;
-// Writers wait for the end of the pause. Shorter ones cost more system calls while the copy begins.
+// Writers wait for the end of the pause. Shorter pauses cost more system calls while the copy
+// begins.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Copies the pages unchanged, and drops `turns` as soon as the copy no longer needs them.
+/// Copies the pages unchanged, and drops `turns` as soon as the copy does not need them any more.
 ///
 /// The engine waits for its own lock without a time-out. So the caller first waits for the turns of
-/// writers, with a time-out, and then the lock is free. If the turns were released before the
-/// engine has the lock, the next writer could take it. If they were kept, no writer could run
-/// before the whole store is copied. So another thread copies, and this thread watches the length
-/// of the file: when the meta pages are in it, the engine has the lock.
+/// writers, with a time-out; then the engine's lock is free. If the turns were released before the
+/// engine has its lock, the next writer could take the lock. If the turns were kept, no writer
+/// could run before the whole store is copied. So another thread copies, and this thread polls the
+/// length of the file: once the file contains the meta pages, the engine has its lock.
 pub(super) fn copy_in_turn(
     env: &Env<WithoutTls>,
     file: &mut File,
@@ -77,7 +79,7 @@ pub(super) fn copy_in_turn(
     })
 }
 
-/// Another descriptor of the same file. A signal may interrupt the call.
+/// Duplicates the descriptor of the file. Retries if a signal interrupts the call.
 fn double(file: &File) -> io::Result<File> {
     loop {
         match file.try_clone() {
@@ -87,7 +89,7 @@ fn double(file: &File) -> io::Result<File> {
     }
 }
 
-/// Makes the directory if there is none. Returns whether it did.
+/// Makes the directory if it does not exist. Returns whether it was made.
 fn make_directory(store: &Path, directory: &Path) -> Result<bool> {
     match DirBuilder::new().mode(OWNER_BITS).create(directory) {
         Ok(()) => {}
@@ -126,8 +128,8 @@ fn fill_and_name(
     if existing(&name)?.is_some() {
         return Err(there_already());
     }
-    // When backups of one process shared the partial file, 4 of 72 that returned `Ok` were not
-    // whole.
+    // When backups of one process shared the partial file, 4 of 72 backups that returned `Ok` were
+    // incomplete.
     let (mut file, partial) = Partial::make(directory)?;
     fill(&mut file)?;
     let finish = || {
@@ -136,7 +138,7 @@ fn fill_and_name(
         file.sync_all()
     };
     finish().map_err(|error| explain(error.into(), &partial.0))?;
-    // Unlike a renaming, a link never replaces another file.
+    // Unlike a rename, a link never replaces another file.
     fs::hard_link(&partial.0, &name).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => there_already(),
         _ => explain(error.into(), &name),
@@ -147,8 +149,8 @@ fn fill_and_name(
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Makes a file under a name that no other backup has, whether of this process, of another one,
-    /// or of one that died.
+    /// Makes a file under a name that no other backup uses, including backups of other processes
+    /// and of dead processes.
     fn make(directory: &Path) -> Result<(File, Self)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -166,17 +168,17 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // Return an error of the copy rather than that of the removal.
+        // Ignores this error, so that an error of the copy is returned.
         drop(fs::remove_file(&self.0));
     }
 }
 
-/// Gives a new file or directory a mode, and the group for which that mode was meant.
+/// Sets the mode of a new file or directory, and sets its group to the group of `like`.
 fn set_mode(new: &File, like: &Metadata, mode: u32) -> io::Result<()> {
     let mut mode = mode & MODE_BITS;
     let is_same_group = new.metadata()?.gid() == like.gid();
     if !is_same_group && fchown(new, None, Some(like.gid())).is_err() {
-        // The group differs, and the store is not accessible to it.
+        // The group cannot be set to the store's group, so it gets no access.
         mode &= !GROUP_BITS;
     }
     new.set_permissions(Permissions::from_mode(mode))

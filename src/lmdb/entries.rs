@@ -1,4 +1,4 @@
-//! The entries of a range: walks of the engine with one bound, and the check of the other bound.
+//! The entries of a range: the engine's iterators with one bound, and the check of the other bound.
 
 use std::fmt;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -11,26 +11,27 @@ use crate::{KeyBuf, KeyRange, Order, Result, successor};
 
 /// The entries of a range of an [`Lmdb`](crate::Lmdb) store.
 ///
-/// The engine's binding copies each of its bounds to the heap. So it receives only the bound where
-/// the walk starts; the other one is stored on the stack and compared with each key.
+/// The engine's binding copies each bound of a range to the heap. So it receives only the bound
+/// where the walk starts. The other bound is stored on the stack and compared with each key.
 pub struct LmdbEntries<'r> {
     walk: Walk<'r>,
-    /// The bound that ends the walk: the first key after it for an ascending walk, its last key for
-    /// a descending one.
+    /// The bound that ends the walk: for an ascending walk, the first key after the range; for a
+    /// descending walk, the first key of the range.
     stop: Option<KeyBuf>,
-    /// The next result, except for entries of an ascending walk. They bypass this field: a result
-    /// that another function may write is in memory, and so would be each entry of a scan.
+    /// The next result, except for entries of an ascending walk, which bypass this field. The
+    /// compiler keeps a result in memory if another function may write to it, so every entry of a
+    /// scan would pass through memory.
     found: Option<Result<Entry<'r>>>,
     shared: &'r Shared,
 }
 
 enum Walk<'r> {
-    // A walk from an end of the database compares no bound, and is a little faster.
+    // A walk that starts at an end of the database compares no bound, and is a little faster.
     FromFirst(RoIter<'r, Bytes, Bytes>),
     Ascending(RoRange<'r, Bytes, Bytes>),
     FromLast(RoRevIter<'r, Bytes, Bytes>),
     Descending(RoRevRange<'r, Bytes, Bytes>),
-    /// The iterator has ended. The engine would continue after an error.
+    /// The iterator has ended. Needed because the engine would continue after an error.
     Ended,
 }
 
@@ -65,7 +66,7 @@ impl<'r> LmdbEntries<'r> {
         Ok(Self { walk, stop, found: None, shared })
     }
 
-    /// Ends the walk. `next` returns the error, if there is one, from `found`.
+    /// Ends the walk. `next` returns the error, if there is one, through `found`.
     #[cold]
     #[inline(never)]
     fn end(&mut self, error: Option<heed::Error>) {
@@ -95,8 +96,9 @@ fn least_of(start: Bound<&[u8]>) -> Option<KeyBuf> {
 type Entry<'r> = (&'r [u8], &'r [u8]);
 
 /// Returns the next entry of `$walk` if `$is_inside` holds for its key, otherwise the error that
-/// ended the walk, if any. A macro for each kind of walk: if one function returned the results of
-/// all kinds, every entry would travel through memory, which costs a tenth of a scan.
+/// ended the walk, if any. This is a macro, expanded for each kind of walk: if one function
+/// returned the results of all kinds, every entry would pass through memory, which costs a tenth of
+/// a scan.
 macro_rules! step {
     ($walk:expr, $stop:expr, $is_inside:expr) => {
         match $walk.next() {
@@ -111,7 +113,7 @@ macro_rules! step {
 }
 
 impl<'r> LmdbEntries<'r> {
-    /// Reads the next entry of a descending walk, and leaves it where `next` takes it from.
+    /// Reads the next entry of a descending walk into `found`.
     #[inline(never)]
     fn descend(&mut self) {
         self.found = self.next_descending();
@@ -158,7 +160,7 @@ impl<'r> Iterator for LmdbEntries<'r> {
 }
 
 impl fmt::Debug for LmdbEntries<'_> {
-    /// Without keys and values.
+    /// Omits keys and values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LmdbEntries").finish_non_exhaustive()
     }

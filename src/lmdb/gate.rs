@@ -17,7 +17,7 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     next_ticket: u64,
-    /// Tickets are given out in the order of time, so the first one is the oldest.
+    /// Tickets are numbered in order of time, so the first one is the oldest.
     open: BTreeMap<u64, (Holder, Instant)>,
     closed: bool,
 }
@@ -31,7 +31,7 @@ pub(super) enum Holder {
     Call,
 }
 
-/// Held by each open snapshot, transaction and call. Its drop decrements the count.
+/// Each open snapshot, transaction and call holds one. Dropping a ticket decrements the count.
 #[derive(Debug)]
 pub(super) struct Ticket<'g> {
     gate: &'g Gate,
@@ -39,7 +39,7 @@ pub(super) struct Ticket<'g> {
 }
 
 impl Gate {
-    /// Waits while the map is being resized, then counts one more.
+    /// Waits while the map is being resized, then counts one more holder.
     ///
     /// # Errors
     /// [`LmdbError::MapHeld`] if an open snapshot or transaction delays the resizing for too long.
@@ -54,10 +54,11 @@ impl Gate {
         Ok(Ticket { gate: self, number })
     }
 
-    /// Waits until nothing is open, and runs `work` before anything can be opened.
+    /// Waits until no snapshot, transaction or call is open, and runs `work` before another one can
+    /// be opened.
     ///
     /// # Errors
-    /// [`LmdbError::MapHeld`] if a snapshot or transaction stayed open; errors of `work`.
+    /// [`LmdbError::MapHeld`] if a snapshot or transaction stayed open; and the errors of `work`.
     pub(super) fn alone<T>(
         &self,
         deadline: &Deadline<'_>,
@@ -87,7 +88,7 @@ impl Gate {
         holders.find(|(holder, _)| *holder == Holder::Snapshot).map(|(_, since)| since.elapsed())
     }
 
-    /// Waits for a state, or until the deadline has passed.
+    /// Waits until the state satisfies the condition, or until the deadline has passed.
     fn wait_until<'g>(
         &self,
         state: MutexGuard<'g, State>,
@@ -133,10 +134,11 @@ mod tests {
 
     use super::*;
 
-    /// The waiting calls and the resizing wake together, in any order: hence the repetitions.
+    /// The waiting calls and the resizing thread wake at the same time, in any order, so the test
+    /// repeats.
     #[test]
     fn waiting_calls_enter_as_soon_as_the_resizing_ends() {
-        // Far longer than the test takes, and than the test waits below.
+        // Far longer than the whole test, and than its waits below.
         let patience = || Deadline::new(Duration::from_secs(3_600));
         for _ in 0..50 {
             let gate = &Gate::default();

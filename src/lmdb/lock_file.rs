@@ -1,9 +1,9 @@
 //! The lock file: reserving its space on the disk, and finding whether a process uses it.
 //!
 //! The engine creates `lock.mdb` as a sparse file and writes to it through a map. If the disk has
-//! no space for such a page, the system kills the process (SIGBUS). On a full disk that happens
-//! when a store is opened, or when more snapshots are open than ever before. So the space is
-//! reserved first.
+//! no space for a page of this map, the system kills the process (SIGBUS). On a full disk this
+//! happens when a store is opened, or when more snapshots are open than ever before. So the space
+//! is reserved first.
 
 use std::fs::File;
 use std::io;
@@ -13,8 +13,8 @@ use std::path::Path;
 const SLOT_BYTES: u64 = 64;
 const HEADER_BYTES: u64 = 4096;
 
-/// Reserves the space that the lock file needs for so many slots. Its length stays the same, since
-/// the engine computes the number of slots from it.
+/// Reserves the space that the lock file needs for `slots` slots. The length of the file stays the
+/// same, since the engine computes the number of slots from the length.
 ///
 /// # Errors
 /// The system's error if there is no space. A file system that cannot reserve space is not an
@@ -27,16 +27,18 @@ pub(super) fn reserve(file: &File, slots: u32) -> io::Result<()> {
     }
 }
 
-/// Opens the file as the engine does, which does not need it on a read-only file system.
+/// Opens the file in the same way as the engine. On a read-only file system the engine does not
+/// need the file.
 ///
-/// Must not be called while this process has the store open. Close the file after the engine:
-/// closing it releases the engine's locks on it.
+/// Must not be called while this process has the store open. Close the file only after the engine,
+/// because closing it releases the engine's locks on the file.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Whether the system refuses to open the file for writing, by its mode or by the mount.
+/// Whether the system refuses to open the file for writing, because of its mode or a read-only
+/// mount.
 pub(super) fn is_refused(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
@@ -45,11 +47,12 @@ pub(super) fn is_refused(error: &io::Error) -> bool {
 /// Whether another process of this machine has the store open: the engine holds a lock on the first
 /// byte. `false` if the file does not exist.
 ///
-/// Must not be called while this process has the store open: closing the file would release the
-/// engine's locks on it.
+/// Must not be called while this process has the store open, because closing the file would release
+/// the engine's locks on it.
 ///
 /// # Errors
-/// The system's error if the file exists and cannot be read: whether it is in use is then unknown.
+/// The system's error if the file exists but cannot be read. It is then unknown whether the file is
+/// in use.
 #[allow(unsafe_code)]
 pub(super) fn is_in_use(path: &Path) -> io::Result<bool> {
     use std::os::fd::AsRawFd;
@@ -63,7 +66,7 @@ pub(super) fn is_in_use(path: &Path) -> io::Result<bool> {
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_len = 1;
-    // SAFETY: the descriptor is open, and the system reads and writes the structure only.
+    // SAFETY: the descriptor is open, and the system reads and writes only the structure.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) };
     match answer {
         0 => Ok(lock.l_type != libc::F_UNLCK as libc::c_short),
@@ -82,7 +85,7 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     loop {
-        // SAFETY: reads and writes no memory of this process; the descriptor is open.
+        // SAFETY: the call reads and writes no memory of this process, and the descriptor is open.
         let done =
             unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, bytes) };
         let error = io::Error::last_os_error();
@@ -111,7 +114,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock.mdb");
         assert!(!is_in_use(&path).unwrap(), "it is missing");
-        // A cycle of symbolic links, since root may read a file of any mode.
+        // A cycle of symbolic links cannot be opened. A file mode would not do, since root may read
+        // any file.
         std::os::unix::fs::symlink(&path, &path).unwrap();
         assert!(is_in_use(&path).is_err());
     }

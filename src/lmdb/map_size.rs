@@ -10,36 +10,37 @@ use crate::{Error, LmdbError, Result, StorageError};
 
 /// The largest number of times in a row that a transaction adopts a map that another process has
 /// enlarged.
-// Other processes enlarge a map rarely. More adoptions in a row are a fault, which must not become
-// an endless loop.
+// Other processes enlarge a map rarely. More adoptions in a row indicate a fault, which must not
+// cause an endless loop.
 pub(super) const MOST_ADOPTIONS: u32 = 10;
 
-/// Makes the map as large as `bytes`.
+/// Sets the size of the map to `bytes`.
 ///
 /// # Safety
 /// No thread of this process may read the map during the call.
 pub(super) unsafe fn set(env: &Env<WithoutTls>, path: &Path, bytes: usize) -> Result<()> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the conditions above.
     unsafe { map_again(env, path, bytes, bytes) }
 }
 
-/// Makes the map as large as another process has made it.
+/// Sets the size of the map to the size that another process has set.
 ///
 /// # Safety
-/// As [`set`].
+/// The conditions of [`set`] apply.
 pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
     let meta =
         file::read_meta(path.join("data.mdb")).map_err(|error| open::explain_file(error, path))?;
     let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the conditions above.
     unsafe { map_again(env, path, 0, bytes) }
 }
 
-/// Opens the first transactions of an engine. Another process may enlarge the map meanwhile: the
-/// size was read when the file was opened, and a write transaction waits for the current writer.
+/// Opens the first transactions of an engine. Another process may enlarge the map between the
+/// opening of the file, which reads the size, and these transactions, because a write transaction
+/// waits for the current writer.
 ///
 /// # Safety
-/// As [`set`], until the first of them is open.
+/// The conditions of [`set`] apply until the first transaction is open.
 pub(super) unsafe fn adopting<'e, T>(
     env: &'e Env<WithoutTls>,
     path: &Path,
@@ -49,7 +50,7 @@ pub(super) unsafe fn adopting<'e, T>(
     loop {
         match begin(env) {
             Err(heed::Error::Mdb(MdbError::MapResized)) if adoptions < MOST_ADOPTIONS => {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller upholds the conditions above.
                 unsafe { adopt(env, path) }?;
                 adoptions += 1;
             }
@@ -58,20 +59,20 @@ pub(super) unsafe fn adopting<'e, T>(
     }
 }
 
-/// Makes the engine map the file again: with `argument` bytes, or for 0 with the size in the file,
-/// which is `bytes`.
+/// Makes the engine map the file again with `argument` bytes. If `argument` is 0, the engine uses
+/// the size in the file, which is `bytes`.
 unsafe fn map_again(
     env: &Env<WithoutTls>,
     path: &Path,
     argument: usize,
     bytes: usize,
 ) -> Result<()> {
-    // The engine unmaps the old map before it maps the new one, and has none if the system
-    // refuses. A probe before it makes that rare.
+    // The engine unmaps the old map before it maps the new one, and has no map if the system
+    // refuses. A probe makes this case rare.
     address_space::probe(bytes).map_err(|source| {
         Error::Lmdb(LmdbError::AddressSpace { wanted_bytes: bytes, source: source.into() })
     })?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the conditions above.
     unsafe { env.resize(argument) }.map_err(|error| {
         let source = match error {
             heed::Error::Io(source) => source,

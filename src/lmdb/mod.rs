@@ -2,60 +2,62 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | snapshot | one reader slot, briefly a second one during a commit, well under a microsecond; prevents the reuse of pages while it is open |
-//! | begin | two system calls, at most one more each millisecond; waits for the earlier writer, up to [`LmdbOptions::begin_patience`] |
+//! | snapshot | one reader slot, briefly a second one during a commit, well under a microsecond; an open snapshot prevents the reuse of pages |
+//! | begin | two system calls, and at most one more each millisecond; waits for the current writer, up to [`LmdbOptions::begin_patience`] |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
-//! | range | one cursor and one allocation when it is opened, none per entry |
-//! | put, delete | O(log n); copies each page that it touches once per transaction |
+//! | range | one cursor and one allocation to open the range, none per entry |
+//! | put, delete | O(log n); copies each touched page once per transaction |
 //! | [`put_sorted`](crate::Writer::put_sorted) | as puts; pages are left full if 64 entries or more are adjacent between two stored keys |
 //! | commit | writes the copied pages; with [`Durability::Full`] two fsyncs |
 //!
 //! [`Durability`] decides which commits survive a crash. A store is a *trusted local file*: damaged
-//! bytes can make the engine crash. [`Lmdb::verify`] is a check that cannot crash. Do not put a
+//! bytes can make the engine crash. [`Lmdb::verify`] checks a file and cannot crash. Do not put a
 //! store on a network file system.
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
-//!   [`Lmdb::statistics`] returns the oldest one of all processes.
-//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them every
-//!   10 ms and whenever the file has grown by 64 pages. If the map, the disk or the reader slots
-//!   are full, they are cleared too, and [`transact`](Store::transact) retries the transaction. If
-//!   a live snapshot keeps the pages, [`LmdbError::MapFull`] and [`StorageError::DiskFull`] name
-//!   its process and age.
-//! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The
-//!   engine alone has a race here. It reads the number of the newest commit first and copies its
-//!   meta page later. If a reader is delayed between the two until the next commit has ended, it
-//!   may copy the page while the commit after that one writes it. So keyloom checks whether this
-//!   may have happened, and then begins the snapshot again. It waits for no commit, except if there
-//!   is no slot for the check: then for a fraction of a second, before [`LmdbError::ReadersFull`].
-//! * **The map grows automatically.** It reserves address space only, so the default is large. If
-//!   it is full all the same, the transaction fails with [`LmdbError::MapFull`], and the next
-//!   [`begin`](Store::begin), such as that of the retry in [`transact`](Store::transact), doubles
-//!   it. For this, the process must have no open snapshot: `begin` waits for the old ones up to
-//!   [`LmdbOptions::grow_patience`], and new ones wait for `begin` as long. So do not take a second
-//!   snapshot while you hold one and other threads write.
-//! * **Writers take turns, in all processes.** They wait for [`LmdbOptions::begin_patience`] in
-//!   all; then [`Error::WriterBusy`] names the process that writes. A process that is killed
-//!   releases its turn at once. There is no time-out for a program that opens the file without
-//!   keyloom, or with a version that has no such time-out.
-//! * **One handle per file and process.** Clone it; opening the file twice is an error.
+//!   [`Lmdb::statistics`] returns the oldest snapshot of all processes.
+//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears these
+//!   snapshots every 10 ms and whenever the file has grown by 64 pages. They are also cleared if
+//!   the map, the disk or the reader slots are full; then [`transact`](Store::transact) retries the
+//!   transaction. If a live snapshot keeps the pages, [`LmdbError::MapFull`] and
+//!   [`StorageError::DiskFull`] name its process and age.
+//! * **A snapshot shows exactly one commit, and never an earlier commit than the snapshot before.**
+//!   The engine alone has a race here. A reader first reads the number of the newest commit, N, and
+//!   later copies the meta page of N. If the reader is delayed in between until commit N + 1 has
+//!   ended, it may copy the page while commit N + 2 writes it. So keyloom checks whether this may
+//!   have happened, and then begins the snapshot again. It does not wait for a commit, unless no
+//!   reader slot is free for the check. Then it waits for a fraction of a second before it returns
+//!   [`LmdbError::ReadersFull`].
+//! * **The map grows automatically.** The map reserves only address space, so its default size is
+//!   large. If the map is full all the same, the transaction fails with [`LmdbError::MapFull`]. The
+//!   next [`begin`](Store::begin), for example of the retry in [`transact`](Store::transact),
+//!   doubles the map. At that moment the process must have no open snapshot: `begin` waits for open
+//!   snapshots, and new snapshots wait for `begin`, both up to [`LmdbOptions::grow_patience`]. So a
+//!   thread that holds a snapshot must not take a second one while other threads write.
+//! * **Writers take turns, in all processes.** A writer waits for at most
+//!   [`LmdbOptions::begin_patience`] in all; then [`Error::WriterBusy`] names the process that
+//!   writes. A process that is killed releases its turn at once. The time-out does not cover waits
+//!   for a program that opens the file without keyloom, or with a version of keyloom that has no
+//!   such time-out.
+//! * **One handle per file and process.** Clone the handle; opening the file twice is an error.
 //! * **A program that dies loses no commit and leaves no partial one**, with every [`Durability`].
 //!   The transaction that it was committing is in the store or not. If other processes have the
 //!   store open, this may be decided only when the next of them writes; until then their snapshots
-//!   do not show it. Processes open a store one after the other, under a lock (`flock`) on its
-//!   directory: otherwise a program that dies while it initializes the engine's locks would leave
-//!   them invalid for those that wait. Programs that open the file without keyloom do not take this
-//!   lock. All this holds on Linux; the order in which other systems release the locks of dead
-//!   processes was not tested.
-//! * **Reading needs a writable lock file**, since each snapshot takes a reader slot in it, by
-//!   which a writer knows the pages that it must not overwrite. If the lock file is not writable,
-//!   on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) fails with
-//!   [`LmdbError::LockFileNotWritable`], unless the caller asserts with
+//!   do not show the transaction. Processes open a store one after the other, under a lock
+//!   (`flock`) on its directory. Without this lock, a program that dies while it initializes the
+//!   engine's locks would leave invalid locks to the waiting processes. Programs that open the file
+//!   without keyloom do not take this lock. All this holds on Linux; the order in which other
+//!   systems release the locks of dead processes was not tested.
+//! * **Reading needs a writable lock file**, since each snapshot takes a reader slot in it. A
+//!   writer reads the slots to avoid overwriting pages that are in use. If the lock file is not
+//!   writable, because of its mode or a read-only mount, [`read_only`](LmdbOptions::read_only)
+//!   fails with [`LmdbError::LockFileNotWritable`], unless the caller asserts with
 //!   [`assume_no_writer`](LmdbOptions::assume_no_writer) that no process writes to the store.
-//! * **Fork before opening.** In a child that is forked later, the handle returns
-//!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
-//!   that were open at the fork belong to the parent: the child must not use them.
+//! * **Fork before opening.** In a child that is forked after the opening, the handle returns
+//!   [`Error::Forked`]; the child can drop the handle and open the store again. Snapshots and
+//!   transactions that were open at the fork belong to the parent: the child must not use them.
 //! * **The files** are `data.mdb` and `lock.mdb` in the directory of the store. `data.mdb` contains
-//!   the database of the program and a second one, `keyloom.meta`, with the number of the format.
+//!   the database of the program and a second database, `keyloom.meta`, with the format number.
 
 mod address_space;
 mod backup;
@@ -124,7 +126,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 struct Shared {
-    // Dropped first: the file is closed before its registration is removed.
+    // Dropped first, so that the file is closed before its registration is removed.
     env: Env<WithoutTls>,
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
@@ -133,17 +135,17 @@ struct Shared {
     gate: Gate,
     writer: WriterSlot,
     signal: CommitSignal,
-    /// The size of the map when a transaction last found it full, 0 once it has grown.
+    /// The size of the map when a transaction last found it full; 0 once the map has grown.
     full_at_bytes: AtomicUsize,
-    /// The engine was left without a map. A read would access an invalid address.
+    /// Whether the engine was left without a map. A read would then access an invalid address.
     is_unmapped: AtomicBool,
-    /// An fsync failed. Afterwards the system treats the unwritten pages as written.
+    /// Whether an fsync failed. Afterwards the system treats the unwritten pages as written.
     sync_failed: AtomicBool,
     // Dropped after the engine, which holds locks on the same file.
     readers: Readers,
     writers: WriterLock,
     _registration: Registration,
-    /// Keeps writers from opening a store that is read without reader slots.
+    /// Prevents writers from opening a store that is read without reader slots.
     _no_writer: Option<OwnedBy<OpeningLock>>,
 }
 
@@ -169,11 +171,11 @@ pub struct LmdbStatistics {
     pub map_bytes: usize,
     /// The number of commits since the file was created.
     pub last_transaction: u64,
-    /// The number of reader slots that have been in use at once, in all processes, since the file
-    /// was opened. 0 with [`assume_no_writer`](LmdbOptions::assume_no_writer).
+    /// The largest number of reader slots that were in use at once, in all processes, since the
+    /// file was opened. 0 with [`assume_no_writer`](LmdbOptions::assume_no_writer).
     pub reader_slots: u32,
     /// The number of reader slots that this handle has cleared since it was opened, because their
-    /// process had died with a snapshot open. They kept freed pages from being reused.
+    /// process had died with a snapshot open. These slots kept freed pages from being reused.
     pub dead_readers: u64,
     /// The snapshot that sees the oldest commit, in all processes. `None` without snapshots.
     pub oldest_reader: Option<OldestReader>,
@@ -184,7 +186,7 @@ pub struct LmdbStatistics {
 /// Whether [`Lmdb::backup`] leaves out free pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compaction {
-    /// Copies the pages unchanged; faster, as large as the store.
+    /// Copies the pages unchanged. This is faster, and the copy is as large as the store.
     Off,
     /// Leaves out free pages and writes the others in order.
     On,
@@ -214,8 +216,8 @@ impl Lmdb {
         self.shared.options.durability
     }
 
-    /// Sizes and ages. Clears the reader slots of dead processes. Costs a snapshot, and a system
-    /// call for each process that has snapshots open.
+    /// Returns sizes and ages. Clears the reader slots of dead processes. Costs a snapshot, and a
+    /// system call for each process that has snapshots open.
     ///
     /// ```
     /// use keyloom::{Lmdb, Store, Writer};
@@ -260,12 +262,12 @@ impl Lmdb {
 
     /// Copies the current state of the store into the new directory `directory`, concurrently with
     /// readers and writers. [`Lmdb::open`] opens the copy. Its `data.mdb` appears only when it is
-    /// complete and synced, and has the mode of the store's file. A directory that this creates has
-    /// the mode of the store's directory.
+    /// complete and synced, and has the mode of the store's file. If the directory is created, it
+    /// has the mode of the store's directory.
     ///
-    /// [`Compaction::Off`] takes the turn of a writer, for which it waits at most
+    /// [`Compaction::Off`] takes the turn of a writer. It waits for the turn for at most
     /// [`begin_patience`](LmdbOptions::begin_patience), and releases it once the two meta pages are
-    /// copied. If a program writes to the file without keyloom, it waits for the current
+    /// copied. If a program writes to the file without keyloom, the backup waits for the current
     /// transaction of that program, without a time-out.
     ///
     /// If several backups go into one directory, the first complete one succeeds; the others return
@@ -286,12 +288,13 @@ impl Lmdb {
     /// # Errors
     /// [`Error::InvalidArgument`] if `directory` already contains a store,
     /// [`StorageError::DiskFull`], [`StorageError::MissingDirectory`] if its parent does not exist,
-    /// [`StorageError::PermissionDenied`]; with [`Compaction::Off`] also
-    /// [`Error::NestedTransaction`] if this thread has a transaction open, and
-    /// [`Error::WriterBusy`]; and the errors of [`snapshot`](Store::snapshot).
+    /// [`StorageError::PermissionDenied`]; the errors of [`snapshot`](Store::snapshot); and with
+    /// [`Compaction::Off`] also [`Error::NestedTransaction`] if this thread has a transaction open,
+    /// and [`Error::WriterBusy`].
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
-        // The engine's own copy can neither adopt a larger map nor free slots of dead readers.
+        // The engine's copy function neither adopts a larger map nor frees slots of dead readers,
+        // but a snapshot does.
         let snapshot = self.snapshot()?;
         let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
         drop(snapshot);
@@ -301,8 +304,8 @@ impl Lmdb {
                 let turn = shared.take_turn(&deadline)?;
                 Some((shared.writers.take(&deadline, &shared.path)?, turn))
             }
-            // With compaction the engine begins the read itself, so it may copy a commit that is
-            // just being written; see `reading`.
+            // With compaction the engine itself begins the read, so it may copy a commit that is
+            // still being written; see `reading`.
             Compaction::On => None,
         };
         let _ticket = shared.enter_call()?;
@@ -314,18 +317,18 @@ impl Lmdb {
                 }
                 None => shared.env.copy_to_file(file, CompactionOption::Enabled),
             };
-            // A call that the system refuses here is one that writes the copy.
+            // An error of the system here comes from writing the copy.
             copied.map_err(|error| open::explain(error, directory))
         })
     }
 
-    /// Checks every page of the store in the directory `path`. No process may write to it
+    /// Checks every page of the store in the directory `path`. No process may write to the store
     /// meanwhile: close it first, or check a [backup](Lmdb::backup).
     ///
-    /// The file is read and not mapped, so nothing in it can crash the program. `progress` receives
-    /// at intervals the number of pages checked and the total. The check takes about 100 ms for
-    /// 200 MB in the page cache. [`file`](mod@file) lists the faults that are found, and those that
-    /// cannot be found.
+    /// The file is read and not mapped, so its contents cannot crash the program. `progress` is
+    /// called at intervals with the number of pages checked and the total. The check takes about
+    /// 100 ms for 200 MB in the page cache. [`file`](mod@file) lists the faults that the check
+    /// finds, and those that it cannot find.
     ///
     /// [`open`](Lmdb::open) itself checks the meta pages and the length of the file, and walks the
     /// file only if these are inconsistent.
@@ -352,12 +355,13 @@ impl Lmdb {
             .map_err(|error| open::explain_file(error, path))
     }
 
-    /// Syncs everything committed so far to the disk, whatever the [`Durability`].
+    /// Syncs all commits so far to the disk, whatever the [`Durability`].
     ///
     /// A failed fsync cannot be repaired by a second one: the system discards the pages that it
-    /// could not write, and reports this once. So in the modes without an fsync per commit, this
-    /// handle then refuses to write or flush. Commits since the last flush may be lost: load the
-    /// data again, or take them from a [`backup`](Lmdb::backup), which writes them to another file.
+    /// could not write, and reports the failure only once. So after a failure in the modes without
+    /// an fsync per commit, this handle refuses to write or flush. Commits since the last flush may
+    /// be lost: load the data again, or save it with [`backup`](Lmdb::backup), which writes to
+    /// another file.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`StorageError::DiskFull`], [`StorageError::Unusable`] after a failure,
@@ -371,20 +375,22 @@ impl Lmdb {
         let _ticket = self.shared.enter_call()?;
         self.shared.check_sync()?;
         self.shared.env.force_sync().map_err(|error| self.shared.note_failed_sync(error))?;
-        // Without fsyncs of commits, the directory entries were not synced either.
+        // With `Durability::MayLoseStore` the directory entries were not synced when the store was
+        // opened.
         open::sync_names(&self.shared.path)
     }
 }
 
 impl Shared {
-    /// Enlarges the map if a transaction found it full and it has not been enlarged since.
+    /// Enlarges the map if a transaction found it full and the map has not been enlarged since.
     fn grow_if_full(&self, deadline: &Deadline<'_>) -> Result<()> {
         let full_at = self.full_at_bytes.load(Ordering::Acquire);
         if full_at == 0 {
             return Ok(());
         }
         if full_at >= self.options.max_map_bytes {
-            // Waiting for snapshots is of no use. A transaction that only deletes may fit.
+            // The map cannot grow, so waiting for snapshots is useless. A transaction that only
+            // deletes may fit.
             self.full_at_bytes.store(0, Ordering::Release);
             return Ok(());
         }
@@ -397,14 +403,14 @@ impl Shared {
             }
             Ok(())
         });
-        // Reset after a failure too: a transaction that fits must not wait for the space of another
-        // one.
+        // Reset after a failure too: a transaction that fits must not wait for the space that
+        // another one needs.
         self.full_at_bytes.store(0, Ordering::Release);
         grown
     }
 
-    /// Whether the map can grow, so that a transaction that found it full may succeed if it runs
-    /// again.
+    /// Whether the map can grow. If so, a transaction that found the map full may succeed when it
+    /// runs again.
     fn can_grow(&self) -> bool {
         self.env.info().map_size < self.options.max_map_bytes
     }
@@ -426,7 +432,7 @@ impl Shared {
         self.note_unmapped(unsafe { map_size::set(&self.env, &self.path, bytes) })
     }
 
-    /// Records that the engine was left without a map, if it was.
+    /// Records whether the engine was left without a map.
     fn note_unmapped(&self, resized: Result<()>) -> Result<()> {
         if matches!(resized, Err(Error::Storage(StorageError::Unusable { .. }))) {
             self.is_unmapped.store(true, Ordering::Release);
@@ -434,8 +440,8 @@ impl Shared {
         resized
     }
 
-    /// Returns an error for a handle that is not usable any more. Must be called inside the gate,
-    /// where the map does not change.
+    /// Returns an error if the handle is not usable any more. Must be called inside the gate, where
+    /// the map does not change.
     fn check_map(&self) -> Result<()> {
         if self.is_unmapped.load(Ordering::Acquire) {
             return Err(Error::Storage(StorageError::Unusable {
@@ -446,7 +452,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns an error for a write after an fsync has failed.
+    /// Returns an error if an fsync has failed, so that no write follows it.
     fn check_sync(&self) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
             return Err(Error::Storage(StorageError::Unusable {
@@ -457,7 +463,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Records that an fsync has failed, in the modes in which earlier commits depend on it.
+    /// Records that an fsync has failed, in the modes in which earlier commits depend on that
+    /// fsync.
     fn note_failed_sync(&self, error: heed::Error) -> Error {
         if self.options.durability != Durability::Full {
             self.sync_failed.store(true, Ordering::Release);
@@ -465,8 +472,8 @@ impl Shared {
         self.explain(error)
     }
 
-    /// The size of the file. The engine duplicates its descriptor for it, which a signal may
-    /// interrupt.
+    /// The size of the file. The engine duplicates the file descriptor for this, and a signal may
+    /// interrupt that call.
     fn file_bytes(&self) -> heed::Result<u64> {
         loop {
             match self.env.real_disk_size() {
@@ -480,7 +487,7 @@ impl Shared {
     fn take_turn(&self, deadline: &Deadline<'_>) -> Result<WriterTurn<'_>> {
         let turn = self.writer.take_within(|| Some(deadline.left()))?;
         turn.ok_or_else(|| Error::WriterBusy {
-            // The thread before this one may be waiting for another process.
+            // The current writer of this process may itself be waiting for another process.
             holder: self.writers.holder().or_else(|| Some(std::process::id())),
             waited_ms: deadline.waited_ms(),
         })
@@ -496,7 +503,7 @@ impl Shared {
 
     /// Enters the gate and opens a transaction or snapshot. If another process has enlarged the
     /// map, adopts its size and tries again. `lock` waits for other processes. It is called outside
-    /// the gate, where no thread of this process waits for it to adopt the map.
+    /// the gate, so that a thread of this process that adopts the map does not wait for it.
     fn enter<'s, L, T>(
         &'s self,
         holder: Holder,
@@ -526,8 +533,8 @@ impl Shared {
         Ok((OwnedBy::new(opened, self.process), ticket, locked))
     }
 
-    /// Whether the engine may have failed permanently. It reports that only to the next
-    /// transaction, and not if no reader slot is free.
+    /// Whether the engine may have failed permanently. The engine reports such a failure only to
+    /// the next transaction, and not if no reader slot is free.
     fn may_be_unusable(&self) -> bool {
         !matches!(self.env.read_txn(), Ok(_) | Err(heed::Error::Mdb(MdbError::MapResized)))
     }
@@ -536,7 +543,7 @@ impl Shared {
     fn explain(&self, error: heed::Error) -> Error {
         match error {
             heed::Error::Mdb(MdbError::ReadersFull) => {
-                // Another process may have created the lock file, with another number of slots.
+                // Another process may have created the lock file with another number of slots.
                 Error::Lmdb(LmdbError::ReadersFull {
                     max_readers: self.env.info().maximum_number_of_readers,
                 })
@@ -557,7 +564,7 @@ impl Shared {
     }
 
     /// The error of the first call that finds the map full. The next transaction enlarges the map,
-    /// unless space was freed by clearing dead readers.
+    /// unless dead readers were cleared, which frees space.
     fn map_full(&self) -> Error {
         let held = self.held_pages();
         if held.dead_readers == 0 {
@@ -571,10 +578,9 @@ impl Shared {
         Error::Lmdb(LmdbError::MapFull { map_bytes, max_map_bytes, held })
     }
 
-    /// Clears the slots of dead processes. If there are none, finds the reader that keeps the most
-    /// pages.
+    /// Clears the slots of dead processes, and finds the live reader that keeps the most pages.
     fn held_pages(&self) -> HeldPages {
-        // An error here must not replace that of the transaction, which is returned next.
+        // An error here must not replace the error of the transaction, which is returned next.
         let dead_readers = self.clear_dead_readers().unwrap_or_default();
         let oldest_reader = self.oldest_reader().filter(|reader| reader.commits > 0);
         HeldPages { dead_readers, oldest_reader }
@@ -584,7 +590,7 @@ impl Shared {
         self.readers.clear_dead(&self.env).map_err(|error| self.explain(error))
     }
 
-    /// The reader of all processes that sees the oldest commit. To be called inside the gate.
+    /// The reader, of all processes, that sees the oldest commit. Must be called inside the gate.
     fn oldest_reader(&self) -> Option<OldestReader> {
         self.readers.oldest(&self.env, || self.gate.oldest_snapshot_age())
     }
@@ -622,7 +628,8 @@ impl Store for Lmdb {
 /// A snapshot of an [`Lmdb`] store.
 #[derive(Debug)]
 pub struct LmdbSnapshot<'s> {
-    // Dropped before the ticket: the gate must not open while the engine still counts the snapshot.
+    // Dropped before the ticket: the map must not be resized while the engine still counts the
+    // snapshot.
     txn: OwnedBy<RoTxn<'s, WithoutTls>>,
     shared: &'s Shared,
     _ticket: Ticket<'s>,

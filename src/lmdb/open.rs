@@ -1,4 +1,4 @@
-//! Opening a store: the checks after which the engine is safe to use.
+//! Opening a store: the checks that make the engine safe to use.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -38,16 +38,16 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
     let (env, locks, registration, no_writer) = {
-        // Checked before any lock is taken: this process may hold that lock itself.
+        // Checked before any lock is taken: this process may itself hold the lock.
         if let Some(file) = existing(&data)? {
             refuse_open_file(&open_files(), &file, &path)?;
         }
         let others = if options.assume_no_writer { Others::Writers } else { Others::All };
-        // Taken before the list is locked, so that other threads of this process do not wait for
-        // another process that opens the store.
+        // Taken before the list of open files is locked, so that other threads of this process do
+        // not wait for another process that opens the store.
         let opening_lock = OpeningLock::take(&path, others)?;
-        // The lock is held from the search in the list of open files until the new entry is in it,
-        // so that two threads cannot open one file twice.
+        // The list is locked from the search until the new entry is in it, so that two threads
+        // cannot open the same file.
         let mut open_files = open_files();
         let file = existing(&data)?.filter(|file| file.len() > 0);
         match &file {
@@ -70,8 +70,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     };
     let process = Process::current();
     let no_writer = no_writer.map(|lock| OwnedBy::new(lock, process));
-    // From here on the engine may wait for a writer in another process; other threads may open and
-    // close stores meanwhile.
+    // The list is unlocked: the engine may now wait for a writer in another process, and other
+    // threads may open and close stores meanwhile.
     match open_in(&env, &locks, &options, &path) {
         Ok(database) => {
             let shared = Shared {
@@ -94,7 +94,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             Ok(Lmdb { shared: Arc::new(shared) })
         }
         Err(error) => {
-            // The file is closed before it is removed from the list.
+            // The file must be closed before it is removed from the list.
             drop(env);
             drop(locks);
             drop(registration);
@@ -103,8 +103,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     }
 }
 
-/// Opens the lock file, in which snapshots find reader slots. `None` if they need none, and if the
-/// engine will report why the file does not open.
+/// Opens the lock file, which contains the reader slots of snapshots. Returns `None` if the store
+/// needs no slots, or if the engine will report why the file cannot be opened.
 fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
     let lock = path.join("lock.mdb");
     if options.assume_no_writer {
@@ -144,8 +144,8 @@ fn open_in(
     if options.read_only {
         return open_database(env, &locks.readers, options, path);
     }
-    // The process that made the file may have died before its directory entry was synced, or may
-    // not have synced it. So every process that promises durable commits syncs it.
+    // The process that made the file may have died before it synced the directory entry, or may not
+    // have synced it at all. So every process that promises durable commits syncs the entry.
     if options.durability != Durability::MayLoseStore {
         sync_names(path)?;
     }
@@ -166,8 +166,8 @@ impl Locks {
     }
 }
 
-/// The files that this process has open, by device and inode, not by name: a hard link is the same
-/// file.
+/// The files that this process has open, by device and inode. Names do not identify a file because
+/// of hard links.
 static OPEN_FILES: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
 fn open_files() -> MutexGuard<'static, BTreeSet<FileId>> {
@@ -196,7 +196,8 @@ impl Drop for Registration {
     }
 }
 
-/// The directory of the store with all links resolved. Creates it if the options allow that.
+/// Returns the directory of the store with all links resolved. Creates the directory if the options
+/// allow that.
 fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
     let missing = || Error::Storage(StorageError::MissingDirectory { path: path.to_path_buf() });
     match fs::metadata(path) {
@@ -234,14 +235,14 @@ fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &P
     Ok(())
 }
 
-/// Returns an error for a file that would crash the process once it is mapped.
+/// Returns an error if the file would crash the process once it is mapped.
 ///
-/// The check of the meta pages and the length of the file is fast. Only if it finds a fault is the
-/// whole file walked, because the file may be shorter and still sound. A writer in another process
-/// can be the cause too, so an apparent fault is checked again.
+/// The check of the meta pages and the length of the file is fast. The whole file is walked only if
+/// this check finds a fault, because a file that is too short may still be sound. A writer in
+/// another process can also cause an apparent fault, so the check is repeated.
 fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
-    // Each look at a file without a writer finds the same. More delay the error of a damaged file;
-    // with fewer, a writer could make a sound file look damaged.
+    // Without a writer, each check of a file has the same result. More checks delay the error of a
+    // damaged file; with fewer checks, a writer could make a sound file look damaged.
     const LOOKS: u32 = 3;
     let mut looks = 1;
     loop {
@@ -282,8 +283,8 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
     }
 }
 
-/// The hint for a file that may be the rest of a store whose creation was cut off by a power
-/// failure. The file is not deleted, since a damaged store can have the same contents.
+/// The hint for a small file: a power failure may have interrupted the creation of the store. The
+/// file is not deleted, since a damaged store can have the same contents.
 fn hint_at_birth(path: &Path) -> &'static str {
     /// Only a new store is this small.
     const MOST_BYTES: u64 = 64 << 10;
@@ -308,12 +309,13 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     if options.assume_no_writer {
         flags |= EnvFlags::NO_LOCK;
     }
-    // Reader slots belong to snapshots and not to threads: one thread may hold many, and move them.
+    // Reader slots belong to snapshots and not to threads: one thread may hold many snapshots, and
+    // move them to other threads.
     let mut env = EnvOpenOptions::new().read_txn_without_tls();
     env.map_size(options.map_bytes).max_readers(options.max_readers).max_dbs(2);
-    // SAFETY: the map is not writable, and without the lock file the caller has asserted that no
+    // SAFETY: the map is not writable. Without the lock file, the caller has asserted that no
     // process writes to the file. The file was just checked and is open only once in this process.
-    // It is trusted not to be changed by programs other than LMDB, as the module docs require.
+    // As the module docs require, no program other than LMDB changes the file.
     unsafe { env.flags(flags).open(path) }.map_err(|error| match error {
         heed::Error::Io(source) if source.kind() == io::ErrorKind::OutOfMemory => {
             Error::Lmdb(LmdbError::AddressSpace {
@@ -332,8 +334,8 @@ fn begin_first<'e, T>(
     path: &Path,
     begin: impl Fn(&'e Env<WithoutTls>) -> heed::Result<T>,
 ) -> Result<T> {
-    // SAFETY: the engine was opened by this call of `open`, which has the only handle. Each of its
-    // transactions ends before the next one begins.
+    // SAFETY: this call of `open` has opened the engine and has the only handle. Each transaction
+    // of the engine ends before the next one begins.
     unsafe { map_size::adopting(env, path, begin) }
 }
 
@@ -420,8 +422,8 @@ fn not_keyloom(path: &Path) -> Error {
     Error::Storage(StorageError::NotAStore { path: path.to_path_buf(), why })
 }
 
-/// Syncs the directory entries of the store: that of its file, and that of its directory.
-/// `directory` has no links in it.
+/// Syncs the directory entries of the store's file and of the store's directory. The path
+/// `directory` contains no links.
 pub(super) fn sync_names(directory: &Path) -> Result<()> {
     sync_directory(directory)?;
     let Some(parent) = directory.parent() else { return Ok(()) };
@@ -445,7 +447,7 @@ fn sync_directory(directory: &Path) -> Result<()> {
     synced.map_err(|error| explain(error.into(), directory))
 }
 
-/// Converts an error of the system from an operation that only reads.
+/// Converts a system error of an operation that only reads.
 fn explain_read(error: io::Error, path: &Path) -> Error {
     if error.kind() == io::ErrorKind::PermissionDenied {
         return Error::Storage(StorageError::PermissionDenied {

@@ -1,10 +1,10 @@
 //! A lock under which processes open a store one after the other.
 //!
-//! The first process that opens the file initializes the lock file, while others wait. If it is
-//! killed in between, the others continue with an incomplete lock file: uninitialized locks, or 0
-//! as the number of the last transaction. The next commit would then build on an old state and undo
-//! acknowledged commits. With this lock, a process that has waited finds no other process in the
-//! file, and initializes the lock file again.
+//! The first process that opens the store initializes the lock file, while other processes wait. If
+//! the first process is killed meanwhile, the others would continue with an incomplete lock file:
+//! uninitialized locks, or 0 as the number of the last transaction. The next commit would then
+//! build on an old state and undo acknowledged commits. With this lock, the next process finds that
+//! no process uses the lock file, and initializes it again.
 
 use std::fs::{File, TryLockError};
 use std::io::{Error as IoError, ErrorKind};
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use super::open::explain;
 use crate::{Error, LmdbError, Result};
 
-/// How long to wait for another process that opens the store. Checking a file for damage takes some
-/// time.
+/// The longest wait for another process that opens the store. Such a process may need time to check
+/// the file for damage.
 const PATIENCE: Duration = Duration::from_secs(30);
-// Shorter pauses cost more system calls, while a check may take seconds; longer ones delay the
-// opening after another one has ended.
+// Shorter pauses cost more system calls, since a check may take seconds. Longer pauses delay the
+// opening after another process has finished.
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,7 +33,7 @@ pub(super) struct OpeningLock(Option<File>);
 pub(super) enum Others {
     /// All of them: this process may initialize the lock file.
     All,
-    /// Those that may write to the store: this process does not use the lock file.
+    /// Processes that may write to the store: this process does not use the lock file.
     Writers,
 }
 
@@ -41,7 +41,7 @@ impl OpeningLock {
     /// Waits for the process that is opening the store in `path`.
     ///
     /// # Errors
-    /// [`LmdbError::OpeningHeld`], or the system's error.
+    /// [`LmdbError::OpeningHeld`], or an error of the system.
     pub(super) fn take(path: &Path, others: Others) -> Result<Self> {
         let directory = match File::open(path) {
             Ok(directory) => directory,
@@ -56,8 +56,8 @@ impl OpeningLock {
                 Others::Writers => directory.try_lock_shared(),
             };
             match locked {
-                // When a process dies, Linux releases this lock after those that the engine holds
-                // on its file.
+                // When a process dies, Linux releases this lock after the engine's locks on the
+                // lock file.
                 Ok(()) => return Ok(Self(Some(directory))),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
                     thread::sleep(pause);
@@ -80,7 +80,8 @@ impl OpeningLock {
 
 impl Drop for OpeningLock {
     fn drop(&mut self) {
-        // After a close alone, a child that was forked meanwhile would still hold the lock.
+        // Unlocked explicitly: after a mere close, a child that was forked meanwhile would still
+        // hold the lock.
         if let Some(directory) = &self.0 {
             drop(directory.unlock());
         }

@@ -8,16 +8,15 @@ use std::time::Duration;
 use super::{Lmdb, open};
 use crate::{Error, Result, RetryPolicy};
 
-/// The commits that survive a crash of the machine. A crash of the program alone never loses a
-/// commit.
+/// Which commits survive a crash of the machine. A crash of the program alone never loses a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// A commit returns after it is synced to the disk. The only mode that keyloom promises as
-    /// durable.
+    /// A commit returns after it is synced to the disk. This is the only mode in which keyloom
+    /// promises durability.
     #[default]
     Full,
     /// A commit syncs its data but not the meta page that makes it valid: a crash of the machine
-    /// may undo the last transaction, and leaves the store intact.
+    /// may undo the last transaction, but leaves the store intact.
     MayLoseLastCommit,
     /// A commit syncs nothing: a crash of the machine may leave the store unreadable. For data that
     /// can be loaded again.
@@ -69,24 +68,24 @@ impl Default for LmdbOptions {
 }
 
 impl LmdbOptions {
-    /// The name of the database within the file. One file may contain several, of which one process
-    /// opens one. Default: `keyloom`.
+    /// The name of the database within the file. One file may contain several databases; a process
+    /// opens one of them. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The size of the reserved address space in bytes. It uses no memory or disk before data needs
-    /// it, so choose a large value. Default: 64 GiB. Rounded up to whole pages.
+    /// The size of the reserved address space in bytes. Address space uses no memory or disk until
+    /// data needs it, so choose a large value. Default: 64 GiB. Rounded up to whole pages.
     #[must_use]
     pub fn map_bytes(mut self, bytes: usize) -> Self {
         self.map_bytes = bytes;
         self
     }
 
-    /// The size in bytes up to which the map grows automatically when it is full. While it grows,
-    /// no snapshot may be open. Default: 64 TiB.
+    /// The size in bytes up to which the map grows automatically when it is full. No snapshot may
+    /// be open while the map grows. Default: 64 TiB.
     #[must_use]
     pub fn max_map_bytes(mut self, bytes: usize) -> Self {
         self.max_map_bytes = bytes;
@@ -110,21 +109,22 @@ impl LmdbOptions {
 
     /// Opens the store for reading only: no store is created, and [`begin`](crate::Store::begin) is
     /// an error. The lock file next to the data must still be writable, since a snapshot takes a
-    /// reader slot in it. If it is not, see [`assume_no_writer`](Self::assume_no_writer).
+    /// reader slot in it. If the lock file is not writable, see
+    /// [`assume_no_writer`](Self::assume_no_writer).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Asserts that no process writes to the store while it is open, and reads it without reader
-    /// slots: for a store on a read-only medium or mount. Requires [`read_only`](Self::read_only).
-    /// Default: no.
+    /// Asserts that no process writes to the store while this handle is open, and reads the store
+    /// without reader slots: for a store on a read-only medium or mount. Requires
+    /// [`read_only`](Self::read_only). Default: no.
     ///
     /// **If a process writes to the store all the same, snapshots change under their readers**:
-    /// entries are missing or wrong, and the program may crash. On this machine, this is prevented:
-    /// a store that another process has open is refused ([`LmdbError::OpenElsewhere`]), and while
-    /// this handle is open, keyloom opens the store for no other program
+    /// entries are missing or wrong, and the program may crash. keyloom prevents this on one
+    /// machine. A store that another process has open is refused ([`LmdbError::OpenElsewhere`]).
+    /// While this handle is open, other programs cannot open the store through keyloom
     /// ([`LmdbError::OpeningHeld`]), except with this option. Two cases are not detected: a process
     /// of another machine, and a program that opens the store later without keyloom.
     ///
@@ -143,7 +143,7 @@ impl LmdbOptions {
         self
     }
 
-    /// Whether to create a missing store, and the last part of its path. Default: yes.
+    /// Whether to create a missing store and the last directory of its path. Default: yes.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
@@ -157,11 +157,11 @@ impl LmdbOptions {
         self
     }
 
-    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in all for earlier
-    /// writers, in this process and in others, and for the map. Then they return
+    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in all: for earlier
+    /// writers, in this process and in others, and for the map. After this time they return
     /// [`Error::WriterBusy`]. Default: 60 seconds.
     ///
-    /// There is no time-out for a writer that does not use this lock, such as LMDB's own tools.
+    /// The time-out does not apply to a writer without keyloom, such as LMDB's own tools.
     ///
     /// ```
     /// use keyloom::{Error, Lmdb, Store};
@@ -183,7 +183,8 @@ impl LmdbOptions {
     }
 
     /// How often and after which pauses [`transact`](crate::Store::transact) retries a transaction.
-    /// On LMDB this happens only if the map must grow.
+    /// On LMDB a retry is needed only if the map must grow or readers of dead processes were
+    /// cleared.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -203,8 +204,8 @@ impl LmdbOptions {
         open::open(self, path.as_ref())
     }
 
-    /// Checks the values that would make the engine panic or that it would misinterpret, and rounds
-    /// the sizes.
+    /// Checks the values that would make the engine panic or that the engine would misinterpret,
+    /// and rounds the sizes.
     pub(super) fn checked(mut self) -> Result<Self> {
         // The engine stores a name as a key, which has at most 511 bytes. Errors show the name.
         const MOST_NAME_BYTES: usize = 100;
@@ -233,7 +234,7 @@ impl LmdbOptions {
 /// Room for the two meta pages, the free list and a first page of data.
 const LEAST_MAP_BYTES: usize = 64 << 10;
 
-/// The map size rounded to pages of the system, of which none is larger than this.
+/// The map size, rounded up to the largest page size of any system.
 fn whole_pages(bytes: usize) -> usize {
     const MOST_PAGE_BYTES: usize = 64 << 10;
     bytes.checked_next_multiple_of(MOST_PAGE_BYTES).unwrap_or(usize::MAX - (MOST_PAGE_BYTES - 1))

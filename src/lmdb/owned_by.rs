@@ -7,11 +7,11 @@ use std::ops::{Deref, DerefMut};
 
 use crate::backend::Process;
 
-/// A value whose destructor runs only in the process that made it.
+/// A value whose destructor runs only in the process that made the value.
 ///
 /// Ending an LMDB transaction writes to memory that all processes share: a forked child that
-/// dropped its copy would free the parent's reader slot or unlock the parent's writer lock. In the
-/// child it is leaked instead; such a child usually runs another program soon.
+/// dropped its copy would free the parent's reader slot or unlock the parent's writer lock. So the
+/// child leaks the value; a forked child usually runs another program soon.
 pub(super) struct OwnedBy<T> {
     value: ManuallyDrop<T>,
     process: Process,
@@ -22,7 +22,7 @@ impl<T> OwnedBy<T> {
         Self { value: ManuallyDrop::new(value), process }
     }
 
-    /// The value itself, whose destructor then runs in any process.
+    /// Returns the value itself. Its destructor then runs in any process.
     pub(super) fn into_inner(mut self) -> T {
         // SAFETY: `self` is forgotten in the next line, so the value is taken only once.
         let value = unsafe { ManuallyDrop::take(&mut self.value) };

@@ -20,28 +20,28 @@ use heed::{Env, WithoutTls};
 
 use crate::error::OldestReader;
 
-/// By how many pages the file may grow before the slots are checked again. A check costs one system
-/// call for each other process that reads.
-// The slots cannot be cleared at open and on `ReadersFull` alone: 40,000 small commits beside one
-// killed reader made a file of 266 KB grow to 930 MB.
+/// The number of pages by which the file may grow before the slots are checked again. A check costs
+/// one system call for each other process that reads.
+// Clearing the slots only at open and on `ReadersFull` is not enough: with one killed reader,
+// 40,000 small commits made a file of 266 KB grow to 930 MB.
 const MOST_GROWTH_PAGES: usize = 64;
 
 /// How long writers may continue before the slots are checked again. With the limit on the growth
-/// alone, the file would grow by that limit with each killed reader, because the free pages are
+/// alone, each killed reader would make the file grow by that limit, because the free pages are
 /// used up first.
 const LONGEST_UNCHECKED: Duration = Duration::from_millis(10);
 
 const SLOT_BYTES: usize = 64;
-/// The transaction in the slot of a reader that has none yet.
+/// The transaction number in the slot of a reader that has no transaction yet.
 const NO_TRANSACTION: u64 = u64::MAX;
 
 /// Clears the slots of dead processes and finds the oldest live reader.
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// Closed after the engine, since closing it releases the engine's locks on this file.
+    /// Closed after the engine, because closing this file releases the engine's locks on it.
     lock_file: Option<Arc<File>>,
     cleared: AtomicU64,
-    /// The last page of the file when a writer last checked the slots, and when that was.
+    /// The last page of the file when a writer last checked the slots, and the time of that check.
     checked: Mutex<Option<(usize, Instant)>>,
 }
 
@@ -50,15 +50,15 @@ impl Readers {
         Self { lock_file, cleared: AtomicU64::new(0), checked: Mutex::new(None) }
     }
 
-    /// Clears the slots of dead processes and returns how many there were.
+    /// Clears the slots of dead processes and returns their number.
     pub(super) fn clear_dead(&self, env: &Env<WithoutTls>) -> heed::Result<u32> {
         let cleared = env.clear_stale_readers()?;
         self.cleared.fetch_add(cleared as u64, Ordering::Relaxed);
         Ok(u32::try_from(cleared).unwrap_or(u32::MAX))
     }
 
-    /// Clears the slots of dead processes if some time has passed since a writer last did so, or
-    /// the file has grown. Reads the map.
+    /// Clears the slots of dead processes if some time has passed since a writer last cleared them,
+    /// or if the file has grown. Reads the map.
     pub(super) fn clear_dead_now_and_then(&self, env: &Env<WithoutTls>) -> heed::Result<()> {
         let (page, now) = (env.info().last_page_number, Instant::now());
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,8 +78,8 @@ impl Readers {
         self.cleared.load(Ordering::Relaxed)
     }
 
-    /// The reader that sees the oldest transaction. `own_age` is the age of the oldest one of this
-    /// process. `None` also if the lock file cannot be read. Reads the map.
+    /// The reader that sees the oldest transaction. `own_age` is the age of the oldest reader of
+    /// this process. Returns `None` also if the lock file cannot be read. Reads the map.
     pub(super) fn oldest(
         &self,
         env: &Env<WithoutTls>,
@@ -93,7 +93,7 @@ impl Readers {
         Some(OldestReader { process, commits, age })
     }
 
-    /// The transaction and the process of each reader, from the `used` slots of `most`.
+    /// The transaction and the process of each reader, from the first `used` of `most` slots.
     fn slots(&self, (most, used): (usize, usize)) -> io::Result<impl Iterator<Item = (u64, u32)>> {
         let file = self.lock_file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         // The slots are at the end of the file: the engine computes their number from its length.

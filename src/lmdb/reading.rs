@@ -1,12 +1,12 @@
-//! The beginning of a read transaction: always on a committed state.
+//! Begins a read transaction, always on a committed state.
 //!
 //! The engine begins a read transaction in three steps. The reader loads the number N of the newest
 //! commit, enters it in its slot, and copies the roots of the trees from meta page N mod 2. If the
 //! reader is delayed before the third step, commit N + 1 may end and commit N + 2 may begin to
 //! write the same meta page. The reader then copies the state of N + 2, which is not committed yet,
-//! or a mixture of both. A snapshot taken after it begins at N + 1 and shows an earlier state.
+//! or a mixture of both. The next snapshot may then begin at N + 1 and show an earlier state.
 //!
-//! Transactions that write copy the same page, but hold the writer's lock when they do.
+//! Write transactions copy the same page, but hold the writer's lock while they do so.
 
 use std::sync::atomic::{Ordering, fence};
 use std::thread;
@@ -16,20 +16,20 @@ use heed::{Env, MdbError, RoTxn, WithoutTls};
 
 use super::readers::Readers;
 
-/// How often, and after which pause, to try again if no reader slot is free for the check.
-// A read then fails after 100 ms. Fewer pauses fail while other readers are only passing; more
-// delay the error if all slots are held for long.
+/// The largest number of pauses while no reader slot is free for the check.
+// A read then fails after 100 ms. With fewer pauses, a read fails although other readers hold their
+// slots only briefly. More pauses delay the error if all slots are held for long.
 const MOST_PAUSES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Begins a transaction that reads.
+/// Begins a read transaction.
 ///
 /// No writer changes the meta page of N before commit N + 1 has ended. So the copy is correct in
-/// two cases: after the copy, the meta page of N + 1 was not yet written, which is found by reading
-/// both pages; or a second transaction that begins after the copy also receives N. The second case
-/// lasts while N + 1 waits for its fsync, and after a writer died there, until the next commit. So
-/// this function waits for neither. If the second transaction receives a later number, that
-/// transaction is checked next.
+/// two cases. First: after the copy, the meta page of N + 1 was not yet written, which is found by
+/// reading both pages. Second: a second transaction that begins after the copy also receives N. The
+/// second case lasts while N + 1 waits for its fsync; if the writer dies during the wait, it lasts
+/// until the next commit. This function waits neither for the fsync nor for that commit. If the
+/// second transaction receives a later number, that transaction is checked next.
 pub(super) fn begin<'e>(
     env: &'e Env<WithoutTls>,
     readers: &Readers,
@@ -37,9 +37,9 @@ pub(super) fn begin<'e>(
     let mut pauses = 0;
     let mut txn = take_slot(env, readers)?;
     loop {
-        // The copy is read before the checks.
+        // Orders the copy before the checks.
         fence(Ordering::Acquire);
-        // The delay is rare, but it happens: where readers crowd two cores, about one snapshot in a
+        // The race is rare but real: with many readers on two cores, about one snapshot in a
         // million begins on the page of a later commit.
         if env.info().last_txn_id == txn.id() {
             return Ok(txn);
@@ -47,8 +47,8 @@ pub(super) fn begin<'e>(
         match take_slot(env, readers) {
             Ok(later) if later.id() == txn.id() => return Ok(txn),
             Ok(later) => txn = later,
-            // The last slot is this transaction's own. It can only wait until there is no commit,
-            // or until a slot is free.
+            // This transaction has the last slot itself. It can only wait until no commit is in
+            // progress or a slot is free.
             Err(heed::Error::Mdb(MdbError::ReadersFull)) if pauses < MOST_PAUSES => {
                 pauses += 1;
                 drop(txn);
@@ -60,7 +60,7 @@ pub(super) fn begin<'e>(
     }
 }
 
-/// Begins a transaction in a free slot, or in one that a dead process has left.
+/// Begins a transaction in a free slot, or in a slot that a dead process has left.
 fn take_slot<'e>(
     env: &'e Env<WithoutTls>,
     readers: &Readers,

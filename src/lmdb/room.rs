@@ -1,4 +1,4 @@
-//! The check for free space for the file of a store.
+//! Checks whether the disk has free space for the file of a store.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -7,16 +7,17 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A disk with less room than this counts as full.
-// A commit writes several pages together, so it fails before the last byte of a disk is used. A
-// larger value would blame the disk for other failures.
+/// A disk with less free space than this counts as full.
+// A commit writes several pages at once, so it fails before the disk is completely full. A larger
+// value would misattribute other failures to a full disk.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// The engine's error on a write to the store in `path`, with the reason of the system.
+/// Returns the engine's error for a write to the store in `path`, with the system's reason if it is
+/// known.
 ///
 /// A full disk often shows first as a partial write, which the engine reports as EIO, like a
 /// failing disk. So this checks the free space of the disk and the file size limit of this process.
-/// If the system does not report them, the error stays as it is.
+/// If the system does not report these, the error stays unchanged.
 pub(super) fn reason(error: heed::Error, path: &Path) -> heed::Error {
     let heed::Error::Io(source) = error else { return error };
     let shortage = if is_eio(&source) { shortage(&path.join("data.mdb")) } else { None };
@@ -27,7 +28,7 @@ pub(super) fn is_eio(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EIO)
 }
 
-/// The reason why the file cannot grow.
+/// The error code of the reason why the file cannot grow.
 fn shortage(file: &Path) -> Option<i32> {
     let length = file.metadata().map_or(0, |file| file.len());
     let is_too_long = |bytes| length.saturating_add(LEAST_BYTES) > bytes;
@@ -48,7 +49,7 @@ fn on_disk(file: &Path) -> Option<u64> {
     if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: the call succeeded, so the system has filled it.
+    // SAFETY: the call succeeded, so the system has filled the buffer.
     let found = unsafe { found.assume_init() };
     Some((found.f_bavail as u64).saturating_mul(found.f_frsize as u64))
 }
@@ -61,7 +62,7 @@ fn allowed() -> Option<u64> {
     if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, limit.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: the call succeeded, so the system has filled it.
+    // SAFETY: the call succeeded, so the system has filled the buffer.
     let limit = unsafe { limit.assume_init() }.rlim_cur;
     (limit != libc::RLIM_INFINITY).then_some(limit as u64)
 }

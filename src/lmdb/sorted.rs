@@ -1,25 +1,25 @@
-//! A sorted load that fills its pages, wherever its keys are in the store.
+//! A sorted load that fills its pages, whatever the position of its keys in the store.
 //!
 //! If a page overflows, the engine splits it in the middle. If the new entry is the last one of the
 //! page, only the previous last entry moves to the new page with it. So a sorted load leaves a gap
-//! of one entry on each page, which matters if a page holds only a few entries. If entries after
-//! the load share its page, each page stays half full. At the end of the store the engine avoids
-//! both (`MDB_APPEND`). Elsewhere this module has the same effect by dummy entries that are deleted
-//! again before the call returns:
+//! of one entry on each page, which matters if a page holds only a few entries. If stored entries
+//! after the load are on the same page as its end, each page stays half full. At the end of the
+//! store the engine avoids both problems (`MDB_APPEND`). Elsewhere this module avoids them with
+//! dummy entries that are deleted again before the call returns:
 //!
-//! * After the first entries of the load, two dummy entries of the largest size that a page of the
-//!   tree can hold are put after it. No third entry fits on a page with both, so the second one is
-//!   on another page than the end of the load. The first one is deleted, and the load continues at
-//!   the end of its page. The second one stays until the load is complete: without it the next page
-//!   could become so empty that the engine merges it with the page of the load. For the same reason
-//!   the load first fills a quarter of its page.
-//! * If an entry does not fit on the page, a dummy entry without a value is put before it, if that
-//!   fits. The dummy is then the last entry of the page, so the split moves only the dummy, and the
-//!   old page stays full. The dummy is deleted when the new page is full: on an emptier page the
-//!   engine would move an entry to it.
+//! * After the first entries of the load, two dummy entries are put after them, of the largest size
+//!   that a page of the tree can hold. No third entry fits on a page with both dummies, so the
+//!   second dummy is on another page than the end of the load. The first dummy is deleted, and the
+//!   load continues at the end of its page. The second dummy stays until the load is complete:
+//!   without it the next page could become so empty that the engine merges this page with the page
+//!   of the load. For the same reason the load first fills a third of its page.
+//! * If an entry does not fit on the page, a dummy entry without a value is put before this entry,
+//!   if the dummy fits. The dummy is then the last entry of the page, so the split moves only the
+//!   dummy, and the old page stays full. The dummy is deleted when the new page is full: if it were
+//!   deleted earlier, the engine would move another entry to the emptier page.
 //!
 //! The free space of a page is computed from the entries that were put since the last observed
-//! split. A wrong result would only leave pages emptier.
+//! split. A wrong result would only leave pages less full.
 
 use heed::types::Bytes;
 use heed::{Database, RwTxn};
@@ -33,13 +33,13 @@ pub(super) type Put<'e> = (&'e [u8], &'e [u8]);
 const PAGE_HEADER: usize = 16;
 /// The length of an entry's header.
 const ENTRY_HEADER: usize = 8;
-/// The length of an entry's offset in its page.
+/// The length of the offset of an entry in its page.
 const PLACE: usize = 2;
 /// The length of the page number that refers to an overflow value.
 const PAGE_NUMBER: usize = 8;
 
-/// Puts entries in ascending key order. No other entries may be between them, or between the last
-/// one and `next`. After an error the transaction must be aborted.
+/// Puts entries in ascending key order. No stored key may be between two of the entries, or between
+/// the last entry and `next`. After an error the transaction must be aborted.
 pub(super) fn lay(
     database: &Database<'_, Bytes, Bytes>,
     txn: &mut RwTxn<'_>,
@@ -64,7 +64,7 @@ pub(super) fn lay(
     load.end.take().map_or(Ok(()), |end| load.delete(&end))
 }
 
-/// Whether a page with so many bytes of entries is so empty that the engine fills it from a
+/// Whether a page with `bytes` bytes of entries may be so empty that the engine refills it from a
 /// neighbour when an entry is deleted there.
 fn is_little(bytes: usize, page: usize) -> bool {
     bytes < page / 3
@@ -76,18 +76,18 @@ struct Load<'l, 'd, 't> {
     txn: &'l mut RwTxn<'t>,
     /// The size of a page.
     page: usize,
-    /// The number of pages with entries when it was last read.
+    /// The number of leaf pages of the tree, as last read.
     pages: usize,
     /// The free space on the current page of the load, if known.
     room: Option<usize>,
-    /// The entry without a value that this page begins with.
+    /// The dummy entry without a value at the beginning of this page.
     mark: Option<KeyBuf>,
-    /// The large entry after the load.
+    /// The large dummy entry after the load.
     end: Option<KeyBuf>,
 }
 
 impl Load<'_, '_, '_> {
-    /// Makes the entries after the load begin another page.
+    /// Moves the entries after the load to another page.
     fn part_from(&mut self, last: &[u8], next: &[u8]) -> heed::Result<()> {
         let first = successor(last);
         let second = successor(&first);
@@ -116,7 +116,7 @@ impl Load<'_, '_, '_> {
         self.database.put(self.txn, entry.0, entry.1)?;
         let (pages, is_marked) = (self.leaf_pages()?, mark.is_some());
         let was_split = std::mem::replace(&mut self.pages, pages) != pages;
-        // The first entry of the new page.
+        // The length of the first entry of the new page.
         let beside = match &mark {
             Some(mark) => Some(self.bytes((mark, &[]))),
             None => before.map(|before| self.bytes(before)),
@@ -134,7 +134,7 @@ impl Load<'_, '_, '_> {
         self.room.is_some_and(|room| room < bytes)
     }
 
-    /// Puts an entry without a value between two others, if there is room for it.
+    /// Puts a dummy entry without a value between two keys, if the page has room for the dummy.
     fn put_mark(&mut self, last: &[u8], next: &[u8]) -> heed::Result<Option<KeyBuf>> {
         let mark = successor(last);
         if self.is_too_large(self.bytes((&mark, &[])))
@@ -163,7 +163,7 @@ impl Load<'_, '_, '_> {
         Ok(self.database.stat(self.txn)?.leaf_pages)
     }
 
-    /// The greatest length of an entry in a page, without its offset: two fit.
+    /// The greatest length of an entry in a page, without its offset: two such entries fit.
     fn most(&self) -> usize {
         (self.page - PAGE_HEADER) / 2 - PLACE
     }

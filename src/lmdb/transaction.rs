@@ -24,23 +24,22 @@ use crate::{
 #[derive(Debug)]
 pub struct LmdbTransaction<'s> {
     // The fields are dropped in this order: the engine's transaction, then the ticket of the gate,
-    // then the turn, which admits the next writer of this or another process.
+    // then the turns. Dropping a turn admits the next writer, of this process or of another one.
     txn: OwnedBy<RwTxn<'s>>,
     shared: &'s Shared,
     _ticket: Ticket<'s>,
     _process_turn: ProcessTurn<'s>,
     _turn: WriterTurn<'s>,
-    /// Set when the map or the disk was full: the engine refuses every further call.
+    /// Set when the map or the disk was full. The engine then refuses every further call.
     full: Cell<Option<Full>>,
-    /// When to try to append after the last key: an append needs no search, and the engine leaves
-    /// full pages instead of half-full ones. If the key is not the last one, the try costs one
-    /// read.
+    /// When to try to append after the last key. An append needs no search and leaves full pages
+    /// instead of half-full pages. If the key is not after the last key, the try costs one read.
     at_end: Tries,
     state: TransactionState,
     changed: ChangedKeys,
 }
 
-/// The map or the disk that was full, and the reader that keeps freed pages.
+/// Whether the map or the disk was full, and the readers that keep freed pages.
 #[derive(Clone, Copy, Debug)]
 enum Full {
     Map(HeldPages),
@@ -48,7 +47,7 @@ enum Full {
 }
 
 impl Full {
-    /// The error of a call after the first one that found no space.
+    /// The error of a call that follows the first call without space.
     fn again(self, shared: &Shared) -> Error {
         let source = || io::Error::from(io::ErrorKind::StorageFull).into();
         match self {
@@ -70,8 +69,8 @@ impl Full {
     }
 }
 
-/// When to try a method of putting that is faster for some puts. After each failure the pause until
-/// the next try grows.
+/// When to try a faster way of putting, which works only for some entries. After each failure the
+/// number of puts until the next try grows.
 #[derive(Debug)]
 struct Tries {
     /// The number of puts before the next try.
@@ -81,12 +80,12 @@ struct Tries {
 }
 
 impl Tries {
-    /// Tries from the first put.
+    /// Tries at the first put.
     const EACH: Self = Self { pass: 0, then: 1 };
-    /// Does not try in small transactions.
+    /// Tries only after some puts, so not in small transactions.
     const LATER: Self = Self { pass: 8, then: 8 };
-    // A try that fails is an operation in vain. So in the long run they add one to 256 puts. With a
-    // higher limit, entries that can be put together are found later.
+    // A failed try is a wasted operation. In the long run, there is at most one per 256 puts. With
+    // a higher limit, entries that can be put together are found later.
     const MOST: u32 = 256;
 
     fn is_due(&mut self) -> bool {
@@ -104,11 +103,12 @@ impl Tries {
     }
 }
 
-/// Entries that are adjacent in the store, the entries after them, and the stored key between the
-/// two.
+/// Entries that will be adjacent in the store, the entries after them, and the stored key between
+/// these two groups.
 type Together<'e> = (&'e [Put<'e>], &'e [Put<'e>], KeyBuf);
 
-/// The least number of entries that are put as adjacent ones, which costs a few extra puts.
+/// The least number of adjacent entries for which `sorted::lay` is used, since this costs a few
+/// extra puts.
 const FEWEST_TOGETHER: usize = 64;
 
 impl<'s> LmdbTransaction<'s> {
@@ -143,7 +143,7 @@ impl<'s> LmdbTransaction<'s> {
         })
     }
 
-    /// Appends an entry if its key is after all stored keys, and returns whether it is.
+    /// Appends an entry if its key is after all stored keys. Returns whether it was appended.
     fn append(&mut self, key: &[u8], value: &[u8]) -> heed::Result<bool> {
         let flags = PutFlags::APPEND;
         match self.shared.database.put_with_flags(&mut self.txn, flags, key, value) {
@@ -159,21 +159,20 @@ impl<'s> LmdbTransaction<'s> {
         }
     }
 
-    /// Appends the first entries, as many as are after all stored keys in ascending order, and
-    /// returns the others.
+    /// Appends entries as long as each key is after all stored keys. Returns the remaining entries.
     ///
-    /// One cursor for all: it stays on the last page. Each single append searches the tree for this
-    /// page, and the list of changed pages for each page on the way, which takes as long as the
-    /// append itself.
+    /// All appends use one cursor, which stays on the last page. A single append would search the
+    /// tree for this page, and the list of changed pages for each page on the path. The search
+    /// takes as long as the append itself.
     #[allow(unsafe_code)]
     fn append_all<'e>(&mut self, entries: &'e [Put<'e>]) -> heed::Result<&'e [Put<'e>]> {
-        // In raw LMDB, a million edges with two entries of 13 bytes each take 119 ns per edge by
-        // one cursor, and 219 ns by single appends.
+        // In raw LMDB, a million graph edges with two entries of 13 bytes each take 119 ns per edge
+        // with one cursor, and 219 ns with single appends.
         let mut cursor = self.shared.database.iter_mut(&mut self.txn)?;
         let mut rest = entries;
         while let Some(((key, value), behind)) = rest.split_first() {
-            // SAFETY: no reference into the pages that the transaction changes exists, since the
-            // transaction is borrowed mutably.
+            // SAFETY: the transaction is borrowed mutably, so no reference into the pages that it
+            // changes exists.
             let put =
                 unsafe { cursor.put_current_with_options::<Bytes>(PutFlags::APPEND, key, value) };
             match put {
@@ -189,14 +188,15 @@ impl<'s> LmdbTransaction<'s> {
         Ok(rest)
     }
 
-    /// Puts entries in ascending key order: runs between two stored keys as adjacent entries, runs
-    /// after all stored keys by appending, all others one by one.
+    /// Puts entries in ascending key order. Long runs between two stored keys are put with
+    /// `sorted::lay`, runs after all stored keys are appended, and all other entries are put one by
+    /// one.
     fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
         while rest.len() >= FEWEST_TOGETHER {
             if tries.is_due() {
-                // Single puts between two stored keys leave the pages that overflow a quarter to a
-                // half empty.
+                // Single puts between two stored keys would leave split pages a quarter to a half
+                // empty.
                 if let Some((together, behind, next)) = self.together(rest)? {
                     tries.succeeded();
                     sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;
@@ -219,13 +219,15 @@ impl<'s> LmdbTransaction<'s> {
         rest.iter().try_for_each(|(key, value)| self.put_anywhere(key, value))
     }
 
-    /// Splits entries at the next stored key: those before it, those after it, and that key. `None`
-    /// if there are few, or if no stored key follows.
+    /// Splits entries at the next stored key. Returns the entries before this key, the entries
+    /// after it, and the key. Returns `None` if too few entries are before the key, or if no stored
+    /// key follows.
     fn together<'e>(&self, entries: &'e [Put<'e>]) -> heed::Result<Option<Together<'e>>> {
         let Some((first, _)) = entries.first() else { return Ok(None) };
         let next = self.shared.database.get_greater_than_or_equal_to(&self.txn, first)?;
         let Some((next, _)) = next else { return Ok(None) };
-        // Up to the next key only: entries after it are handled by the next iteration.
+        // Only the entries before the next stored key: later entries are handled by the next
+        // iteration.
         let mut last = None;
         let before = entries
             .iter()
@@ -342,7 +344,7 @@ impl Transaction for LmdbTransaction<'_> {
                 Error::CommitUnknown { source: unusable.into() }
             }
             other => match room::reason(other, &shared.path) {
-                // The failed call may have been an fsync.
+                // The call that failed may have been an fsync.
                 heed::Error::Io(source) if room::is_eio(&source) => {
                     shared.note_failed_sync(heed::Error::Io(source))
                 }

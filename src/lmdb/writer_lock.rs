@@ -1,19 +1,19 @@
 //! A writer lock between processes, with a time-out.
 //!
-//! The engine has a lock for this, but waits for it without a time-out and does not name its
-//! holder. So a writer first locks a byte of the lock file (`fcntl`), and then finds the engine's
-//! lock free.
+//! The engine has its own lock for this, but waits for that lock without a time-out and does not
+//! report its holder. So a writer first locks a byte of the lock file (`fcntl`). The engine's lock
+//! is then free.
 //!
 //! | byte of the lock file | locked by |
 //! |---|---|
 //! | 2^40 | the process that writes |
 //! | 2^40 + 1 | the process that writes next |
 //!
-//! The engine locks the bytes below 2^32 only. When a process dies, the system releases these locks
-//! too, after those of the engine. A forked child does not inherit them.
+//! The engine locks only bytes below 2^32. When a process dies, the system releases these two locks
+//! too, after the locks of the engine. A forked child does not inherit them.
 //!
 //! A process that uses the engine without keyloom, or with an older keyloom, does not take this
-//! lock. The engine's lock still excludes it. Only the wait for it has no time-out.
+//! lock. The engine's lock still excludes such a process, but the wait for it has no time-out.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -31,22 +31,21 @@ use crate::{Error, Result};
 const WRITER: libc::off_t = 1 << 40;
 const NEXT: libc::off_t = WRITER + 1;
 
-// A shorter pause costs more system calls; a longer one adds to the waits behind short
-// transactions.
+// A shorter pause costs more system calls; a longer pause adds to the waits for short transactions.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
-// Bounds what a long wait is prolonged by.
+// Bounds the time by which pauses prolong a long wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a process may write repeatedly before it checks whether another one waits. A check is a
-/// system call. Without it, a process that writes in a loop would starve the others.
-// 20 puts beside such a process take 51 s without the check, and 0.2 s with it. A check before each
-// transaction would be a third system call of a begin that needs two.
+/// How long a process may write repeatedly before it checks whether another process waits. A check
+/// is a system call. Without the check, a process that writes in a loop would starve the others.
+// While another process writes in a loop, 20 puts take 51 s without the check, and 0.2 s with it. A
+// check before each transaction would add a third system call to a begin that needs two.
 const MOST_IMPATIENT: Duration = Duration::from_millis(1);
 
 /// The lock of the writing process. One thread at a time may take it.
 #[derive(Debug)]
 pub(super) struct WriterLock {
-    /// `None` if the file cannot be opened: then the engine reports the reason.
+    /// `None` if the file cannot be opened; the engine then reports the reason.
     file: Option<Arc<File>>,
     checked: Mutex<Option<Instant>>,
 }
@@ -74,7 +73,7 @@ impl WriterLock {
         })
     }
 
-    /// `None` if the deadline has passed.
+    /// Takes the lock, or returns `None` if the deadline has passed.
     fn try_take(&self, deadline: &Deadline<'_>) -> io::Result<Option<ProcessTurn<'_>>> {
         let Some(file) = &self.file else { return Ok(Some(ProcessTurn { _locked: None })) };
         if !(self.is_check_due() && holder(file, NEXT)?.is_some())
@@ -104,7 +103,7 @@ impl WriterLock {
     }
 }
 
-/// A byte of a file that no other process can lock until this is dropped.
+/// A locked byte of a file. No other process can lock this byte until the value is dropped.
 #[derive(Debug)]
 struct LockedByte<'f> {
     file: &'f File,
@@ -119,7 +118,7 @@ impl<'f> LockedByte<'f> {
             if locked.is_some() || left.is_zero() {
                 return Ok(locked);
             }
-            // No wait is prolonged by more than a tenth.
+            // A pause prolongs the wait by at most a tenth.
             let pause = (deadline.waited() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             thread::sleep(pause.min(left));
         }
@@ -136,13 +135,13 @@ impl<'f> LockedByte<'f> {
 
 impl Drop for LockedByte<'_> {
     fn drop(&mut self) {
-        // In a forked child this does nothing: the lock is its parent's.
+        // In a forked child this has no effect, because the parent holds the lock.
         drop(control(self.file, libc::F_SETLK, &mut record(libc::F_UNLCK, self.at)));
     }
 }
 
-/// The process that has locked a byte. A process of another PID namespace has no positive number
-/// here.
+/// The process that has locked a byte. The system reports no positive number for a process of
+/// another PID namespace.
 #[allow(clippy::useless_conversion)]
 fn holder(file: &File, at: libc::off_t) -> io::Result<Option<libc::pid_t>> {
     let mut found = record(libc::F_WRLCK, at);

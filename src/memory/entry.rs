@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// | 1 to 511 | the key |
 /// | the rest | the value |
 ///
-/// One allocation instead of two saves a cache miss per read, the largest part of its cost.
+/// One allocation instead of two saves a cache miss per read. The cache misses are the largest part
+/// of the cost of a read.
 #[derive(Clone)]
 pub(super) struct Entry(Arc<[u8]>);
 
@@ -18,7 +19,8 @@ const LENGTH_BYTES: usize = size_of::<u16>();
 
 impl Entry {
     pub(super) fn new(key: &[u8], value: &[u8]) -> Self {
-        // The key was checked, so its length fits. A longer one would be cut, which is not unsound.
+        // The key was checked, so its length fits. The length of a longer key would be capped,
+        // which is not unsound.
         let length = u16::try_from(key.len()).unwrap_or(u16::MAX).to_ne_bytes();
         let mut bytes = Vec::with_capacity(LENGTH_BYTES + key.len() + value.len());
         bytes.extend_from_slice(&length);

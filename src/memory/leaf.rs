@@ -7,20 +7,20 @@ use smallvec::SmallVec;
 use super::entry::Entry;
 use crate::KeyBounds;
 
-/// A short part of a key, mostly without an allocation of its own.
+/// A short part of a key, usually stored without an allocation.
 pub(super) type Separator = SmallVec<[u8; 24]>;
 
 /// The most entries of a leaf.
-// The heads take 256 bytes, four cache lines. Larger leaves make scans faster, and a change copies
-// more of what a snapshot shares.
+// The heads take 256 bytes, four cache lines. With larger leaves, scans are faster, but a change
+// copies more of the data that a snapshot shares.
 pub(super) const LEAF_ENTRIES: usize = 32;
 
 /// Entries in key order.
 ///
-/// The keys of a leaf share a prefix, which is stored once. The first eight bytes after it in each
-/// key (its *head*) are stored in one array, so that a search compares adjacent numbers. Only keys
-/// with equal heads are compared in their entries. A search through the entries alone had a cache
-/// miss at each step and took 1.7 times as long.
+/// The keys of a leaf share a prefix, which is stored once. The first eight bytes of each key after
+/// the prefix (its *head*) are stored in one array, so that a search compares adjacent numbers.
+/// Only keys with equal heads are compared in full, in their entries. A search through the entries
+/// alone had a cache miss at each step and took 1.7 times as long.
 #[derive(Clone, Default)]
 pub(super) struct Leaf {
     prefix: Separator,
@@ -34,7 +34,7 @@ impl Leaf {
         &self.entries
     }
 
-    /// The position of `key`, or the one at which it would be inserted.
+    /// The position of `key`, or, in `Err`, the position at which `key` would be inserted.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Result<usize, usize> {
         let Some(rest) = key.strip_prefix(self.prefix.as_slice()) else {
@@ -73,8 +73,8 @@ impl Leaf {
         }
     }
 
-    /// Inserts `entry`, or replaces the one with its key. A full leaf is split first, and its right
-    /// half returned.
+    /// Inserts `entry`, or replaces the entry with the same key. A full leaf is split first; then
+    /// the right half is returned.
     pub(super) fn insert(&mut self, entry: Entry) -> Option<Self> {
         match self.find(entry.key()) {
             Ok(position) => {
@@ -132,7 +132,7 @@ impl Leaf {
     }
 
     /// Recomputes the shared prefix and the heads. All keys share the common prefix of the first
-    /// and the last one.
+    /// and the last key.
     fn refresh(&mut self) {
         let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) else {
             return;
@@ -144,7 +144,7 @@ impl Leaf {
     }
 }
 
-/// The first eight bytes as a big-endian number, whose order is that of the bytes. Shorter keys are
+/// The first eight bytes as a big-endian number, which has the order of the bytes. Shorter keys are
 /// extended with zeros.
 #[inline]
 fn head_of(rest: &[u8]) -> u64 {

@@ -1,10 +1,10 @@
 //! The store in memory: a persistent B+tree, so that a snapshot is one reference.
 //!
-//! It is the *strictest* store, on purpose: a program that passes its tests on it should not fail
-//! on another store. Options make it
+//! This store is the *strictest* one, on purpose: a program that passes its tests here should not
+//! fail on another store. Options make the store
 //!
-//! * refuse what exceeds the limits of another store ([`MemoryBuilder::limits`]),
-//! * run transactions concurrently and refuse at commit the one whose reads are stale
+//! * refuse operations that exceed the limits of another store ([`MemoryBuilder::limits`]),
+//! * run transactions concurrently, and refuse to commit a transaction whose reads are stale
 //!   ([`MemoryBuilder::optimistic`]), as FoundationDB, etcd and PostgreSQL do,
 //! * report a conflict on demand ([`Memory::conflict_next`]).
 //!
@@ -12,13 +12,13 @@
 //! |---|---|
 //! | snapshot, begin | O(1): one reference to the root |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
-//! | range | nothing copied, nothing allocated, when it is opened and per entry |
-//! | put, delete | O(log n); copies the nodes of the path that a snapshot shares |
-//! | commit | O(1); with `optimistic`, O(writes committed since it began) |
+//! | range | nothing copied, nothing allocated, neither to open the range nor per entry |
+//! | put, delete | O(log n); copies the nodes on the path that a snapshot shares |
+//! | commit | O(1); with `optimistic`, O(writes committed since the transaction began) |
 //!
-//! The transactions of an `optimistic` store record their reads, which allocates.
+//! The transactions of an `optimistic` store record their reads. This allocates memory.
 //!
-//! One allocation contains an entry, the key followed by the value.
+//! Each entry is one allocation: the key followed by the value.
 
 mod entry;
 mod leaf;
@@ -73,7 +73,8 @@ pub(crate) struct State {
     version: u64,
     /// The writes since the oldest open transaction began (optimistic stores only).
     log: VecDeque<Committed>,
-    /// The number of open transactions per version at which they began (optimistic stores only).
+    /// For each version, the number of open transactions that began at that version (optimistic
+    /// stores only).
     open: BTreeMap<u64, usize>,
 }
 
@@ -98,9 +99,9 @@ impl MemoryBuilder {
         self
     }
 
-    /// With `true`, transactions run concurrently, and one whose reads were overwritten meanwhile
-    /// returns [`Error::Conflict`] at commit. With `false` (the default) a transaction waits for
-    /// the one before it and never conflicts.
+    /// With `true`, transactions run concurrently, and the commit of a transaction whose reads were
+    /// overwritten meanwhile returns [`Error::Conflict`]. With `false` (the default), a transaction
+    /// waits for the previous one and never conflicts.
     #[must_use]
     pub fn optimistic(mut self, optimistic: bool) -> Self {
         self.optimistic = optimistic;
@@ -154,8 +155,8 @@ impl Memory {
 }
 
 impl Shared {
-    // A commit replaces the tree in one assignment, and nothing after it can panic before the lock
-    // is released. So the state behind a poisoned lock is consistent.
+    // A commit replaces the tree in one assignment, and no code between it and the release of the
+    // lock can panic. So the state of a poisoned lock is consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +171,7 @@ impl Shared {
         self.limits.max_age_ms.map(|_| Instant::now())
     }
 
-    /// Returns an error if `started` is longer ago than the store allows.
+    /// Returns an error if more time has passed since `started` than the store allows.
     fn check_age(&self, started: Option<Instant>) -> Result<()> {
         let (Some(limit_ms), Some(started)) = (self.limits.max_age_ms, started) else {
             return Ok(());

@@ -1,9 +1,9 @@
 //! Concurrent transactions: their reads and writes, and their validation.
 //!
 //! This is optimistic concurrency control, as in distributed stores. A transaction works on the
-//! state at which it began. At commit, its reads are compared with all commits since then, and one
-//! overlap is a conflict. Otherwise its writes are applied to the newest state. Reads are recorded
-//! as they happen: a key, or the part of a range that was walked.
+//! state at which it began. At commit, its reads are compared with the writes of all commits since
+//! then, and any overlap is a conflict. Otherwise its writes are applied to the newest state. Reads
+//! are recorded as they happen: either a key, or the walked part of a range.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub(crate) struct Committed {
 }
 
 impl fmt::Debug for Committed {
-    /// Shows counts, without keys and values, as all types here.
+    /// Shows counts, without keys and values, like all types here.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Committed")
             .field("version", &self.version)
@@ -42,7 +42,7 @@ impl fmt::Debug for Committed {
 }
 
 impl Write {
-    /// The key that is changed, unless it is a range.
+    /// The key that this write changes; `None` for a range.
     pub(super) fn key(&self) -> Option<&[u8]> {
         match self {
             Self::Put(entry) => Some(entry.key()),
@@ -130,7 +130,7 @@ impl fmt::Debug for Footprint<'_> {
     }
 }
 
-/// Counts the transaction as open until it is dropped.
+/// Counts the transaction as open until this is dropped.
 struct Began<'s> {
     shared: &'s Shared,
     version: u64,
@@ -154,8 +154,9 @@ impl<'s> Footprint<'s> {
         self.reads.borrow_mut().keys.insert(KeyBuf::from_slice(key));
     }
 
-    /// Records the whole range as read while `entries` is walked, and the walked part when it is
-    /// dropped. So a walk that is never dropped counts as more than it read, not as less.
+    /// Records the whole range as read while `entries` is being walked, and reduces the record to
+    /// the walked part when the walk is dropped. So the record of a walk that is never dropped is
+    /// too large, not too small.
     pub(super) fn read_range<'r>(
         &'r self,
         range: KeyRange<'_>,
@@ -169,11 +170,11 @@ impl<'s> Footprint<'s> {
         Tracked { entries, walk: Some(walk) }
     }
 
-    /// Applies the writes unless another transaction overwrote a read. `tree` is the state after
-    /// the writes if no other transaction wrote meanwhile.
+    /// Applies the writes, unless another transaction has overwritten a read. `tree` is the new
+    /// state if no other transaction has written meanwhile.
     pub(super) fn commit(self, tree: Tree) -> Result<()> {
         if self.writes.is_empty() {
-            // Its reads were consistent at its beginning, and it changes nothing.
+            // A read-only transaction: its reads were consistent at its beginning.
             return Ok(());
         }
         let reads = self.reads.borrow();
@@ -213,7 +214,7 @@ impl Drop for Began<'_> {
 }
 
 impl State {
-    /// Removes the commits that no open transaction can conflict with.
+    /// Removes old commits, with which no open transaction can conflict.
     fn forget_old_commits(&mut self) {
         let oldest = self.open.keys().next().copied().unwrap_or(self.version);
         while self.log.front().is_some_and(|committed| committed.version <= oldest) {

@@ -127,7 +127,7 @@ impl Writer for MemoryTransaction<'_> {
         if let (Err(Error::NotACounter { .. }), Mode::Optimistic(footprint)) =
             (&applied, &self.mode)
         {
-            // The result depends on the value, so it counts as a read.
+            // The result depends on the old value, so the operation counts as a read.
             footprint.read_key(key);
         }
         applied
@@ -146,7 +146,7 @@ impl Transaction for MemoryTransaction<'_> {
             Mode::Optimistic(footprint) => footprint.commit(self.tree)?,
             Mode::Alone { .. } => {
                 let replaced = std::mem::replace(&mut self.shared.lock().tree, self.tree);
-                // Nodes of the old tree alone are freed here, after the lock is released.
+                // Nodes that only the old tree uses are freed here, after the lock is released.
                 drop(replaced);
             }
         }

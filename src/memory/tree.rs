@@ -1,5 +1,5 @@
 //! A persistent B+tree: a clone is one reference, and a change copies only the nodes on its path
-//! that a clone shares.
+//! that are shared with a clone.
 //!
 //! ```text
 //!              branch   separators:     "k"      "t"
@@ -8,14 +8,14 @@
 //!              leaf     [a..j]   [k..s]   [t..z]            entries in the order of their keys
 //! ```
 //!
-//! Why not a library: the maintained persistent map for Rust takes 1.6 to 1.8 times as long as the
-//! standard `BTreeMap` for scans (it has 16 entries in a node and two cursors in an iterator), and
-//! allocates to find the key before a given one. Here a leaf is walked as a slice, without
-//! allocations.
+//! No library is used. For scans, the maintained persistent map for Rust takes 1.6 to 1.8 times as
+//! long as the standard `BTreeMap`: it has 16 entries in a node and two cursors in an iterator.
+//! That map also allocates to find the key before a given key. Here a leaf is walked as a slice,
+//! without allocations.
 //!
-//! A separator is the shortest string between its neighbours, so it is mostly stored inline in the
-//! branch. A node that becomes empty is removed; underfull nodes are not merged (free-at-empty).
-//! This keeps deletion simple and costs little if deleted keys are inserted again.
+//! A separator is the shortest string that separates its neighbours, so it is usually stored inline
+//! in the branch. A node that becomes empty is removed; underfull nodes are not merged
+//! (free-at-empty). This keeps deletion simple and costs little if deleted keys are inserted again.
 
 use std::fmt;
 use std::ops::Bound;
@@ -28,9 +28,11 @@ use super::leaf::{Leaf, Separator};
 use crate::{KeyBounds, KeyBuf, Order};
 
 /// A branch splits when it has this many children.
-// More children make the tree lower, and a change copies more of what a snapshot shares.
+// With more children the tree is lower, but a change copies more of the data that a snapshot
+// shares.
 const BRANCH_CHILDREN: usize = 32;
-/// More levels than a tree can have: each has at least 15 times as many nodes as the one above.
+/// More levels than a tree usually has: a level usually has at least 15 times as many nodes as the
+/// level above.
 const USUAL_DEPTH: usize = 8;
 
 #[derive(Clone, Default)]
@@ -45,7 +47,7 @@ enum Node {
     Branch(Arc<Branch>),
 }
 
-/// The result of splitting a full node: its right half, and the separator before it.
+/// The result of splitting a full node: the separator, and the right half after it.
 type Split = (Separator, Node);
 
 /// The entries of a store, in key order.
@@ -74,7 +76,7 @@ impl Tree {
         }
     }
 
-    /// Inserts `entry`, or replaces the one with its key.
+    /// Inserts `entry`, or replaces the entry with the same key.
     pub(super) fn insert(&mut self, entry: Entry) {
         if let Some((separator, right)) = self.root.insert(entry) {
             let left = std::mem::take(&mut self.root);
@@ -93,7 +95,8 @@ impl Tree {
         }
     }
 
-    /// Removes every key between `bounds`. Subtrees inside are dropped as a whole.
+    /// Removes every key between `bounds`. Subtrees that are entirely inside are dropped as a
+    /// whole.
     pub(super) fn remove_range(&mut self, bounds: KeyBounds<'_>) {
         self.root.remove_range(bounds);
         self.lower_root();
@@ -111,7 +114,7 @@ impl Tree {
         walk
     }
 
-    /// Removes root levels that have one child.
+    /// Removes levels at the root that have at most one child.
     fn lower_root(&mut self) {
         while let Node::Branch(branch) = &self.root
             && branch.children.len() <= 1
@@ -197,7 +200,7 @@ impl Branch {
         }
     }
 
-    /// Inserts the right half of the child at `position`, and splits if that fills the branch.
+    /// Inserts the right half of the child at `position`, and splits the branch if it becomes full.
     fn insert_behind(&mut self, position: usize, (separator, right): Split) -> Option<Split> {
         self.separators.insert(position, separator);
         self.children.insert(position + 1, right);
@@ -234,7 +237,8 @@ impl Branch {
         }
     }
 
-    /// Removes the child at `position` if it is empty. From then on a neighbour covers its keys.
+    /// Removes the child at `position` if the child is empty. A neighbour then covers the key range
+    /// of the child.
     fn drop_if_empty(&mut self, position: usize) {
         if self.children.get(position).is_some_and(Node::is_empty) {
             self.children.remove(position);
@@ -245,7 +249,7 @@ impl Branch {
     }
 }
 
-/// The shortest string after `left` and not after `right`.
+/// The shortest string that is greater than `left` and not greater than `right`.
 fn separator_between(left: &[u8], right: &[u8]) -> Separator {
     let shared = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     right.iter().take(shared + 1).copied().collect()
@@ -257,7 +261,8 @@ pub(super) struct Walk<'r> {
     pending: SmallVec<[std::slice::Iter<'r, Node>; USUAL_DEPTH]>,
     leaf: std::slice::Iter<'r, Entry>,
     order: Order,
-    /// The bound at which the walk stops. A leaf is cut there once, so entries are not compared.
+    /// The bound at which the walk stops. Each leaf is cut at this bound once, so entries are not
+    /// compared with it.
     to: Bound<KeyBuf>,
 }
 

@@ -1,8 +1,9 @@
-//! The serialized form of a value in 64 bits. Two values of one type with the same fingerprint make
-//! the same calls to a serializer, apart from the order in which sequences and maps are visited.
+//! A 64-bit fingerprint of the serialized form of a value. Two values of one type with the same
+//! fingerprint make the same calls to a serializer, apart from the order in which sequences and
+//! maps are visited.
 //!
-//! The order is left out because a `HashMap` that was read back has another one. Everything else
-//! counts: a skipped field, the difference of `Some(None)` and `None`, the bits of a float.
+//! The order is left out because a `HashMap` that was read back has another order. Everything else
+//! counts: a skipped field, the difference between `Some(None)` and `None`, the bits of a float.
 
 use std::cell::Cell;
 use std::fmt::{self, Display};
@@ -15,24 +16,24 @@ pub(super) struct Seen {
     pub(super) skipped: Option<SkippedField>,
 }
 
-/// A field that `skip_serializing_if` left out.
+/// A field that `skip_serializing_if` has left out.
 #[derive(Clone, Copy)]
 pub(super) struct SkippedField {
     pub(super) of: &'static str,
     pub(super) field: &'static str,
 }
 
-/// Serializes `value` to its fingerprint, without allocations of its own.
+/// Serializes `value` to its fingerprint. This function itself does not allocate.
 ///
 /// # Errors
-/// The error of the type's `Serialize`.
+/// [`Refused`], with the error of the type's `Serialize`.
 pub(super) fn see<V: Serialize>(value: &V, is_human_readable: bool) -> Result<Seen, Refused> {
     let context = Context { is_human_readable, skipped: Cell::new(None) };
     let fingerprint = value.serialize(Fingerprint(&context))?;
     Ok(Seen { fingerprint, skipped: context.skipped.get() })
 }
 
-/// An error of a `Serialize`.
+/// The message of an error from a type's `Serialize`.
 #[derive(Debug)]
 pub(super) struct Refused(String);
 
@@ -79,14 +80,16 @@ mod kind {
     pub(super) const NAME: u64 = 19;
 }
 
-/// Mixes two words: a multiplication folded to half its width. The constants are digits of pi.
+/// Mixes two words: multiplies them and folds the product to half its width. The constants are
+/// digits of pi.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x243F_6A88_85A3_08D3) * u128::from(b ^ 0x1319_8A2E_0370_7344);
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Mixes sixteen bytes at a time. The last ones overlap, so that the remainder need not be copied.
+/// Mixes sixteen bytes at a time. The last sixteen overlap the bytes before them, so that the
+/// remainder need not be copied.
 #[inline(always)]
 fn mix_bytes(kind: u64, bytes: &[u8]) -> u64 {
     let state = mix(kind, bytes.len() as u64);
@@ -103,7 +106,7 @@ fn mix_pairs(state: u64, bytes: &[u8]) -> u64 {
     pairs.fold(state, |state, pair| mix_pair(state, u128::from_le_bytes(*pair)))
 }
 
-/// One half of at most 16 bytes: the first ones for 0, the last ones for 8.
+/// Reads one half of at most 16 bytes: the first bytes if `half` is 0, the last bytes if it is 8.
 #[inline(always)]
 fn ends(bytes: &[u8], half: usize) -> u64 {
     let is_front = half == 0;
@@ -121,8 +124,8 @@ fn ends(bytes: &[u8], half: usize) -> u64 {
     }
 }
 
-/// The word of a name. Inlined, because names of fields are literals, so that the compiler
-/// evaluates most of it.
+/// Hashes a name. Inlined, because field names are literals: the compiler then evaluates most of
+/// the hash.
 #[inline(always)]
 fn name_word(name: &str) -> u64 {
     mix_bytes(kind::NAME, name.as_bytes())
@@ -324,7 +327,7 @@ impl ser::SerializeSeq for Elements<'_> {
 
     #[inline]
     fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<()> {
-        // An element may serialize as a constant, such as that of `None`: mix it with the kind.
+        // An element such as `None` may serialize to a constant, so it is mixed with the kind.
         let element = mix(self.kind, value.serialize(self.to)?);
         self.add(element);
         Ok(())
@@ -374,14 +377,16 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// The name is mixed in too: the variants of an `untagged` enum may differ in nothing else.
+    /// Mixes in a field with its name, because the variants of an `untagged` enum may differ only
+    /// in the names.
     #[inline]
     fn add_named<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<()> {
         self.state ^= name_word(name);
         self.add(value)
     }
 
-    /// The names of the serialized fields show which were skipped.
+    /// Records the first skipped field. The names of the other fields already distinguish the
+    /// values.
     fn skip(&mut self, field: &'static str) {
         let Context { skipped, .. } = self.to.0;
         skipped.set(skipped.get().or(Some(SkippedField { of: self.of, field })));

@@ -8,37 +8,37 @@
 //! | [`MessagePack`] (feature `messagepack`) | compact, fields by name | fields are added and removed, or other languages read the values |
 //! | [`Json`] (feature `json`) | readable, fields by name | people read the values |
 //! | [`Raw`] | the bytes themselves | the value is bytes |
-//! | [`Upgrading`] around one of the first three | theirs, and a version | records of earlier types are read as the newest: see [`upgrade`] |
+//! | [`Upgrading`] around one of the first three | those of that codec, and a version | records of earlier types are to be read as the newest: see [`upgrade`] |
 //! | [`Declared`] | those of another codec | a schema cannot find the shape of the type |
 //!
 //! With fields by position, adding, removing or moving a field changes the format of every stored
-//! record. A schema refuses a program with such a type: see [`shape`]. Take a codec by name if the
-//! type may change, or give the type [versions](upgrade).
+//! record. A schema refuses a program with such a type: see [`shape`]. If the type may change,
+//! choose a codec by name, or give the type [versions](upgrade).
 //!
 //! # Every encoding is verified
 //!
 //! `Ok` from [`encode`](Codec::encode) means that the bytes decode to the same value. Each codec
-//! here decodes what it has written and compares. A difference is an error, and nothing is written.
-//! So they refuse:
+//! here decodes the bytes that it has encoded, and compares the result with the value. A difference
+//! is an error, and nothing is written. So the codecs refuse:
 //!
 //! | codec | refuses |
 //! |---|---|
 //! | [`Postcard`] | a field that `skip_serializing_if` leaves out; `untagged`, `tag`, `flatten` and other types that describe themselves, such as `serde_json::Value` |
-//! | [`MessagePack`] | `Some(None)` and `Some(())`, which are one `nil` with `None` |
+//! | [`MessagePack`] | `Some(None)` and `Some(())`, which are encoded as `nil`, like `None` |
 //! | [`Json`] | the same, NaN and infinity, keys of maps that are neither text nor a number |
-//! | all | a field that is skipped and has no `default`, or another one than the value skipped; `Serialize` and `Deserialize` that disagree |
+//! | all | a skipped field without a `default`, or whose `default` differs from the skipped value; `Serialize` and `Deserialize` that disagree |
 //!
 //! Data that a type does not serialize cannot be compared: a field with `skip`, or one with
 //! `skip_serializing` and a `default`, is read as its default; two variants of an `untagged` enum
 //! with the same form are read as the first of them.
 //!
-//! A codec of your own is not checked: test it against the same law.
+//! Your own codec is not checked: test that it satisfies the same law.
 //!
 //! # Nesting
 //!
-//! [`Json`] and [`MessagePack`] write and read a recursive type to a depth of some 127, and refuse
+//! [`Json`] and [`MessagePack`] write and read a recursive type to a depth of about 127, and refuse
 //! deeper values. [`Postcard`] has no such limit: bytes with some thousand levels overflow the
-//! stack, which ends the process. Do not read such a type from untrusted bytes.
+//! stack, which ends the process. Do not read a recursive type from untrusted bytes.
 
 mod fingerprint;
 mod proven;
@@ -67,19 +67,19 @@ pub use upgrade::{Nothing, Plain, Upgrade, Upgrading};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Codec<V>: 'static {
-    /// Appends the bytes of `value`, which [`decode`](Codec::decode) reads as the same value.
+    /// Appends the bytes of `value`. [`decode`](Codec::decode) must read them as the same value.
     ///
     /// # Errors
-    /// [`Error::Value`] if the codec cannot express it; then nothing is appended.
+    /// [`Error::Value`] if the codec cannot express the value. Then nothing is appended.
     fn encode(value: &V, out: &mut Vec<u8>) -> Result<()>;
 
     /// Decodes `bytes`, which must contain one value and nothing else.
     ///
     /// # Errors
-    /// [`Error::Value`] if they contain something else, [`Error::NewerFormat`].
+    /// [`Error::Value`] if the bytes are not exactly one value; [`Error::NewerFormat`].
     fn decode(bytes: &[u8]) -> Result<V>;
 
-    /// The shape of the bytes. A schema stores it, and refuses a program that would read the
+    /// The shape of the bytes. A schema stores the shape, and refuses a program that would read the
     /// records as another type.
     ///
     /// A codec around another one returns the shape of that codec. A codec that determines the
@@ -87,16 +87,16 @@ pub trait Codec<V>: 'static {
     /// change.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a type whose [shape cannot be found](Shape::of).
+    /// [`Error::InvalidArgument`] if the [shape cannot be found](Shape::of).
     fn shape() -> Result<Shape>;
 
-    /// The newest [version](upgrade) of the type, if the bytes state the version with which they
-    /// were written. `None` by default.
+    /// The newest [version](upgrade) of the type, if the codec stores a version with each value.
+    /// `None` by default.
     fn version() -> Option<u8> {
         None
     }
 
-    /// Whether these are bytes of the newest version. `true` by default.
+    /// Whether the bytes have the newest version. `true` by default.
     fn is_current(_: &[u8]) -> bool {
         true
     }
@@ -267,8 +267,8 @@ where
 
 /// A codec that writes the version of the type first, as one byte.
 ///
-/// A program that reads a record of a newer version returns [`Error::NewerFormat`] instead of
-/// misreading it. Older versions are refused as well, because fields by position cannot be read as
+/// Decoding a record of a newer version returns [`Error::NewerFormat`], so the record is not
+/// misread. Older versions are refused as well, because fields by position cannot be read as
 /// another type. Before you raise the number, make the new version of the type an `enum` of all
 /// versions, or rewrite the records.
 ///
@@ -335,12 +335,12 @@ impl<V, C: Codec<V>, const VERSION: u8> Codec<V> for Versioned<C, VERSION> {
     }
 }
 
-/// The codec `C`, for a type whose [shape] cannot be found: you give its shape a version, and raise
-/// it when the type changes.
+/// The codec `C`, for a type whose [shape] cannot be found. You declare a version of the shape, and
+/// raise it when the type changes.
 ///
-/// That is a type of which a part refuses all values that a trace tries, in the key of a map or
-/// within a tuple. A schema cannot compare such types: nothing prevents two programs with the same
-/// version and other fields from reading each other's records as other values.
+/// The shape cannot be found if a part of the type, in the key of a map or within a tuple, refuses
+/// all values that a trace tries. A schema cannot compare such types: nothing prevents two programs
+/// with the same version but different fields from misreading each other's records.
 ///
 /// ```
 /// use keyloom::value::{Codec, Declared, Postcard};

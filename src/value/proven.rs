@@ -1,12 +1,12 @@
 //! Verified encoding: a value is written only if its bytes decode to the same value.
 //!
-//! A codec sees the calls of a type's `Serialize`, not what its `Deserialize` will expect. The two
-//! often disagree: an attribute skips a field, a self-describing type is used with a format that is
-//! not, or a format cannot express a float. Static rules cannot find all cases, and most depend on
-//! the value. So every value is read back once and serialized again: the
-//! [fingerprint](super::fingerprint) must be that of the original. A comparison of the bytes would
-//! refuse a `HashMap`, whose order changes, and would accept the very records whose bytes are
-//! misread.
+//! A codec sees the calls of a type's `Serialize`, but not the calls that its `Deserialize` will
+//! make. The two often disagree: an attribute skips a field, a type needs a self-describing format
+//! and gets another one, or a format cannot express a float. Static rules cannot find all cases,
+//! and most cases depend on the value. So every value is read back once and serialized again. Its
+//! [fingerprint](super::fingerprint) must equal the fingerprint of the original. Comparing the
+//! bytes instead would refuse a `HashMap`, whose order changes. It would also accept misread
+//! records that encode to the same bytes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,10 +20,10 @@ pub trait Format: 'static {
     const NAME: &'static str;
     const IS_HUMAN_READABLE: bool;
     const IS_BY_POSITION: bool;
-    /// The types that the format cannot express, and a codec that can.
+    /// The types that the format cannot express, and a codec that can express them.
     const REMEDY: &'static str;
 
-    /// Appends a value. After an error, a part of it may have been appended.
+    /// Appends a value. After an error, a part of the value may have been appended.
     fn write<V: Serialize>(value: &V, out: &mut Vec<u8>) -> Result<(), BoxedError>;
 
     /// Decodes `bytes`, which must contain one value and nothing else.
@@ -44,8 +44,8 @@ pub(super) fn write<F: Format, V: Serialize + DeserializeOwned>(
     })
 }
 
-// The price: `put_many` of records of 100 bytes into LMDB takes 1.22 times as long, with an index
-// 1.11 times. Reads take as long as before.
+// The cost: `put_many` of records of 100 bytes into LMDB takes 1.22 times as long, and 1.11 times
+// with an index. Reads take as long as before.
 fn prove<F: Format, V: Serialize + DeserializeOwned>(
     value: &V,
     bytes: &[u8],

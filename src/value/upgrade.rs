@@ -1,8 +1,8 @@
-//! Versions of a record type, with a function from each to the next one.
+//! Versions of a record type, with a function from each version to the next one.
 //!
 //! *How does a program read the records that its earlier versions wrote?* Keep the earlier type,
 //! and implement [`Upgrade`] for the new one. The codec [`Upgrading`] reads records of all versions
-//! as the newest, and writes the newest.
+//! as the newest type, and writes the newest version.
 //!
 //! ```
 //! use keyloom::BoxedError;
@@ -38,24 +38,27 @@
 //!
 //! # Bytes
 //!
-//! The bytes of the value, and its version in one byte after them. Records that were written before
-//! the type had versions have no such byte: they are [`Plain`]. The codec first reads a record as
-//! the plain type, and if this succeeds, the record is plain. For some values this would also
-//! succeed for a record with a version. Such a record is written with one more byte, 255, after its
-//! version. Then its bytes are a plain value and a byte after its end, which each codec of keyloom
-//! refuses. The alternative, a version in the first byte, would be ambiguous for most types.
+//! A record consists of the bytes of the value, and one byte with the version after them. Records
+//! that were written before the type had versions have no version byte: they are [`Plain`]. The
+//! codec first reads a record as the plain type, and if this succeeds, the record is plain. For
+//! some values, a record with a version could also be read as the plain type. Such a record is
+//! written with one more byte, 255, after its version. Its bytes are then a plain value with an
+//! extra byte, which each codec of keyloom refuses. The alternative, a version in the first byte,
+//! would be ambiguous for most types.
 //!
-//! A program that has only the plain type does not read a record with a version: it gets an error,
-//! never another value. This holds for records of writers that know the plain type. A writer
-//! without it ([`Nothing`]) cannot write bytes that no plain type reads, because each string of
-//! bytes is a value of some type, if only of a tuple of as many bytes. So stop the programs that
-//! know the plain type before the first one without it starts. A schema then refuses their writes
-//! and their declarations; the reads of those that still run it cannot refuse.
+//! A program that has only the plain type cannot misread a record with a version: decoding returns
+//! an error, never another value. This holds for records of writers that have the plain type as an
+//! earlier version. A writer without the plain type ([`Nothing`]) cannot rule out that its bytes
+//! decode as that type, because each string of bytes is a value of some type, for example of a
+//! tuple of bytes. So stop all programs with the plain type before the first program without it
+//! starts. A schema then refuses the writes and the declarations of old programs, but it cannot
+//! refuse the reads of old programs that still run.
 //!
 //! # Cost
 //!
-//! One byte per record. While the oldest type is [`Plain`], each read and write tries to read the
-//! plain type first, which takes as long as reading one. Rewrite the records to avoid that.
+//! One byte per record. While the oldest type is [`Plain`], each read and write first tries to read
+//! the plain type, which takes as long as reading a plain record. Rewrite the records to avoid this
+//! cost.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -70,12 +73,12 @@ use crate::{BoxedError, Error, Result};
 
 /// The greatest version.
 pub const MAX_VERSION: u8 = 250;
-/// After the version of a record that would be read as a plain one otherwise.
+/// The byte after the version of a record that would otherwise be read as a plain record.
 const PAD: u8 = u8::MAX;
 
 /// A record type that replaces an earlier one; see the [module](self).
 ///
-/// Versions ascend: one that is not greater than the one before does not compile.
+/// Versions must ascend: a version that is not greater than the previous one does not compile.
 ///
 /// ```compile_fail,E0080
 /// # use keyloom::BoxedError;
@@ -98,59 +101,62 @@ const PAD: u8 = u8::MAX;
 /// let read: keyloom::Result<Two> = Upgrading::<Postcard>::decode(&[7, 5]);
 /// ```
 pub trait Upgrade: Serialize + DeserializeOwned + 'static {
-    /// The number of this version: 1 to 250, greater than that of [`From`](Upgrade::From). In a
-    /// schema it is the version of the table.
+    /// The number of this version: 1 to 250, and greater than the number of
+    /// [`From`](Upgrade::From). In a schema, this is the version of the table.
     const VERSION: u8;
 
     /// The version before this one: another type with `Upgrade`; [`Plain`] for records without a
     /// version; [`Nothing`] if no earlier records exist.
     type From: Older;
 
-    /// This version of a record of the one before. It must depend on the record alone: derived data
-    /// is computed from the result, each time that it is read.
+    /// Converts a record of the previous version to this version. The result must depend only on
+    /// the record: derived data is computed from the result, again at each read.
     ///
     /// # Errors
-    /// If there is no such record. Then it cannot be read, and is kept as it is.
+    /// An error of your choice, if the record cannot be converted. The record then cannot be read,
+    /// and the store keeps it unchanged.
     fn upgrade(old: <Self::From as Older>::Record) -> Result<Self, BoxedError>;
 }
 
-/// The version before another one, and all before it. Implemented for each type with [`Upgrade`],
-/// for [`Plain`] and for [`Nothing`].
-// Its functions are hidden: codecs alone call them, in the order that they need.
+/// A version that precedes another one, with all versions before it. Implemented for each type with
+/// [`Upgrade`], for [`Plain`] and for [`Nothing`].
+// The functions are hidden, because only codecs call them, in the order that the codecs need.
 pub trait Older {
     /// The record type.
     type Record;
-    /// The number of the version, 0 for a plain one.
+    /// The number of the version; 0 for plain records.
     #[doc(hidden)]
     const NUMBER: u8;
 
-    /// Reads a record of this version or an earlier one; `None` for one without an upgrade.
+    /// Reads a record of this version or an earlier one. Returns `None` for a version without an
+    /// upgrade.
     #[doc(hidden)]
     fn read<F: Format>(number: u8, bytes: &[u8]) -> Result<Option<Self::Record>, BoxedError>;
 
-    /// Whether a record may be a plain one, which has to be tried first.
+    /// Whether a record may be plain, which must be tried first.
     #[doc(hidden)]
     const MAY_BE_PLAIN: bool;
 
-    /// Reads a plain record; `None` if it is none.
+    /// Reads a plain record. Returns `None` if the bytes are not a plain record.
     #[doc(hidden)]
     fn read_plain<F: Format>(bytes: &[u8]) -> Result<Option<Self::Record>, BoxedError>;
 
-    /// Whether a plain record has these bytes.
+    /// Whether the bytes decode as a plain record.
     #[doc(hidden)]
     fn is_plain<F: Format>(bytes: &[u8]) -> bool;
 
-    /// Adds the shapes of this version and those before it.
+    /// Adds the shapes of this version and of all earlier versions.
     #[doc(hidden)]
     fn add_shapes<F: Format>(shapes: &mut Vec<(u8, Shape)>) -> Result<()>;
 }
 
-/// Records of the type `T` that have no version: those of a table that was declared with a codec
-/// such as [`Postcard`](super::Postcard) before its type had versions.
+/// Records of the type `T` without a version. A table contains such records if it was declared with
+/// a codec such as [`Postcard`](super::Postcard) before its type had versions.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<T>(PhantomData<fn() -> T>);
 
-/// No earlier records: the version before the first, or before the oldest that still exists.
+/// No earlier records: the predecessor of the first version, or of the oldest version that still
+/// occurs.
 #[derive(Clone, Copy, Debug)]
 pub enum Nothing {}
 
@@ -231,8 +237,8 @@ fn shape_of<F: Format, T: DeserializeOwned>() -> Result<Shape> {
     of_known::<T>(by, F::IS_HUMAN_READABLE)
 }
 
-/// The codec of a type with [versions](self): reads records of all versions, and writes the newest.
-/// `C` is [`Postcard`](super::Postcard), [`Json`](super::Json) or
+/// The codec of a type with [versions](self). Reads records of all versions, and writes the newest
+/// version. `C` is [`Postcard`](super::Postcard), [`Json`](super::Json) or
 /// [`MessagePack`](super::MessagePack).
 #[derive(Clone, Copy, Default)]
 pub struct Upgrading<C>(PhantomData<C>);
@@ -243,7 +249,7 @@ impl<C> fmt::Debug for Upgrading<C> {
     }
 }
 
-/// No version of the program reads a record.
+/// The error of a record that no version of the program can read.
 #[derive(Debug, thiserror::Error)]
 enum Unreadable {
     #[error("it is empty")]
@@ -256,7 +262,7 @@ enum Unreadable {
     NoUpgrade(u8),
 }
 
-/// The bytes of a value, and its version.
+/// Splits a record into the bytes of the value and the version.
 fn split(bytes: &[u8]) -> Result<(&[u8], u8), Unreadable> {
     let (last, rest) = bytes.split_last().ok_or(Unreadable::Empty)?;
     let (number, rest) = match *last {
@@ -299,7 +305,7 @@ impl<C: Format, V: Upgrade> Codec<V> for Upgrading<C> {
     fn decode(bytes: &[u8]) -> Result<V> {
         const { assert_ascends::<V>() };
         match bytes.split_last() {
-            // What the general case comes to, without moving the value from result to result.
+            // Same result as the general case, without moving the value from result to result.
             Some((number, value)) if *number == V::VERSION && !V::From::MAY_BE_PLAIN => {
                 C::read(value).map_err(undecodable)
             }

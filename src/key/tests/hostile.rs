@@ -1,5 +1,5 @@
-//! Any bytes decode or are refused with a reason. No input causes a panic, overflows the stack, or
-//! allocates more memory than it has bytes.
+//! Any byte string decodes or is refused with a reason. No input causes a panic, overflows the
+//! stack, or allocates more memory than the input has bytes.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::super::*;
 use super::values;
 use crate::KeyBuf;
 
-/// Every way of decoding the bytes. Decoded values pack to a key that decodes to the same values,
+/// Decodes the bytes in every way. Decoded values pack to a key that decodes to the same values,
 /// and strict decoding accepts exactly the output of packing.
 fn survives(bytes: &[u8]) {
     let lenient = elements(bytes);
@@ -56,7 +56,7 @@ fn skipped_like_decoded(bytes: &[u8]) {
     }
 }
 
-/// Bytes that are valid codes more often than uniformly random ones.
+/// Bytes that are more often valid codes than uniformly random bytes are.
 const TELLING: [u8; 30] = [
     0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x16, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x27,
     0x30, 0x33, 0x40, 0x03, 0x22, 0x35, 0x41, 0xFF, 0xFE, 0xF7, 0x08, 0x09, 0x61, 0xC3,
@@ -102,7 +102,7 @@ fn mutated_and_truncated_keys_are_survived() {
     }
 }
 
-// For an element without escapes: truncated after its `00`, "a\0b" is "a".
+// Only for elements without escapes: "a\0b", truncated after its `00`, is "a".
 #[test]
 fn every_truncation_of_an_element_is_refused() {
     let keys = [
@@ -138,7 +138,7 @@ fn nesting_beyond_what_a_key_can_hold_is_refused() {
     assert_eq!(pack(&List(&deepest[..]))[..], nested(MAX_DEPTH));
     assert_eq!(deepest.clone(), deepest);
     assert!(!display(&nested(MAX_DEPTH)).to_string().is_empty());
-    // Many adjacent tuples are not deep, wherever they are.
+    // Many adjacent tuples do not count as depth, at any level.
     let beside = [0x05, 0x00].repeat(2 * MAX_DEPTH);
     for key in [beside.clone(), [&[0x05], &beside[..], &[0x00]].concat()] {
         assert_eq!(pack(&List(&elements(&key).unwrap()[..]))[..], key);
@@ -245,7 +245,7 @@ fn errors_say_where_and_what() {
 
 #[test]
 fn error_offset_in_a_descending_element_counts_bytes_of_the_key() {
-    // 05, "\0", a nested tuple where an integer is expected: E = 05 02 00 FF 00 05 ...
+    // 05, "\0", and a nested tuple where an integer is expected: E = 05 02 00 FF 00 05 ...
     let key = pack(&(1, Desc(("\0", ("a",)))));
     let error = unpack::<(u8, Desc<(String, u8)>)>(&key).unwrap_err();
     // 15 01 | 40 | FA FD FF-00 00 FF-00 | FA

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::super::*;
 use super::values;
 
-/// The law, for two values that compare as `expected`: alone, last, in the middle and nested,
-/// ascending and descending. `(x, y)` decide only if the values are equal.
+/// Checks the law for two values that compare as `expected`: alone, last, in the middle and nested,
+/// ascending and descending. `(x, y)` decide the order only if the values are equal.
 fn sorts<T: Pack>(a: &T, b: &T, (x, y): (u8, u8), expected: Ordering) {
     fn packed<A: Pack, B: Pack>(a: A, b: B) -> Ordering {
         pack(&a).cmp(&pack(&b))
@@ -27,7 +27,7 @@ fn sorts<T: Pack>(a: &T, b: &T, (x, y): (u8, u8), expected: Ordering) {
     assert_eq!(packed(((Desc(a),), x), ((Desc(b),), y)), reversed.then(then));
     assert_eq!(packed(Desc((a, x)), Desc((b, y))), expected.then(then).reverse());
     assert_eq!(packed(Desc((Desc(a), x)), Desc((Desc(b), y))), reversed.then(then).reverse());
-    // Whatever follows, including an element that begins with a high code.
+    // The order must not depend on what follows, even on an element that begins with a high code.
     let followed = |v, w| (pack(&(Desc(a), v)), pack(&(Desc(b), w)));
     for (v, w) in [(None, Some(Desc(true))), (Some(Desc(true)), None)] {
         let (left, right) = followed(v, w);
@@ -172,7 +172,7 @@ fn negative_zero_sorts_before_zero() {
     assert!(pack(&-1.0_f32) < pack(&-0.5_f32));
 }
 
-/// The negative control: encodings that programs write by hand, and their order.
+/// The negative control: hand-written encodings, whose order is wrong.
 #[test]
 fn keys_made_by_hand_do_not_sort() {
     let by_hand: [fn(i64) -> Vec<u8>; 3] = [

@@ -1,5 +1,6 @@
-//! A key that is read as another type is an error or the same elements, never others. So what has
-//! no type in a stored definition, as the covered fields of an index, is not misread either.
+//! A key that is read as another type gives an error or the same elements, never other elements. So
+//! data without a type in a stored definition, such as the covered fields of an index, is not
+//! misread either.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -8,8 +9,8 @@ use super::super::*;
 use super::values;
 use crate::KeyBuf;
 
-/// What a type makes of the bytes: `None` if they are not its own, otherwise the bytes that it
-/// makes of the value.
+/// Unpacks the bytes as a type and packs the value again. Returns `None` if the bytes do not decode
+/// as this type.
 type Read = fn(&[u8]) -> Option<KeyBuf>;
 
 fn read<T: Pack + for<'k> Unpack<'k>>(bytes: &[u8]) -> Option<KeyBuf> {
@@ -31,7 +32,7 @@ const READERS: &[(&str, Read)] = readers![
     (Vec<u8>, Vec<u8>), (List<Vec<u8>>,), ((), u8), (Element, Element), (Option<()>,),
 ];
 
-/// The types that make other bytes of these.
+/// The types that decode the bytes but pack the value to other bytes.
 fn misread_by(bytes: &[u8], readers: &[(&'static str, Read)]) -> Vec<&'static str> {
     let differs = |read: &Read| read(bytes).is_some_and(|again| again[..] != *bytes);
     readers.iter().filter(|(_, read)| differs(read)).map(|(name, _)| *name).collect()
@@ -51,7 +52,7 @@ fn packed() -> impl Strategy<Value = KeyBuf> {
         })
     };
     (one(), one(), 0..3_u8).prop_map(|(mut first, second, form)| {
-        // Several elements side by side are a tuple.
+        // Several adjacent elements are a tuple.
         if form == 0 {
             first.extend_from_slice(&second);
         }
@@ -68,7 +69,7 @@ proptest! {
     }
 }
 
-/// The control: a type that takes any element for its own.
+/// The negative control: a type that accepts any element.
 #[test]
 fn a_type_that_ignores_the_code_of_an_element_is_caught() {
     struct Careless;
@@ -87,7 +88,8 @@ fn a_type_that_ignores_the_code_of_an_element_is_caught() {
     assert_eq!(misread_by(&pack(&7_u8), readers), [""; 0]);
 }
 
-/// Each type reads its own bytes, so that the law above is not one of types that read nothing.
+/// Each type reads its own bytes. Otherwise the law above would hold trivially for types that read
+/// nothing.
 #[test]
 fn each_reader_reads_something() {
     let keys = [

@@ -20,7 +20,8 @@ fn keys_of_the_python_binding_are_written_and_read_alike() {
     }
 }
 
-/// The bindings disagree on these two. keyloom writes Java's form, and reads both, for every type.
+/// The bindings disagree on these two numbers. keyloom writes Java's form, and reads both forms for
+/// every type.
 #[test]
 fn two_numbers_are_read_in_both_forms_and_written_in_javas() {
     let (python, java) =
@@ -40,7 +41,7 @@ fn two_numbers_are_read_in_both_forms_and_written_in_javas() {
     assert_eq!(pack(&-i128::from(u64::MAX))[..], java);
 }
 
-/// Made with `fdb.tuple.pack`. Without the two numbers of the test above.
+/// Vectors made with `fdb.tuple.pack`, without the two numbers of the test above.
 #[rustfmt::skip]
 fn vectors() -> Vec<(Vec<Element>, &'static str)> {
     vec![

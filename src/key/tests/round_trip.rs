@@ -1,4 +1,5 @@
-//! Unpacking is the inverse of packing: the same value, from exactly its own bytes, also strictly.
+//! Unpacking is the inverse of packing: it returns the same value from exactly its own bytes, also
+//! strictly.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -9,7 +10,8 @@ use uuid::Uuid;
 use super::super::*;
 use super::values;
 
-/// The law, for a value as a key, as an element between others, in a nested tuple and descending.
+/// Checks the law for a value as a key, as an element between others, in a nested tuple and
+/// descending.
 fn returns<T>(value: T)
 where
     T: Pack + for<'k> Unpack<'k> + PartialEq + Debug + Clone,

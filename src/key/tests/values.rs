@@ -23,7 +23,7 @@ pub(super) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![9 => vec(byte.clone(), 0..5), 1 => vec(byte, 0..100)]
 }
 
-/// Integers of all widths, and those around the powers of 256.
+/// Integers of all widths, and integers around the powers of 256.
 pub(super) fn integer() -> impl Strategy<Value = i128> {
     prop_oneof![
         (any::<i128>(), 0..128_u32).prop_map(|(value, bits)| value >> bits),

@@ -1,4 +1,4 @@
-//! Faults of a file: it is not an LMDB file, or it is one and damaged.
+//! Faults of a file: either it is not an LMDB file, or it is a damaged LMDB file.
 
 use std::{fmt, io};
 
@@ -9,8 +9,7 @@ pub enum FileError {
     /// The system cannot open or read the file.
     #[error("the file cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The file ends within its first meta page. If its length is 0, the engine would initialize
-    /// it.
+    /// The file ends within its first meta page. The engine would initialize a file of length 0.
     #[error("the file has {file_bytes} bytes, too few for the meta pages of an LMDB file")]
     TooShort {
         /// The length of the file.
@@ -22,7 +21,8 @@ pub enum FileError {
         /// The reason.
         why: &'static str,
     },
-    /// An LMDB file of a machine with another layout. Export the data there and import them here.
+    /// An LMDB file of a machine with another layout. Export the data on that machine and import it
+    /// here.
     #[error(
         "the LMDB file was written on a {layout} machine, only 64-bit little-endian is supported"
     )]
@@ -30,7 +30,7 @@ pub enum FileError {
         /// The difference: `32-bit` or `big-endian`.
         layout: &'static str,
     },
-    /// An LMDB file of another version of the format: LMDB 0.9 writes version 1.
+    /// The LMDB file has another version of the format. LMDB 0.9 writes version 1.
     #[error("the LMDB file has data version {found}, the version supported is {supported}")]
     OtherVersion {
         /// The version found.
@@ -53,7 +53,7 @@ pub enum FileError {
 #[error("page {page}: {rule}: {detail}")]
 #[non_exhaustive]
 pub struct Fault {
-    /// The page in which it was found.
+    /// The page with the fault.
     pub page: u64,
     /// The rule that the page breaks.
     pub rule: FileRule,
@@ -71,16 +71,17 @@ impl Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileRule {
-    /// A meta page contains its magic, version and number, and possible flags and sizes.
+    /// A meta page contains the magic number, the version and its page number, and valid flags and
+    /// sizes.
     Meta,
-    /// The meta pages are of two consecutive transactions, each on the page of its parity. After a
-    /// power failure, a store without fsyncs may break this rule and be sound otherwise.
+    /// The meta pages are from two consecutive transactions, each in the page given by its parity.
+    /// After a power failure, a store without fsyncs may break this rule and be sound otherwise.
     TransactionIds,
-    /// The last page is inside the file, or at most as far after its end as free pages can be.
+    /// The last page is inside the file, or no further past its end than free pages can be.
     LastPage,
     /// The root, depth and flags of a tree record are consistent.
     TreeRecord,
-    /// The counts in a tree record are equal to those of the tree.
+    /// The counts in a tree record are equal to the counts of the walked tree.
     Counts,
     /// A page number is between 2 and the last page.
     PageRange,
@@ -88,37 +89,38 @@ pub enum FileRule {
     PastEnd,
     /// The system can read the page.
     Unreadable,
-    /// A page is used once.
+    /// A page is used only once.
     UsedTwice,
     /// A page in use is not in the list of free pages.
     UsedAndFree,
-    /// A page is in use or in the list of free pages. A lost page only takes space. A copy with
-    /// compaction removes it, though LMDB 0.9 may refuse to make one.
+    /// Each page is in use or in the list of free pages. A lost page only wastes space. A copy with
+    /// compaction removes the lost page, but LMDB 0.9 may refuse to make such a copy.
     Lost,
     /// A page's header contains the number of the page.
     PageNumber,
     /// A page has the kind that its level in the tree requires.
     PageKind,
-    /// The free space of a page is inside it, between offsets and entries.
+    /// The free space of a page is inside the page, between the offsets and the entries.
     FreeSpace,
-    /// The entries of a page are inside it and fill the space after the free space, without gaps or
-    /// overlaps.
+    /// The entries of a page are inside the page and fill the space after the free space, without
+    /// gaps or overlaps.
     Packing,
-    /// A page has as many entries as its kind needs: a leaf 1, a branch 2.
+    /// A page has at least the number of entries that its kind requires: 1 in a leaf, 2 in a
+    /// branch.
     TooFewEntries,
     /// An entry is a value, the first page of an overflow run or, in the main tree, a tree.
     EntryFlags,
-    /// A key has 1 to 511 bytes; one in the free list has 8.
+    /// A key has 1 to 511 bytes; a key of the free list has 8.
     KeySize,
-    /// Keys ascend within a page and are within the bounds that the pages above set.
+    /// Keys ascend within a page and are within the bounds set by the pages above.
     KeyOrder,
     /// An overflow run is long enough for its value.
     OverflowRun,
-    /// A record of the free list contains as many page numbers as it counts, descending, each free
-    /// once, under the number of a committed transaction.
+    /// A record of the free list contains as many page numbers as it states, in descending order.
+    /// Each page is free only once. The key of the record is the number of a committed transaction.
     FreeList,
     /// The checker does not support this tree: its keys have several values, or are not ordered as
-    /// bytes. It may be sound.
+    /// bytes. The tree may be sound.
     Unsupported,
 }
 

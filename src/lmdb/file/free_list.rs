@@ -6,9 +6,9 @@ use super::page_set::PageSet;
 #[derive(Debug)]
 pub(super) struct FreeRecord {
     value_bytes: u64,
-    /// The number of page numbers still to be read; `None` before the count itself.
+    /// The number of page numbers still to be read; `None` before the count was read.
     to_come: Option<u64>,
-    /// The previous page number. They descend.
+    /// The previous page number. Page numbers descend.
     last: u64,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct FreePages<'w> {
 }
 
 impl FreeRecord {
-    /// A record of this length.
+    /// Begins a record of this length.
     pub(super) fn of(value_bytes: u64) -> Result<Self, String> {
         if value_bytes == 0 || !value_bytes.is_multiple_of(8) {
             return Err(format!("a record of {value_bytes} bytes"));
@@ -29,8 +29,9 @@ impl FreeRecord {
         Ok(Self { value_bytes, to_come: None, last: u64::MAX })
     }
 
-    /// Takes the next piece, of whole numbers, and adds the pages to the free ones. The space after
-    /// the last number is ignored: the engine reserves it before the count is known.
+    /// Reads the next piece, which contains whole numbers, and adds its pages to the free pages.
+    /// The space after the last number is ignored: the engine reserves this space before it knows
+    /// the count.
     pub(super) fn take(&mut self, piece: &[u8], pages: &mut FreePages<'_>) -> Result<(), String> {
         for number in piece.as_chunks().0 {
             let number = u64::from_le_bytes(*number);

@@ -1,16 +1,16 @@
-//! The contents of one meta page, and the check whether they are possible.
+//! The contents of one meta page, and the check that they are valid.
 
 use super::page::{u16_at, u32_at, u64_at};
 use super::{Fault, FileRule, MAX_DEPTH};
 
 /// The length of the header and the content of a meta page.
 pub(super) const META_BYTES: usize = 152;
-/// The page sizes of files that LMDB 0.9 creates: that of the system, at most 32 KiB.
+/// The page sizes of files that LMDB 0.9 creates: the page size of the system, at most 32 KiB.
 pub(super) const PAGE_SIZES: [u32; 4] = [4096, 8192, 16384, 32768];
 /// Keys of the free tree are integers.
 const INTEGER_KEYS: u16 = 8;
-/// Other valid flags of the free tree, which concern the whole file: the map is at a fixed address,
-/// or the file was not named by its directory.
+/// Other valid flags of the free tree. They concern the whole file: the map is at a fixed address
+/// (`MDB_FIXEDMAP`), or the path names the file instead of its directory (`MDB_NOSUBDIR`).
 const FILE_FLAGS: u16 = 0x4001;
 /// The root of an empty tree.
 const NO_PAGE: u64 = u64::MAX;
@@ -23,13 +23,13 @@ pub struct Meta {
     pub page: u64,
     /// The size of a page in bytes.
     pub page_bytes: u32,
-    /// The size of the memory map in bytes, the limit of the file's size.
+    /// The size of the memory map in bytes, which limits the size of the file.
     pub map_bytes: u64,
     /// The highest page number that was ever allocated.
     pub last_page: u64,
     /// The transaction that committed this state; 0 in a new file.
     pub transaction_id: u64,
-    /// The tree of free pages; its keys are the transactions that freed them.
+    /// The tree of free pages. Its keys are the numbers of the transactions that freed the pages.
     pub free: TreeRecord,
     /// The main tree; its entries are the named databases.
     pub main: TreeRecord,
@@ -39,7 +39,8 @@ pub struct Meta {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeRecord {
-    /// How keys are ordered and whether they have several values; 0 is one value, in byte order.
+    /// The order of the keys, and whether a key has several values. 0 means byte order and one
+    /// value per key.
     pub flags: u16,
     /// The number of levels: 0 for an empty tree, 1 if its root is a leaf.
     pub depth: u16,
@@ -58,8 +59,8 @@ pub struct TreeRecord {
 impl TreeRecord {
     pub(super) const BYTES: usize = 48;
 
-    /// Reads a record and the field before it, which is the page size in the record of the free
-    /// tree and unused in others.
+    /// Reads a record and its first field. This field is the page size in the record of the free
+    /// tree, and unused in other records.
     pub(super) fn parse(bytes: &[u8]) -> Option<(u32, Self)> {
         let record = Self {
             flags: u16_at(bytes, 4)?,
@@ -73,7 +74,7 @@ impl TreeRecord {
         Some((u32_at(bytes, 0)?, record))
     }
 
-    /// A contradiction within the record, given the last page of the file.
+    /// Returns a contradiction within the record, given the last page of the file.
     pub(super) fn contradiction(&self, last_page: u64) -> Option<(FileRule, String)> {
         let counts = [self.branch_pages, self.leaf_pages, self.overflow_pages, self.entries];
         let detail = match (self.root, self.depth) {
@@ -113,18 +114,20 @@ impl Meta {
         Some(Fault::new(self.page, FileRule::PastEnd, detail))
     }
 
-    /// The number of whole pages in so many bytes.
+    /// The number of whole pages in `file_bytes` bytes.
     pub(super) fn pages_in(&self, file_bytes: u64) -> u64 {
         file_bytes / u64::from(self.page_bytes)
     }
 
-    /// A number above every page of a sound file: a page is in the file, or is free and so takes 8
-    /// bytes of it. It bounds the memory of the walk, whatever the file contains.
+    /// A number above every page of a sound file. A page is either in the file, or is free and
+    /// takes 8 bytes of the file. This number bounds the memory of the walk, whatever the file
+    /// contains.
     pub(super) fn page_limit(&self, file_bytes: u64) -> u64 {
         self.pages_in(file_bytes) + file_bytes / 8
     }
 
-    /// The second meta page, found with pages of `page_bytes`, must contain the same page size.
+    /// Checks the second meta page, which was found under the assumption of pages of `page_bytes`:
+    /// it must contain the same page size.
     pub(super) fn with_pages_of(self, page_bytes: u32) -> Result<Self, Fault> {
         if self.page_bytes == page_bytes {
             return Ok(self);
@@ -148,7 +151,7 @@ impl Meta {
         Some((main_pad, meta))
     }
 
-    /// A contradiction within this page, except in its trees.
+    /// Returns a contradiction within this page, except in its trees.
     pub(super) fn contradiction(&self, main_pad: u32) -> Option<(FileRule, String)> {
         let Self { page_bytes, map_bytes, last_page, .. } = *self;
         if !PAGE_SIZES.contains(&page_bytes) {
@@ -177,7 +180,7 @@ impl Meta {
         None
     }
 
-    /// A contradiction in the trees.
+    /// Returns a contradiction in the trees.
     pub(super) fn tree_fault(&self) -> Option<Fault> {
         let Self { page, last_page, .. } = *self;
         let found = self.free.contradiction(last_page);

@@ -1,4 +1,4 @@
-//! Both meta pages: the newest state of the store, and the check whether this is an LMDB file.
+//! Both meta pages: the newest state of the store, and the check that the file is an LMDB file.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ const META_PAGE: u16 = 8;
 #[derive(Debug)]
 pub(super) struct MetaPages {
     pub(super) newest: Meta,
-    /// Their faults. If one is not sound, the other one is the newest.
+    /// The faults of the meta pages. If one page is not sound, the other one is the newest.
     pub(super) faults: Vec<Fault>,
 }
 
@@ -53,9 +53,9 @@ impl MetaPages {
         if first.transaction_id < second.transaction_id { second } else { first }
     }
 
-    /// The newer one of both, if its trees are possible. The trees of the older one are not
-    /// checked: if the write of a meta page fails, the engine restores the old last page and
-    /// transaction in it, but not the old trees.
+    /// Chooses the newer page, if its trees are valid. The trees of the older page are not checked:
+    /// if the write of a meta page fails, the engine restores the old last page and transaction in
+    /// that page, but not the old trees.
     fn of_both(first: Meta, second: Meta) -> Self {
         let ids = [first.transaction_id, second.transaction_id];
         let newest = *Self::newest(&first, &second);
@@ -68,7 +68,7 @@ impl MetaPages {
     }
 }
 
-/// The error of a meta page after the end of the file.
+/// The error of a meta page that is past the end of the file.
 #[derive(Debug)]
 struct Short {
     file_bytes: u64,
@@ -82,7 +82,8 @@ impl Short {
 
 type MetaBytes = Result<[u8; META_BYTES], Short>;
 
-/// Reads the meta page at the position `at`; [`Short`] if the file ends before its end.
+/// Reads the meta page at the position `at`; returns [`Short`] if the file ends before the end of
+/// the page.
 fn read_at(file: &File, at: u64) -> io::Result<MetaBytes> {
     let mut bytes = [0; META_BYTES];
     match file.read_exact_at(&mut bytes, at) {
@@ -94,8 +95,8 @@ fn read_at(file: &File, at: u64) -> io::Result<MetaBytes> {
     }
 }
 
-/// The second meta page. The page size in the first one gives its position. If the first one is not
-/// sound, each possible page size is tried.
+/// Reads the second meta page. The page size in the first meta page determines its position. If the
+/// first page is not sound, each possible page size is tried.
 fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> {
     let at = |page_bytes: u32| -> io::Result<Result<Meta, Fault>> {
         Ok(match read_at(file, page_bytes.into())? {
@@ -112,19 +113,19 @@ fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> 
         if found.is_ok() {
             break;
         }
-        // FileReport the fault found with the most common page size, which is tried first.
+        // Reports the fault found with the most common page size, which is tried first.
         found = at(page_bytes)?.or(found);
     }
     Ok(found)
 }
 
-/// Returns the meta page if its trees are possible.
+/// Returns the meta page if its trees are valid.
 fn whole(meta: Meta) -> Result<Meta, Fault> {
     meta.tree_fault().map_or(Ok(meta), Err)
 }
 
-/// The meta page in `bytes`, if it keeps every rule that concerns it alone, except those of its
-/// trees.
+/// Parses the meta page in `bytes`. Checks every rule that concerns this page alone, except the
+/// rules for its trees.
 fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
     let fault = |(rule, detail): (FileRule, String)| Fault::new(page, rule, detail);
     let header = [

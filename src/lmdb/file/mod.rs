@@ -1,5 +1,5 @@
-//! A checker of LMDB data files. It uses ordinary reads, so that a truncated or damaged file is a
-//! clear error; the engine, which maps the file, would be killed by a signal.
+//! A checker of LMDB data files. It uses ordinary reads, so that a truncated or damaged file causes
+//! a clear error. The engine maps the file, so a signal would kill the process.
 //!
 //! [`quick_check`] checks the two meta pages and the length of the file. [`verify`] walks every
 //! reachable page. Both support the format of LMDB 0.9 on 64-bit little-endian machines. All
@@ -33,29 +33,30 @@
 //! ```
 //!
 //! The *main tree* contains the tree record of each named database under its name. The *free tree*
-//! contains page numbers under the transaction that freed them: a count, and then as many numbers,
-//! descending, each a `u64`. The page size is in the record of the free tree.
+//! contains page numbers under the transaction that freed them: a count, and then the page numbers
+//! in descending order, each a `u64`. The page size is in the record of the free tree.
 //!
 //! # Faults that are found, and those that are not
 //!
 //! LMDB has no checksums. Every field that leads from page to page is checked against redundant
-//! data, see [`FileRule`]. A *value* has no redundant data, and a *key* only its order, so damage
-//! inside them is not detected. The same holds for
+//! data; see [`FileRule`]. A *value* has no redundant data, and the only redundancy of a *key* is
+//! its order. So damage inside a value or a key is not detected. The check also does not detect
+//! damage to
 //!
-//! * a value in an overflow run that became shorter, or longer within the last page of the run;
-//! * a size that is wrong by one, within the byte that pads an entry to an even length;
-//! * a larger map, and flags of the file as a whole;
-//! * a meta page of the transaction before the newest one, as long as its numbers are possible:
-//!   only the newest state is walked, and in a sound file the trees of the older one may be
-//!   inconsistent, see below;
+//! * the length of a value in an overflow run, if it became shorter, or longer within the last page
+//!   of the run;
+//! * a size, if it is wrong by one within the byte that pads an entry to an even length;
+//! * the map size, if it became larger, and the flags of the whole file;
+//! * the older meta page, as long as its numbers are valid: only the newest state is walked, and in
+//!   a sound file the trees of the older meta page may be inconsistent, see below;
 //! * unused bytes: the pad and the address, the key of the first entry of a branch, the free space
 //!   of a page, free pages.
 //!
 //! # A meta page that could not be written
 //!
 //! If the write of a meta page fails, the engine restores the old last page and the old transaction
-//! in that meta page, but leaves the new trees in it. The meta page is then older than the other
-//! one and not used, so its trees are not checked.
+//! in that meta page, but leaves the new trees in it. This meta page is then older than the other
+//! one and is not used, so its trees are not checked.
 //!
 //! # A file that another process writes to
 //!
@@ -81,8 +82,8 @@ pub use meta::{Meta, TreeRecord};
 use meta_pages::MetaPages;
 use walk::Walk;
 
-/// The number of faults that a [`FileReport`] lists; the others are counted.
-// A destroyed file has a fault on each page, and the first faults show where it begins.
+/// The number of faults that a [`FileReport`] lists. Further faults are only counted.
+// A destroyed file has a fault on each page, and the first faults show where the damage begins.
 pub const MAX_LISTED_FAULTS: usize = 100;
 
 /// The greatest depth of a tree in LMDB.
@@ -91,13 +92,13 @@ const MAX_DEPTH: u16 = 32;
 /// The result of [`quick_check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuickCheck {
-    /// Both meta pages are sound, and the file has the length that they state.
+    /// Both meta pages are sound, and the file is as long as they require.
     Complete(Meta),
     /// The meta pages are sound, but the file ends before the last page.
     ///
-    /// A sound file may do so: LMDB does not write a page that one transaction allocates and frees
-    /// again, not even if it is the last one. A truncated file has the same form, and a program
-    /// that maps it crashes. [`verify`] distinguishes the two.
+    /// A sound file may be this short: LMDB does not write a page that one transaction allocates
+    /// and frees again, even if it is the last page. A truncated file looks the same, but a program
+    /// that maps it crashes. [`verify`] distinguishes the two cases.
     Short {
         /// The newest meta page.
         meta: Meta,
@@ -106,13 +107,13 @@ pub enum QuickCheck {
         /// The length up to which the engine has allocated pages.
         expected_bytes: u64,
     },
-    /// A meta page, or what it refers to, is damaged. The engine must not open the file.
+    /// A meta page, or a page that it refers to, is damaged. The engine must not open the file.
     Damaged(Fault),
 }
 
 /// The result of [`verify`].
 ///
-/// Pages that a fault made unreachable are in none of the counts.
+/// The counts do not include pages that a fault made unreachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileReport {
@@ -126,7 +127,7 @@ pub struct FileReport {
     pub leaf_pages: u64,
     /// Pages with values that are too large for a leaf, in all trees.
     pub overflow_pages: u64,
-    /// Pages in the list of free ones.
+    /// Pages in the list of free pages.
     pub free_pages: u64,
     /// The number of free pages past the end of the file, where they are harmless.
     pub free_pages_past_end: u64,
@@ -171,7 +172,7 @@ impl FileReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatabaseReport {
-    /// Its name; bytes that are not UTF-8 show as U+FFFD.
+    /// The name. Bytes that are not UTF-8 are shown as U+FFFD.
     pub name: String,
     /// The number of levels of the tree, 0 if it is empty.
     pub depth: u16,
@@ -187,8 +188,8 @@ pub struct DatabaseReport {
 
 /// Reads the newest sound meta page of the data file `path`. Costs two reads.
 ///
-/// The engine refuses a file in which either meta page is unreadable, and uses the newer one even
-/// if its contents are impossible. [`quick_check`] reports both cases.
+/// The engine refuses a file if either meta page is unreadable, and uses the newer page even if its
+/// contents are invalid. [`quick_check`] reports both cases.
 ///
 /// # Errors
 /// [`FileError`] if there is no sound meta page.
@@ -196,8 +197,8 @@ pub fn read_meta(path: impl AsRef<Path>) -> Result<Meta, FileError> {
     Ok(MetaPages::read(&open(path.as_ref())?.0)?.newest)
 }
 
-/// The checks of constant cost: both meta pages, the length of the file, and whether the roots of
-/// the trees are inside. Costs two reads.
+/// Runs the checks of constant cost: both meta pages, the length of the file, and whether the roots
+/// of the trees are inside the file. Costs two reads.
 ///
 /// ```
 /// use keyloom::{Lmdb, lmdb::file::{QuickCheck, quick_check}};
@@ -218,7 +219,7 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
     if let Some(fault) = fault.or_else(|| meta.root_fault(file_bytes)) {
         return Ok(QuickCheck::Damaged(fault));
     }
-    // Cannot overflow: a sound meta page has a map that contains the last page.
+    // Cannot overflow: in a sound meta page, the map contains the last page.
     let expected_bytes = (meta.last_page + 1) * u64::from(meta.page_bytes);
     if file_bytes < expected_bytes {
         return Ok(QuickCheck::Short { meta, file_bytes, expected_bytes });
@@ -226,13 +227,13 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
     Ok(QuickCheck::Complete(meta))
 }
 
-/// Walks every reachable page of the data file `path`: the free list, the main tree and all its
-/// named databases.
+/// Walks every reachable page of the data file `path`: the free list, the main tree and all named
+/// databases.
 ///
 /// `progress` is called at intervals with the number of pages checked so far and the total. Costs
-/// one read per branch page, leaf page and overflow run (the values in a run are not read), and
-/// memory for two bits per page and one page per level of the tree. A walk ends for any contents,
-/// since no page is visited twice.
+/// one read per branch page, leaf page and overflow run (the values in a run are not read). Needs
+/// memory for two bits per page and one page per level of the tree. A walk ends whatever the file
+/// contains, since no page is visited twice.
 ///
 /// ```
 /// use keyloom::{Lmdb, Store, Writer, lmdb::file::verify};

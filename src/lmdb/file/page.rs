@@ -1,4 +1,4 @@
-//! One page of a tree: from its bytes to entries that are known to be inside it.
+//! One page of a tree, parsed into entries that are known to be inside the page.
 
 use super::{Fault, FileRule};
 
@@ -54,7 +54,7 @@ pub(super) struct Entry<'p> {
 /// The part of an entry after its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'p> {
-    /// In a branch: the page with the keys from this one on.
+    /// In a branch: the page with the keys from this entry's key on.
     Child(u64),
     /// In a leaf: the value.
     Value(&'p [u8]),
@@ -65,7 +65,7 @@ pub(super) enum Target<'p> {
 }
 
 impl<'p> Page<'p> {
-    /// Checks everything about the page that requires no other page. `spans` is scratch space.
+    /// Checks all rules for the page that require no other page. `spans` is scratch space.
     pub(super) fn check(
         bytes: &'p [u8],
         number: u64,
@@ -110,7 +110,7 @@ impl<'p> Page<'p> {
     }
 
     /// The engine closes the gap when it removes or resizes an entry. So the entries, each padded
-    /// to an even length, fill the page from the free space to its end.
+    /// to an even length, fill the page from the free space to the end of the page.
     fn check_packing(&self, spans: &mut Vec<(usize, usize)>) -> Result<(), Broken> {
         spans.clear();
         for (at, offset) in self.offsets.as_chunks().0.iter().enumerate() {
@@ -143,7 +143,7 @@ pub(super) fn run_pages(header: &[u8], number: u64) -> Result<u64, Fault> {
     Ok(u32_at(header, 12).unwrap_or_default().into())
 }
 
-/// The number of pages for a value.
+/// The number of pages of an overflow run for a value.
 pub(super) fn pages_for(value_bytes: u32, page_bytes: usize) -> u64 {
     (HEADER_BYTES as u64 + u64::from(value_bytes)).div_ceil(page_bytes as u64)
 }
@@ -175,12 +175,12 @@ fn entry_at(bytes: &[u8], offset: usize, kind: Kind) -> Result<(Entry<'_>, usize
         Kind::Leaf => leaf_target(low, flags, rest)?,
     };
     let length = (ENTRY_HEADER_BYTES + key_bytes + value_bytes).next_multiple_of(2);
-    // The last byte of an entry of odd length is padding, which must be inside the page as well.
+    // An entry of odd length is padded by one byte, which must be inside the page as well.
     let end = offset.checked_add(length).filter(|end| *end <= bytes.len()).ok_or_else(outside)?;
     Ok((Entry { key, points_to }, end))
 }
 
-/// The part of a leaf entry after its key, and its length there.
+/// The part of a leaf entry after its key, and the length of this part in the page.
 fn leaf_target(value_bytes: u32, flags: u16, rest: &[u8]) -> Result<(Target<'_>, usize), Broken> {
     let inline = || {
         let value = usize::try_from(value_bytes).ok().and_then(|bytes| rest.get(..bytes));

@@ -10,7 +10,7 @@ const MAX_KEY_BYTES: usize = 511;
 /// the next page.
 pub(super) type Checked<T = ()> = Result<T, Fault>;
 
-/// The tree of a page. It determines the meaning of the entries.
+/// The tree that a page belongs to. The tree determines the meaning of the entries.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) holds: Holds,
@@ -23,18 +23,19 @@ pub(super) struct Tree {
 
 #[derive(Debug)]
 pub(super) enum Holds {
-    /// Free pages, under integers.
+    /// Lists of free pages; the keys are integers.
     FreePages,
-    /// Trees, under names. They are stored here until the tree that contains them has been walked.
+    /// Records of trees; the keys are names. The records found are stored here until this tree has
+    /// been walked.
     Databases(Vec<Found>),
-    /// Values, under bytes.
+    /// Values; the keys are bytes.
     Values,
 }
 
 /// A named database that has not been walked yet.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The page of the main tree with its record.
+    /// The page of the main tree that contains the record.
     pub(super) page: u64,
     pub(super) name: String,
     pub(super) record: TreeRecord,
@@ -43,10 +44,11 @@ pub(super) struct Found {
 /// A page to which an entry of a branch refers, with the bounds of its keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'k> {
-    /// The page with the reference, to which a wrong page number is attributed.
+    /// The page that contains the reference. A wrong page number is reported as a fault of this
+    /// page.
     pub(super) from: u64,
     pub(super) page: u64,
-    /// 1 for a root.
+    /// The level in the tree, 1 for the root.
     pub(super) level: u16,
     /// A lower bound of the keys, inclusive.
     pub(super) first: Option<&'k [u8]>,
@@ -75,8 +77,8 @@ impl Tree {
         }
     }
 
-    /// Whether a page may have so few entries. The engine may leave a branch of the free tree with
-    /// one entry, but no other.
+    /// Whether a page of this kind may have this number of entries. The engine may leave one entry
+    /// in a branch of the free tree, but in no other branch.
     pub(super) fn takes_entries(&self, kind: Kind, entries: usize) -> bool {
         match (kind, &self.holds) {
             (Kind::Branch, Holds::Databases(_) | Holds::Values) => entries >= 2,
@@ -84,13 +86,13 @@ impl Tree {
         }
     }
 
-    /// Checks sizes and order of the keys of a page.
+    /// Checks the sizes and the order of the keys of a page.
     pub(super) fn check_keys(&self, page: &Page<'_>, kind: Kind, place: &Place<'_>) -> Checked {
         let fault = |rule, detail| Err(Fault::new(place.page, rule, detail));
         let mut least = place.first;
-        // The first key of a leaf may be equal to the one that refers to it.
+        // The first key of a leaf may be equal to the key that refers to the leaf.
         let mut may_be_least = kind == Kind::Leaf;
-        // The first key of a branch is unused: its page begins where the branch does.
+        // The first key of a branch is unused: the first child begins where the branch begins.
         let skipped = usize::from(kind == Kind::Branch);
         for (at, entry) in page.entries().enumerate().skip(skipped) {
             if !self.takes_key_of(entry.key.len()) {

@@ -11,17 +11,17 @@ use super::tree::{Checked, Found, Holds, Place, Tree};
 use super::{DatabaseReport, Fault, FileReport, FileRule, MAX_DEPTH, Meta, TreeRecord};
 
 /// The number of pages between two reports of progress.
-// With pages of 4 KiB, one report for each MiB. Fewer pages cost more calls; more make the progress
-// of small files coarse.
+// With pages of 4 KiB, this is one report for each MiB. Fewer pages cost more calls; more pages
+// make the progress of small files coarse.
 const PROGRESS_PAGES: u64 = 256;
-/// The pages that belong to no tree.
+/// The number of meta pages, which belong to no tree.
 const META_PAGES: u64 = 2;
 
 #[derive(Debug)]
 pub(super) struct Walk<'f, P> {
     file: &'f File,
     page_bytes: usize,
-    /// The last page, or less if the file is too short for it.
+    /// The last page, or the highest possible one if the file is too short for that page.
     last_page: u64,
     used: PageSet,
     free: PageSet,
@@ -92,7 +92,8 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         }
     }
 
-    /// A page that is neither used nor free is lost, unless a fault hides its owner.
+    /// Completes the report. A page that is neither used nor free is lost, unless a fault hides the
+    /// tree that uses it.
     fn finish(mut self) -> FileReport {
         let accounted = META_PAGES + self.used.len() + self.free.len();
         let lost = (self.last_page + 1).saturating_sub(accounted);
@@ -135,8 +136,8 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         tree
     }
 
-    /// Walks a page and those below it. The depth of the recursion is at most [`MAX_DEPTH`], since
-    /// a record with more levels is refused.
+    /// Walks a page and the pages below it. The recursion is at most [`MAX_DEPTH`] deep, since a
+    /// tree record with more levels is refused.
     fn walk_page(&mut self, tree: &mut Tree, place: Place<'_>) -> Checked {
         debug_assert!(place.level <= MAX_DEPTH, "a deeper record is refused");
         self.use_page(place.page, place.from)?;
@@ -199,7 +200,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             self.check_freeing_transaction(key, number)?;
         }
         match points_to {
-            // The flags were checked when the page was read as a branch.
+            // Cannot occur: the entries of a leaf were checked when the page was read.
             Target::Child(_) => Ok(()),
             Target::Value(value) => match tree.holds {
                 Holds::FreePages => self.free_inline(value, number),
@@ -249,7 +250,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         let mut left = usize::try_from(value_bytes).unwrap_or(usize::MAX);
         let mut at = HEADER_BYTES as u64;
         while left > 0 {
-            // Both are multiples of 8, so no number is split.
+            // Both lengths are multiples of 8, so no number is split.
             let Some(piece) = buffer.get_mut(..left.min(self.page_bytes)) else { break };
             self.read(run, at, piece)?;
             let Self { free, used, last_page, .. } = self;
@@ -262,7 +263,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         Ok(())
     }
 
-    /// Marks an overflow run as used, and returns its number of pages. It may be longer than its
+    /// Marks an overflow run as used, and returns its number of pages. A run may be longer than its
     /// value needs: the engine keeps the run if a shorter value replaces a longer one.
     fn use_run(&mut self, run: u64, value_bytes: u32, from: u64) -> Checked<u64> {
         self.use_page(run, from)?;
@@ -274,15 +275,15 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             let detail = format!("{pages} pages for {value_bytes} bytes, which need {needed}");
             return Err(Fault::new(run, FileRule::OverflowRun, detail));
         }
-        // Ends at the first page past the end of the file, so a wrong count does not make this loop
-        // long.
+        // The loop ends at the first page past the end of the file, so a wrong count does not make
+        // it long.
         for page in run + 1..run + pages {
             self.use_page(page, run)?;
         }
         Ok(pages)
     }
 
-    /// Marks a page as used; it must be valid and not be used yet.
+    /// Marks a page as used. The page must be valid and not be used yet.
     fn use_page(&mut self, page: u64, from: u64) -> Checked {
         let fault = |rule, detail| Err(Fault::new(from, rule, detail));
         if !(META_PAGES..=self.last_page).contains(&page) {

@@ -1,8 +1,8 @@
 //! Which records a type can read: its shape against the shape of the records in the store.
 //!
-//! The shape in the store describes all records that its programs have written, so it is joined
-//! with the shape of each program that is accepted: a field that one program writes and another
-//! does not is one that a record may lack.
+//! The shape in the store describes all records that programs have written to it. So the stored
+//! shape is joined with the shape of each accepted program. For example, a field that only some of
+//! the programs write becomes optional.
 //!
 //! | change | by position | by name |
 //! |---|---|---|
@@ -25,27 +25,29 @@ use std::fmt;
 
 use super::{Field, Fields, FieldsBy, Form, Leaf, Shape, Type, TypeId, Variant};
 
-/// How a type reads the records of a store.
+/// The result of a comparison: how a type reads the records of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// It reads them, and writes records of the same shape.
+    /// The type reads the records, and writes records of the same shape.
     Same,
-    /// It reads them. Records then have the joined shape, which earlier programs read as well.
+    /// The type reads the records. Records then have the joined shape, which earlier programs read
+    /// as well.
     BothWays(Shape),
-    /// It reads them. Records then have the joined shape, which earlier programs cannot read.
+    /// The type reads the records. Records then have the joined shape, which earlier programs
+    /// cannot read.
     OneWay(Shape, Difference),
 }
 
-/// The first difference that forbids to read bytes of one shape as another.
+/// The first difference that prevents reading bytes of one shape as another shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The path of the field, such as `lines[].price`; empty for the record itself.
     pub field: String,
-    /// The part in the store.
+    /// The part in the stored shape.
     pub stored: String,
-    /// The part in the program.
+    /// The part in the shape of the program.
     pub declared: String,
-    /// How a change of this kind can be made.
+    /// A way to make such a change.
     pub remedy: &'static str,
 }
 
@@ -74,8 +76,8 @@ const UPGRADE: &str =
 const OPAQUE: &str = "the parts of this type are not known, so it keeps its name and version";
 
 impl Shape {
-    /// Compares the shape of a program with that of the records in the store; see the table of
-    /// changes in the [schema](super).
+    /// Compares the shape of a program with the shape of the records in the store. The
+    /// [module](super) lists the properties of a type that a shape does not include.
     ///
     /// ```
     /// use keyloom::value::shape::{FieldsBy, Reads, Shape};
@@ -93,8 +95,7 @@ impl Shape {
     /// ```
     ///
     /// # Errors
-    /// The first [`Difference`] because of which some records would be read as another value or not
-    /// at all.
+    /// The first [`Difference`] that would make some records unreadable or misread.
     pub fn reads(&self, stored: &Self) -> Result<Reads, Difference> {
         if self == stored {
             return Ok(Reads::Same);
@@ -112,8 +113,8 @@ impl Shape {
 }
 
 impl Shape {
-    /// For records with versions: the shape of the program without the earlier versions of which
-    /// the store has no record, since the program only reads them.
+    /// For records with versions: returns the shape of the program without the earlier versions
+    /// that have no records in the store. The program only reads these versions.
     fn versions_in(&self, stored: &Self) -> Joined<Option<Self>> {
         let (Some(known), Some(old)) = (self.version_numbers(), stored.version_numbers()) else {
             return Ok(None);
@@ -134,12 +135,12 @@ impl Shape {
     }
 }
 
-/// The join of the shape in the store and that of a program.
+/// The join of the stored shape and the shape of a program.
 struct Join<'a> {
     stored: &'a Shape,
     program: &'a Shape,
     types: Vec<Type>,
-    /// The joined type of two types, or of one that the other side lacks.
+    /// The joined type for two types, or for one type that the other side lacks.
     places: HashMap<(Option<TypeId>, Option<TypeId>), TypeId>,
     /// Whether the joined shape differs from the stored one.
     has_changed: bool,
@@ -163,7 +164,7 @@ impl<'a> Join<'a> {
         self.stored.fields_by == FieldsBy::Name
     }
 
-    /// The difference of two types.
+    /// The difference between two types.
     fn differs(&self, stored: TypeId, program: TypeId, remedy: &'static str) -> Difference {
         let [mut stored, mut declared] = [self.stored.short(stored), self.program.short(program)];
         if stored == declared {
@@ -179,7 +180,7 @@ impl<'a> Join<'a> {
         Difference { field, stored, declared, remedy }
     }
 
-    /// Does `work` for a part that is named in errors.
+    /// Runs `work` for a part, whose name errors then include.
     fn inside<T>(&mut self, part: String, work: impl FnOnce(&mut Self) -> Joined<T>) -> Joined<T> {
         self.path.push(part);
         let result = work(self);
@@ -187,7 +188,7 @@ impl<'a> Join<'a> {
         result
     }
 
-    /// Reserves a place before the type is known, since it may contain itself.
+    /// Reserves a place in the list before the type is known, since the type may contain itself.
     fn reserve(&mut self, key: (Option<TypeId>, Option<TypeId>), name: &str) -> TypeId {
         let place = TypeId::try_from(self.types.len()).unwrap_or(TypeId::MAX);
         self.places.insert(key, place);
@@ -234,7 +235,7 @@ impl<'a> Join<'a> {
                 old.clone()
             }
             (Form::Option(a), Form::Option(b)) => Form::Option(self.both(*a, *b)?),
-            // What is not null is read as `Some`.
+            // A value that is not null would be read as `Some`.
             (Form::Leaf(Leaf::Unit), Form::Option(_)) => {
                 return Err(self.differs(stored, program, TYPE));
             }
@@ -251,7 +252,7 @@ impl<'a> Join<'a> {
                 self.has_changed = true;
                 Form::Option(self.both(stored, *b)?)
             }
-            // A set would drop equal elements, and their order.
+            // A set would drop equal elements and the order.
             (Form::Sequence(_), Form::Sequence(_))
                 if is_set(&self.program.at(program).name)
                     && !is_set(&self.stored.at(stored).name) =>
@@ -317,7 +318,7 @@ impl<'a> Join<'a> {
         Ok(fields)
     }
 
-    /// A field with the names that are written or read by all programs.
+    /// Joins a field: its names are all names that any of the programs writes or reads.
     fn field(&mut self, old: &Field, new: &Field, of: TypeId, is_optional: bool) -> Field {
         let names = union(&old.names, &new.names);
         let aliases = union(&old.aliases, &new.aliases);
@@ -383,7 +384,7 @@ impl<'a> Join<'a> {
         })
     }
 
-    /// A field that the program does not know, so its records lack it.
+    /// Joins a field that the program does not have, so its records lack the field.
     fn removed_field(&mut self, a: &'a Field, new: &Fields) -> Joined<Field> {
         if new.is_strict {
             let stored = format!("of {}", self.stored.short(a.of));
@@ -483,7 +484,7 @@ impl<'a> Join<'a> {
         self.copy(self.program, id, |id| (None, Some(id)))
     }
 
-    /// A type of one side.
+    /// Copies a type that only one side has.
     fn copy(
         &mut self,
         shape: &'a Shape,
@@ -515,13 +516,13 @@ impl Field {
     }
 }
 
-/// The first names, and those of the others that are not among them.
+/// The names of `a`, and the names of `b` that are not in `a`.
 fn union(a: &[String], b: &[String]) -> Vec<String> {
     let others = b.iter().filter(|name| !a.contains(name));
     a.iter().chain(others).cloned().collect()
 }
 
-/// Whether a sequence holds each element once or in another order, by the name of its type.
+/// Whether a sequence drops duplicates or changes the order, judged by the name of its type.
 fn is_set(name: &str) -> bool {
     ["BTreeSet<", "HashSet<", "IndexSet<", "BinaryHeap<"].iter().any(|set| name.starts_with(set))
 }
@@ -530,8 +531,8 @@ fn share(a: &[String], b: &[String]) -> bool {
     a.iter().any(|name| b.contains(name))
 }
 
-/// Whether each value of the integer type `a` is one of `b`. Codecs by name write integers of up to
-/// 64 bits by value.
+/// Whether each value of the integer type `a` is a value of `b`. Codecs by name write integers of
+/// up to 64 bits by value.
 fn is_wider(a: Leaf, b: Leaf) -> bool {
     let bits = |leaf| match leaf {
         Leaf::I8 => Some((true, 8)),

@@ -1,28 +1,28 @@
-//! What a trace knows so far: drafts of types, and which parts of them are not known yet.
+//! The state of a trace: drafts of types, in which some parts may still be unknown.
 
 use super::{FieldsBy, Leaf};
 
-/// The place of a node among all nodes of a trace.
+/// The index of a node among all nodes of a trace.
 pub(super) type NodeId = usize;
 
-/// A part whose type is known once a pass has met it.
+/// A part of a type. `None` until a pass has visited the part.
 pub(super) type Slot = Option<NodeId>;
 
-/// A type that a trace has met.
+/// A type that a trace has visited.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) name: String,
     /// `None` until the type has made its request.
     pub(super) draft: Option<Draft>,
-    /// How many answers the type has refused: the number of the next one.
+    /// The number of answers that the type has refused, which is the number of the next answer.
     pub(super) refusals: usize,
-    /// Whether it refuses all answers.
+    /// Whether the type refuses all answers.
     pub(super) refuses: bool,
-    /// How many of the frames of the current pass are of this type.
+    /// The number of open frames of the current pass that belong to this type.
     pub(super) active: usize,
-    /// The last pass that has met it.
+    /// The last pass that has visited the type.
     pub(super) entered: usize,
-    /// Whether the rest of its parts cannot be met.
+    /// Whether the remaining parts of the type cannot be visited.
     pub(super) is_abandoned: bool,
 }
 
@@ -37,18 +37,18 @@ pub(super) enum Draft {
     Map(Slot, Slot),
     Struct(StructDraft),
     Enum(EnumDraft),
-    /// Content that depends on the tag read before it.
+    /// Content that depends on the tag that is read before it.
     ByTag(Vec<(String, NodeId)>),
 }
 
-/// What is known of a name in the list of fields that a type gives.
+/// What is known about a name in the field list of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Unknown,
     Of(NodeId),
-    /// Another name of the field at this place of the list.
+    /// Another name of the field at this index of the list.
     AliasOf(usize),
-    /// In the list, but the type does not take it.
+    /// The name is in the list, but the type does not accept it.
     Refused,
 }
 
@@ -59,13 +59,14 @@ pub(super) struct StructDraft {
     pub(super) by_position: Vec<Slot>,
     /// The number of elements that the type reads by position.
     pub(super) count: Option<usize>,
-    /// Names that are given first, since another name of the same field came before them.
+    /// The indexes of names to give first. An alias of the same field came before such a name in an
+    /// earlier pass.
     pub(super) first: Vec<usize>,
     /// Whether the type refuses to be read as a map, or as a sequence.
     pub(super) no_map: bool,
     pub(super) no_sequence: bool,
     pub(super) presence: Presence,
-    /// The fields that must be present, by the places of their names.
+    /// Whether each field must be present, by the index of its name.
     pub(super) required: Vec<bool>,
     pub(super) is_strict: bool,
 }
@@ -73,7 +74,7 @@ pub(super) struct StructDraft {
 /// Whether it is known which fields must be present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// The next question is whether unknown fields are accepted.
+    /// The next pass finds out whether unknown fields are accepted.
     Unknown,
     Probing,
     Known,
@@ -82,7 +83,8 @@ pub(super) enum Presence {
 #[derive(Clone, Debug)]
 pub(super) struct EnumDraft {
     pub(super) variants: Vec<VariantDraft>,
-    /// The number of variants, unlike the number of names; found by asking for the last ones.
+    /// The number of variants, which may be less than the number of names. It is found by answering
+    /// with the highest numbers.
     pub(super) count: Count,
     pub(super) chosen: Option<usize>,
     /// Whether the type identifies variants by number only.
@@ -91,7 +93,7 @@ pub(super) struct EnumDraft {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// The variant with this number is asked for next.
+    /// The next pass answers with the variant of this number.
     AtMost(usize),
     Known(usize),
     /// The type does not identify variants by number.
@@ -102,7 +104,7 @@ pub(super) enum Count {
 pub(super) struct VariantDraft {
     pub(super) name: &'static str,
     pub(super) content: Content,
-    /// A number that variants share if they are one under two names.
+    /// Equal for two names of the same variant.
     pub(super) discriminant: Option<u64>,
 }
 
@@ -140,7 +142,7 @@ impl StructDraft {
         self.count.is_some_and(known)
     }
 
-    /// Whether there are other names for fields, which only reading by name can tell apart.
+    /// Whether some fields have aliases. Only reading by name distinguishes aliases from fields.
     pub(super) fn has_aliases(&self) -> bool {
         self.count.is_some_and(|count| count < self.names.len())
     }
@@ -187,7 +189,7 @@ impl EnumDraft {
 }
 
 impl Node {
-    /// Whether the type itself has parts that no pass has met yet.
+    /// Whether the type itself has parts that no pass has visited yet.
     pub(super) fn is_incomplete(&self, by: FieldsBy) -> bool {
         match &self.draft {
             _ if self.is_abandoned => false,
@@ -223,7 +225,8 @@ impl Node {
         }
     }
 
-    /// The depth of the smallest value, given those of other types: `None` if there is none.
+    /// The depth of the smallest value, given the depths for other types; `None` if there is no
+    /// value.
     pub(super) fn height(&self, of: impl Fn(NodeId) -> Option<u32>) -> Option<u32> {
         if self.refuses {
             return None;

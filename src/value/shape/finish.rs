@@ -1,4 +1,4 @@
-//! The shape that results from a trace.
+//! Builds the shape from the result of a trace.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::{Field, Fields, FieldsBy, Form, MOST_PARTS, MOST_TUPLE, Shape, Type, 
 use crate::Result;
 
 /// # Errors
-/// See [`Shape::of`].
+/// The errors of [`Shape::of`].
 pub(super) fn finish(how: How, nodes: &[Node]) -> Result<Shape> {
     let name = nodes.first().map_or("", |node| &node.name);
     if is_endless(nodes) {
@@ -23,7 +23,8 @@ pub(super) fn finish(how: How, nodes: &[Node]) -> Result<Shape> {
     }
 }
 
-/// Whether the record has no value even if each type that refused all answers had one.
+/// Whether the record type has no value, even under the assumption that each type that refused all
+/// answers has one.
 fn is_endless(nodes: &[Node]) -> bool {
     let lenient: Vec<_> = nodes
         .iter()
@@ -49,7 +50,7 @@ struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// The place of a type, which is added when it is met first.
+    /// Returns the index of a type. Adds the type on its first occurrence.
     fn type_of(&mut self, id: NodeId) -> Result<TypeId> {
         if let Some(place) = self.places.get(&id) {
             return Ok(*place);
@@ -70,7 +71,7 @@ impl Finish<'_> {
         let Some(node) = nodes.get(id) else { return Ok(Form::Opaque(0)) };
         let owner = &node.name;
         Ok(match &node.draft {
-            // It has failed before its first request.
+            // The type has failed before its first request.
             None => return self.unknown(owner).map(|()| Form::Opaque(0)),
             Some(Draft::Any) if self.how.fields_by == FieldsBy::Position => {
                 return Err(untraceable(owner, ANY));
@@ -79,7 +80,7 @@ impl Finish<'_> {
             Some(Draft::Leaf(leaf)) => Form::Leaf(*leaf),
             Some(Draft::Option(of)) => Form::Option(self.part(owner, *of)?),
             Some(Draft::Sequence(of)) => Form::Sequence(self.part(owner, *of)?),
-            // Fields of a struct with `flatten`: which they are depends on the values.
+            // The fields of a struct with `flatten` depend on the values.
             Some(Draft::Map(Some(key), _)) if self.is_any(*key) => match self.how.fields_by {
                 FieldsBy::Name => Form::Opaque(0),
                 FieldsBy::Position => return Err(untraceable(owner, ANY)),
@@ -107,7 +108,7 @@ impl Finish<'_> {
         self.nodes.get(id).is_some_and(|node| matches!(node.draft, Some(Draft::Any)))
     }
 
-    /// The type of a part of `owner`.
+    /// Returns the type of a part of `owner`.
     fn part(&mut self, owner: &str, slot: Slot) -> Result<TypeId> {
         match slot {
             Some(of) => self.type_of(of),
@@ -119,8 +120,8 @@ impl Finish<'_> {
         }
     }
 
-    /// A part that no pass has met. By name it is opaque; by position, what follows it would be
-    /// guessed.
+    /// Handles a part that no pass has visited. By name the part is opaque. By position the shape
+    /// is refused, because the layout after this part would be a guess.
     fn unknown(&self, owner: &str) -> Result<()> {
         match self.how.fields_by {
             FieldsBy::Name => Ok(()),
@@ -179,7 +180,7 @@ impl Finish<'_> {
             let content = match one.content {
                 Content::Unit => None,
                 Content::Of(of) => Some(self.type_of(of)?),
-                // The type itself refuses to read it, so no record holds it.
+                // The type itself refuses to read this variant, so no record contains it.
                 Content::Refused => Some(self.refused_variant(owner)),
                 Content::Unseen => Some(self.part(owner, None)?),
             };
@@ -195,7 +196,7 @@ impl Finish<'_> {
 }
 
 impl EnumDraft {
-    /// Whether neighbours with equal discriminants are names of one variant.
+    /// Whether adjacent variants with equal discriminants are names of one variant.
     fn has_aliases(&self) -> bool {
         let mut groups = 0;
         let mut before = None;
@@ -205,8 +206,8 @@ impl EnumDraft {
             }
             before = one.discriminant;
         }
-        // With `other`, any number is that of a variant, so they cannot be counted. Identifiers
-        // that are no enums have equal discriminants.
+        // With `#[serde(other)]`, any number selects a variant, so the variants cannot be counted.
+        // Identifiers that are not enums all have equal discriminants.
         groups > 1 || self.count == Count::Known(groups)
     }
 }

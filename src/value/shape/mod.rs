@@ -1,23 +1,22 @@
-//! Shapes: what are the bytes of a record made of, and which types can read them?
+//! Shapes: the structure of the bytes of a record, which decides which types can read them.
 //!
-//! Bytes that were written as one type must not be read as another. [`Postcard`]
-//! writes neither names nor types, so two exchanged fields, or an `i64` that became a `u64`, decode
-//! without an error and to another value. A [`Shape`] records the fields, types and variants of a
-//! type, nested types included. A schema stores it with each table, and compares it when a program
-//! declares the table.
+//! Bytes that were written as one type must not be read as another. [`Postcard`] writes neither
+//! names nor types, so two exchanged fields, or an `i64` that became a `u64`, decode without an
+//! error and to another value. A [`Shape`] records the fields, types and variants of a type, nested
+//! types included. A schema stores the shape with each table, and compares the stored shape when a
+//! program declares the table.
 //!
 //! A shape is found without a value: the type's `Deserialize` runs on a deserializer that records
 //! each request and answers it with an arbitrary value. Several passes visit every variant of every
 //! enum. A type that accepts none of the answers, such as a string that must match a pattern,
 //! counts as the primitive that it requested. So a trace runs code of the type, within
-//! [`catch_unwind`](std::panic::catch_unwind): a type that panics on an answer, instead of refusing
-//! it, prints a message.
+//! [`catch_unwind`](std::panic::catch_unwind). If a type panics on an answer instead of refusing
+//! it, the panic message is printed.
 //!
-//! A shape does not tell everything. Types that are read from a format that describes itself
-//! (`untagged`, `tag`, `flatten`, `serde_json::Value`) are known by their names only; codecs by
-//! name accept them, and [`Postcard`] does not. Which values a type refuses, which
-//! default a field has, and a name that only `Serialize` uses (`rename(serialize = ..)`) are not
-//! part of a shape.
+//! A shape is not complete. Types that require a self-describing format (`untagged`, `tag`,
+//! `flatten`, `serde_json::Value`) are recorded only by their names; codecs by name accept these
+//! types, and [`Postcard`] does not. A shape does not include the values that a type refuses, the
+//! default of a field, or a name that only `Serialize` uses (`rename(serialize = ..)`).
 //!
 //! ```
 //! use keyloom::value::{Codec, Postcard};
@@ -50,11 +49,14 @@ use super::proven::Format;
 use super::{Postcard, failed};
 use crate::{Error, Result};
 
-/// The most types, fields and variants of a shape. A record type of a program has some tens.
+/// The largest number of types, fields and variants of a shape. A typical record type has some
+/// tens.
 pub(crate) const MOST_PARTS: usize = 4_096;
 
-/// The most parts of a tuple that are listed one by one. A longer one is an array.
-// A shape that lists the equal types of a long array would take memory in proportion to its length.
+/// The largest number of parts of a tuple that are listed one by one. A longer tuple is recorded as
+/// an array.
+// A list of the equal types of a long array would take memory in proportion to the length of the
+// array.
 pub(crate) const MOST_TUPLE: usize = 64;
 
 /// The format of the bytes of a shape.
@@ -74,19 +76,20 @@ pub enum FieldsBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     fields_by: FieldsBy,
-    /// The first is that of the record. Types refer to others, and to themselves, by their place.
+    /// The first type is the record itself. Types refer to other types, and to themselves, by
+    /// index.
     types: Arc<[Type]>,
 }
 
-/// The name of the type of records with versions.
+/// The name of the type that represents records with versions.
 const VERSIONS: &str = "versions";
 
-/// The place of a type in a shape.
+/// The index of a type in a shape.
 type TypeId = u32;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Type {
-    /// The name without module paths. It is shown, and compared for opaque types only.
+    /// The name without module paths. Names are shown, but compared only for opaque types.
     name: String,
     form: Form,
 }
@@ -115,7 +118,7 @@ enum Leaf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Form {
     Leaf(Leaf),
-    /// Known by its name and this version only.
+    /// A type known only by its name and this version.
     Opaque(u32),
     Option(TypeId),
     Sequence(TypeId),
@@ -132,18 +135,19 @@ enum Form {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Fields {
     fields: Vec<Field>,
-    /// Whether the type refuses fields that it does not know.
+    /// Whether the type refuses unknown fields.
     is_strict: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Field {
-    /// The names that are written: one by a program, several by programs together.
+    /// The names under which the field is written. Each program writes one name; different programs
+    /// may write different names.
     names: Vec<String>,
     /// Other names that are read (`#[serde(alias)]`).
     aliases: Vec<String>,
     of: TypeId,
-    /// Whether a record may lack the field. By position, it never does.
+    /// Whether a record may lack the field. Always `false` for fields by position.
     is_optional: bool,
 }
 
@@ -155,7 +159,7 @@ struct Variant {
 }
 
 impl Shape {
-    /// The shape that a serde format writes for `V`: found by its `Deserialize`.
+    /// The shape that a serde format writes for `V`, found through the `Deserialize` of `V`.
     ///
     /// ```
     /// use keyloom::value::shape::{FieldsBy, Shape};
@@ -165,25 +169,27 @@ impl Shape {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a type whose shape cannot be found: one that contains itself
-    /// without end, has more than 4,096 parts, or reads by position a part that depends on other
-    /// values. Declare a table of such a type with the codec [`Declared`](super::Declared).
+    /// [`Error::InvalidArgument`] if the shape cannot be found. This happens if the type has no
+    /// value (for example because it contains itself without end), has more than 4,096 parts, or
+    /// has parts whose types depend on values. By position, it also happens if a part requires a
+    /// self-describing format or refuses all values that a trace tries. Declare a table of such a
+    /// type with the codec [`Declared`](super::Declared).
     pub fn of<V: DeserializeOwned>(fields_by: FieldsBy, is_human_readable: bool) -> Result<Self> {
         trace::trace::<V>(trace::How { fields_by, is_human_readable })
     }
 
-    /// The shape of bytes whose parts are not known: a name and a version. Such shapes are the same
-    /// if both are the same.
+    /// The shape of bytes whose parts are not known: a name and a version. Two such shapes are
+    /// equal if name and version are equal.
     ///
-    /// A [codec](super::Codec) of your own returns it for a type whose bytes it determines itself.
-    /// Raise the version, which is at least 1, when the bytes change.
+    /// Your own [codec](super::Codec) returns such a shape for a type whose bytes the codec
+    /// determines itself. Raise the version when the bytes change. It is at least 1.
     pub fn named(name: impl Into<String>, version: u32) -> Self {
         let types = [Type { name: name.into(), form: Form::Opaque(version.max(1)) }];
         Self { fields_by: FieldsBy::Position, types: types.into() }
     }
 
-    /// The shape of records that have [versions](super::upgrade), each with a shape of its own. The
-    /// number 0 is that of records without a version.
+    /// The shape of records that have [versions](super::upgrade), each with its own shape. The
+    /// number 0 stands for records without a version.
     pub fn versions(shapes: impl IntoIterator<Item = (u8, Self)>) -> Self {
         let mut fields_by = FieldsBy::Position;
         let name = VERSIONS.to_owned();
@@ -206,8 +212,8 @@ impl Shape {
 
     /// The numbers of the [versions](Shape::versions) of the records; `None` if they have none.
     ///
-    /// In a schema they are those that the store may hold. If the number of an earlier version is
-    /// not among them, its upgrade can be removed from the program.
+    /// In a schema, these are the versions of records that the store may contain. If the number of
+    /// an earlier version is missing, its upgrade can be removed from the program.
     ///
     /// ```
     /// use keyloom::value::shape::{FieldsBy, Shape};
@@ -221,14 +227,15 @@ impl Shape {
         Some(self.tags()?.iter().filter_map(|(number, _)| number.parse().ok()).collect())
     }
 
-    /// The shape of the records of one [version](Shape::versions), if it is among them.
+    /// The shape of the records of one [version](Shape::versions); `None` if there is no such
+    /// version.
     pub fn version(&self, number: u8) -> Option<Self> {
         let tag = number.to_string();
         let (_, of) = self.tags()?.iter().find(|(number, _)| *number == tag)?;
         Some(self.part(*of))
     }
 
-    /// The shape with the versions for which `keep` holds.
+    /// The shape with only the versions for which `keep` returns `true`.
     #[must_use]
     pub fn with_versions(&self, keep: impl Fn(u8) -> bool) -> Self {
         let Some(tags) = self.tags() else { return self.clone() };
@@ -264,7 +271,7 @@ impl Shape {
         }
     }
 
-    /// Whether the parts are not known, and a program has [named](Shape::named) the shape.
+    /// Whether the shape was made by [`named`](Shape::named), so that its parts are not known.
     pub fn is_named(&self) -> bool {
         matches!(self.root().form, Form::Opaque(version) if version > 0)
     }
@@ -291,7 +298,7 @@ impl Shape {
     /// The shape as bytes, to be stored.
     ///
     /// # Errors
-    /// None is known.
+    /// [`Error::Value`] if the shape cannot be encoded; no such shape is known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![FORMAT];
         Postcard::write(&(self.fields_by, &self.types[..]), &mut bytes)
@@ -325,11 +332,11 @@ impl Shape {
 }
 
 /// The shapes of the types that this program has traced.
-// To trace one type for each of ten tables took most of the 949 µs in which their schema opened.
-// Before there were shapes it opened in 127 µs.
+// Without this cache, a schema of ten tables opened in 949 µs, mostly to trace their ten types.
+// Before there were shapes, it opened in 127 µs.
 static KNOWN: Mutex<BTreeMap<(std::any::TypeId, bool, bool), Shape>> = Mutex::new(BTreeMap::new());
 
-/// [`Shape::of`], traced once for each type: a schema that is opened again pays for a copy.
+/// [`Shape::of`], traced once for each type: opening a schema again costs only a copy.
 pub(super) fn of_known<V: DeserializeOwned>(
     fields_by: FieldsBy,
     is_human_readable: bool,
@@ -339,14 +346,14 @@ pub(super) fn of_known<V: DeserializeOwned>(
     if let Some(shape) = known().get(&key) {
         return Ok(shape.clone());
     }
-    // Without the lock, since the type's code may do anything.
+    // The lock is not held here, since the type's code may do anything.
     let shape = Shape::of::<V>(fields_by, is_human_readable)?;
     known().insert(key, shape.clone());
     Ok(shape)
 }
 
 impl Form {
-    /// The types that this one consists of.
+    /// The types of the parts of this one.
     fn types(&self) -> Vec<TypeId> {
         match self {
             Self::Leaf(_) | Self::Opaque(_) => Vec::new(),

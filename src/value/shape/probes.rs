@@ -59,5 +59,5 @@ pub(super) const FLOATS: &[f64] = &[0.0, 1.0, -1.0, 0.5, 100.0];
 
 pub(super) const CHARS: &[char] = &['a', 'A', '0', ' '];
 
-/// The kinds of answers to a request for any value.
+/// The number of answers to a request for any value.
 pub(super) const ANY: usize = 6;

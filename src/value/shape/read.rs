@@ -1,4 +1,4 @@
-//! Reading records without their type.
+//! Reads records without their Rust type.
 
 use std::fmt::Write;
 
@@ -8,18 +8,19 @@ use super::super::failed;
 use super::{Fields, Form, Leaf, Shape, TypeId, Variant};
 use crate::Result;
 
-/// The deepest nesting that is read. A record of a program has some ten levels.
+/// The deepest nesting that is read. A typical record has at most some ten levels.
 const MOST_DEPTH: usize = 128;
 
-/// The most values within a record. A list of units takes no bytes, however long it is.
+/// The largest number of values within a record. The limit is needed because a list of units takes
+/// no bytes, however long it is.
 const MOST_VALUES: usize = 1 << 20;
 
 impl Shape {
-    /// Returns a record in the bytes of [`Postcard`](crate::value::Postcard) as a JSON text: for
-    /// tools that show records without the type of the program.
+    /// Converts a record that [`Postcard`](crate::value::Postcard) has encoded to JSON text. For
+    /// tools that show records without the Rust type.
     ///
-    /// Bytes are a string of hexadecimal digits after `0x`, a float that JSON cannot write is a
-    /// string, and a map whose keys are not strings is a list of pairs.
+    /// Bytes become a string of hexadecimal digits after `0x`. A float that JSON cannot express
+    /// becomes a string. A map whose keys are not strings becomes a list of pairs.
     ///
     /// ```
     /// use keyloom::value::shape::{FieldsBy, Shape};
@@ -32,9 +33,9 @@ impl Shape {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) for bytes of another shape, for a shape by name or of
-    /// unknown parts, for [versions](Shape::versions), and for more than 1,048,576 values or 128
-    /// levels.
+    /// [`Error::Value`](crate::Error::Value) if the bytes have another shape, if the shape is by
+    /// name, has unknown parts or has [versions](Shape::versions), or if the record has more than
+    /// 1,048,576 values or 128 levels.
     pub fn postcard_to_json(&self, bytes: &[u8]) -> Result<String> {
         let mut reading = Reading { shape: self, rest: bytes, json: String::new(), values: 0 };
         let read = reading.value(0, 0).filter(|()| reading.rest.is_empty());

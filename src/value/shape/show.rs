@@ -28,7 +28,8 @@ impl fmt::Display for Leaf {
     }
 }
 
-/// Shows structs and enums with their fields and variants, a type inside itself by its name.
+/// Shows structs and enums with their fields and variants. A type that occurs inside itself is
+/// shown by its name.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown { shape: self, above: &mut Vec::new(), is_short: false }.show(0, f)
@@ -36,7 +37,7 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
-    /// A type in a few words: the name of a struct or of an enum, and other types as they are.
+    /// A short form of a type: the name of a struct or an enum; other types in full.
     pub(super) fn short(&self, id: TypeId) -> String {
         struct Short<'a>(&'a Shape, TypeId);
         impl fmt::Display for Short<'_> {
@@ -65,7 +66,7 @@ impl Shown<'_> {
             .above
             .iter()
             .any(|above| *above == id || is_named && self.shape.at(*above).name == one.name);
-        // A type that occurs several times on each level would be shown 2^n times at depth n.
+        // A type that occurs twice on each level would be shown 2^n times at depth n.
         let is_deep = self.above.len() >= MOST_SHOWN;
         if is_inside || (self.is_short || is_deep) && is_named {
             return f.write_str(&one.name);

@@ -1,12 +1,13 @@
-//! The passes of a trace: which type is answered with what, and who refused.
+//! The passes of a trace: the choice of answers, and the attribution of refusals.
 //!
 //! A pass runs the `Deserialize` of the record type once. The parts of a type can only be reached
-//! through it, so each pass begins at the record and steers to parts that are not known yet: it
-//! answers `Some` and one element where something is missing below, and `None`, no element and the
-//! smallest variant elsewhere. A type that refuses an answer gets another one in the next pass.
+//! through the type itself. So each pass begins at the record and steers to unknown parts: it
+//! answers with `Some` or one element where unknown parts are below, and with `None`, no element or
+//! the smallest variant elsewhere. A type that refuses an answer gets another one in the next pass.
 //!
-//! The crate `serde-reflection` works in this way. It knows types by their names, so it cannot
-//! tell two types of one name apart, and stops at a type whose visitor refuses its answers.
+//! The crate `serde-reflection` works in this way. It identifies types by their names, so it cannot
+//! distinguish two types with the same name. It also stops at a type whose visitor refuses its
+//! answers.
 
 use std::any::TypeId;
 use std::cell::RefCell;
@@ -29,21 +30,22 @@ pub(crate) struct How {
 
 /// The greatest depth of a value. JSON and MessagePack have the same limit.
 const MOST_DEPTH: usize = 128;
-/// The most passes without news before a trace ends.
-// With fewer, parts may be missed that only rare answers reveal; more cost each trace as many
-// passes.
+/// The largest number of passes without new results before a trace ends.
+// With fewer passes, a trace may miss parts that only rare answers reveal. More passes make each
+// trace longer.
 const MOST_IN_VAIN: usize = 64;
-/// The most types of a pass, counted each time that they occur: a record type without options can
-/// double at each level.
+/// The largest number of frames of a pass, one for each occurrence of a type: the number of frames
+/// can double at each level of a record type.
 const MOST_FRAMES: usize = 1 << 21;
-/// The most passes: each finds at least one part or one refusal, so an ordinary type needs fewer.
+/// The largest number of passes. A typical type needs fewer, since nearly every pass finds a part
+/// or a refusal.
 const MOST_PASSES: usize = 20_000;
-/// How many combinations of answers a struct or a tuple may refuse.
-// With fewer, types that check their fields are refused although some answer would pass; more cost
-// passes.
+/// The number of combinations of answers that a struct or a tuple may refuse.
+// With fewer combinations, some types that check their fields are given up although another answer
+// would pass. More combinations cost more passes.
 const MOST_REFUSALS: usize = 32;
 
-/// How many passes give other values to a type after all its parts are known. They find types whose
+/// The number of passes with other values after all parts are known. These passes find types whose
 /// parts depend on a value.
 const VARIED: usize = 4;
 
@@ -59,19 +61,20 @@ pub(crate) fn trace<V: DeserializeOwned>(how: How) -> Result<Shape> {
     }
     for variation in 1..=VARIED {
         tracer.begin_pass(0, variation);
-        // A refusal is of no interest any more.
+        // A refusal does not matter any more.
         tracer.pass::<V>(root)?;
     }
     super::finish::finish(how, &tracer.state.borrow().nodes)
 }
 
-/// The name of a type without pointers to it, which no codec writes.
+/// The name of a type without the pointer types around it, for which no codec writes bytes.
 pub(super) fn bare(name: &str) -> &str {
-    // Made for one field by the attribute, and named after the type around it.
+    // The attribute `deserialize_with` generates this type for one field, and names it after the
+    // enclosing type.
     if name.contains("__DeserializeWith") {
         return "deserialize_with";
     }
-    // The type that a derived `Deserialize` identifies variants by.
+    // The type by which a derived `Deserialize` identifies variants.
     if let Some((_, of)) = name.split_once("<impl Deserialize<'_> for ") {
         return bare(of.strip_suffix(">__Field").unwrap_or(of));
     }
@@ -79,7 +82,7 @@ pub(super) fn bare(name: &str) -> &str {
     inner.and_then(|inner| inner.strip_suffix('>')).map_or(name, bare)
 }
 
-/// Why a shape cannot be found.
+/// The error for a type whose shape cannot be found.
 pub(super) fn untraceable(type_name: &str, why: &'static str) -> Error {
     Error::InvalidArgument { what: "the record type", value: type_name.into(), why }
 }
@@ -95,10 +98,10 @@ pub(super) struct Tracer {
     state: RefCell<State>,
 }
 
-/// The type that an error comes from.
+/// The cause of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// It is understood: it was expected, or has led to something new.
+    /// The error is explained: it was expected, or it has led to a new result.
     Explained,
     Refusal(NodeId),
 }
@@ -108,22 +111,22 @@ pub(super) struct State {
     pub(super) nodes: Vec<Node>,
     ids: HashMap<(TypeId, Option<String>), NodeId>,
     parts: usize,
-    /// The frames of this pass.
+    /// The open frames of this pass.
     stack: Vec<NodeId>,
-    /// By node, as of the beginning of the pass: the number of steps to the nearest type that is
-    /// not complete, if there is one below, and the depth of the smallest value.
+    /// For each node, at the beginning of the pass: the number of steps to the nearest incomplete
+    /// type, if there is one below. `heights` contains the depths of the smallest values.
     distances: Vec<Option<u32>>,
     heights: Vec<Option<u32>>,
     cause: Option<Cause>,
-    /// The frames at the time of the first error.
+    /// The open frames at the time of the first error.
     failed_in: Vec<NodeId>,
     pub(super) has_news: bool,
     failure: Option<Error>,
     pub(super) pass: usize,
     pub(super) in_vain: usize,
-    /// Varies the answers below a type that has refused a combination of them.
+    /// If not 0, varies the answers below a type that has refused a combination of answers.
     variation: usize,
-    /// Whether all is known, and the pass varies the answers to known requests.
+    /// Whether all parts are known, so that the pass varies the answers to known requests.
     is_varied: bool,
     answers: usize,
     frames: usize,
@@ -137,7 +140,7 @@ impl Tracer {
     /// Runs the `Deserialize` of the record once. Returns whether it accepted all answers.
     ///
     /// # Errors
-    /// The reason why the type has no shape.
+    /// The error of a type whose shape cannot be found.
     fn pass<V: DeserializeOwned>(&self, root: NodeId) -> Result<bool> {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             self.enter(root)?;
@@ -151,7 +154,7 @@ impl Tracer {
         }
     }
 
-    /// Prepares the next pass. Returns `false` if all is known.
+    /// Prepares the next pass. Returns `false` if all parts are known.
     fn begin_pass(&self, in_vain: usize, variation: usize) -> bool {
         let by = self.how.fields_by;
         self.with(|state| {
@@ -167,13 +170,13 @@ impl Tracer {
         })
     }
 
-    /// Draws the conclusions from an error.
+    /// Records the refusal that an error of the pass shows.
     fn end_pass(&self, is_ok: bool) {
         self.with(|state| {
             let cause = match state.cause {
                 _ if is_ok => return,
                 Some(cause) => cause,
-                // A panic: it comes from the innermost frame.
+                // A panic. It comes from the innermost frame.
                 None => {
                     state.failed_in.clone_from(&state.stack);
                     Cause::Refusal(state.stack.last().copied().unwrap_or(0))
@@ -185,7 +188,8 @@ impl Tracer {
         });
     }
 
-    /// The node of the type that a seed stands for. `tag`: for content that depends on a tag.
+    /// The node of the type that a seed deserializes. `tag` is the tag if the content depends on
+    /// one.
     pub(super) fn node_of<S, T: ?Sized>(&self, tag: Option<String>) -> Result<NodeId> {
         let key = (typeid::of::<S>(), tag);
         self.with(|state| {
@@ -237,7 +241,7 @@ impl Tracer {
         })
     }
 
-    /// Leaves a type; an error that no type below it has caused is its own.
+    /// Leaves a type. An error that no type below has caused is attributed to this type.
     pub(super) fn leave(&self, id: NodeId, is_err: bool) {
         if is_err {
             self.blame(id);
@@ -272,7 +276,7 @@ impl Tracer {
         });
     }
 
-    /// Passes on the result of a visitor, whose error is that of the type `id`.
+    /// Returns the result of a visitor unchanged. Attributes its error to the type `id`.
     pub(super) fn of<T>(&self, id: NodeId, result: Result<T, Refused>) -> Result<T, Refused> {
         if result.is_err() {
             self.blame(id);
@@ -280,19 +284,19 @@ impl Tracer {
         result
     }
 
-    /// Whether an error is on its way that was attributed already.
+    /// Whether an error is being propagated that was already attributed.
     pub(super) fn is_attributed(&self) -> bool {
         self.with(|state| state.cause.is_some())
     }
 
-    /// The number of the answer to a request of `id` that has `all` answers.
+    /// The number of the next answer to a request of `id`, which has `all` possible answers.
     pub(super) fn answer(&self, id: NodeId, all: usize) -> usize {
         self.with(|state| {
             state.answers += 1;
             let refusals = state.nodes.get(id).map_or(0, |node| node.refusals);
             match state.variation {
                 0 => refusals % all.max(1),
-                // Of a type that varies its parts: a different combination each time.
+                // If the answers are varied, each request gets a different one.
                 variation => {
                     let mixed = (variation * 31 + state.answers).wrapping_mul(0x9E37_79B9);
                     (refusals + (mixed >> 7) % (variation + 1)) % all.max(1)
@@ -315,14 +319,14 @@ impl State {
             is_abandoned: false,
         };
         self.nodes.push(node);
-        // What is new is not known, and has a value as far as is known.
+        // A new type is incomplete, and is assumed to have a value.
         self.distances.push(Some(0));
         self.heights.push(Some(0));
         self.has_news = true;
         Ok(self.nodes.len() - 1)
     }
 
-    /// Counts a part of a type, so that no type takes long or much memory.
+    /// Counts parts of a type, so that no type takes too much time or memory.
     pub(super) fn count_parts(&mut self, parts: usize) -> Result<()> {
         self.parts = self.parts.saturating_add(parts);
         match self.parts <= 2 * MOST_PARTS {
@@ -338,7 +342,8 @@ impl State {
         self.count_parts(1)
     }
 
-    /// A type without a seed of its own: inside an option, or the content of a variant.
+    /// Adds a type without a seed of its own: the type inside an option, or the content of a
+    /// variant.
     pub(super) fn add_inner(&mut self, name: String) -> Result<NodeId> {
         self.add(name)
     }
@@ -359,7 +364,8 @@ impl State {
         self.nodes.get(id).is_some_and(|node| node.active > 0)
     }
 
-    /// Whether the type is an outermost frame: it does not contain itself in this pass.
+    /// Whether the current frame of the type is its outermost one, not inside another frame of the
+    /// same type.
     pub(super) fn is_outermost(&self, id: NodeId) -> bool {
         self.nodes.get(id).is_some_and(|node| node.active <= 1)
     }
@@ -376,10 +382,11 @@ impl State {
         self.heights.get(id).copied().flatten()
     }
 
-    /// Whether a type that need not have this part should have it.
+    /// Whether an optional part should be present in the answer.
     pub(super) fn needs(&self, owner: NodeId, part: Slot) -> bool {
         let Some(part) = part else { return true };
-        // Once in a pass: a type that occurs twice on each level occurs 2^n times at depth n.
+        // A part is visited once in a pass: a type that occurs twice on each level occurs 2^n times
+        // at depth n.
         let is_new = self.nodes.get(part).is_some_and(|node| node.entered != self.pass);
         if self.is_active(part) || !is_new && self.in_vain % 16 != 15 {
             return false;
@@ -393,18 +400,18 @@ impl State {
         self.has_news = true;
     }
 
-    /// Marks the error that is on its way as understood.
+    /// Marks the error that is being propagated as explained.
     pub(super) fn explain(&mut self, has_news: bool) {
         self.has_news |= has_news;
         self.cause = Some(Cause::Explained);
     }
 
-    /// Varies the answers below a type that has refused some.
+    /// Varies the answers below a type that has refused some answers.
     pub(super) fn vary(&mut self, id: NodeId) {
         self.variation += self.nodes.get(id).map_or(0, |node| node.refusals);
     }
 
-    /// A type has refused what it was given.
+    /// Records that a type has refused an answer.
     fn refused(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         if node.refuses {
@@ -422,11 +429,12 @@ impl State {
         self.has_news = true;
     }
 
-    /// A part that refuses everything was given nevertheless: a struct around it cannot be tried
-    /// further, so the presence of its fields stays as far as it is known.
+    /// Handles a part that refuses all answers but had to be given. The innermost enclosing type
+    /// that can be given up is not tried further: for a struct, all fields then count as required.
     fn give_up_above(&mut self) {
         for id in self.failed_in.clone().into_iter().rev() {
-            // What comes after the part in a tuple is never met, so the next pass steers elsewhere.
+            // The parts after this one in a tuple cannot be visited, so the next pass steers
+            // elsewhere.
             let by = FieldsBy::Position;
             let node = self.nodes.get_mut(id).filter(|node| {
                 matches!(node.draft, Some(Draft::Tuple(_) | Draft::Map(..)))
@@ -446,7 +454,7 @@ impl State {
         }
     }
 
-    /// The chosen variant has made no request: it cannot be read.
+    /// Records that the chosen variant has made no request and so cannot be read.
     pub(super) fn refuse_variant(&mut self, id: NodeId) -> bool {
         let Some(Draft::Enum(draft)) = self.draft(id) else { return false };
         let chosen = draft.chosen.and_then(|at| draft.variants.get_mut(at));
@@ -460,7 +468,7 @@ impl State {
     }
 }
 
-/// The steps from each node to the nearest one that is not complete.
+/// The number of steps from each node to the nearest incomplete node.
 fn distances(nodes: &[Node], by: FieldsBy) -> Vec<Option<u32>> {
     let mut distances: Vec<_> =
         nodes.iter().map(|node| node.is_incomplete(by).then_some(0)).collect();

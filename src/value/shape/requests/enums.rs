@@ -1,4 +1,4 @@
-//! How an enum is read: a variant is chosen for each pass.
+//! Reads an enum: each pass chooses one variant.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,24 +9,24 @@ use super::super::draft::{Content, Count, Draft, NodeId};
 use super::super::trace::State;
 use super::{At, Refused, Result};
 
-/// The variant of an enum.
+/// Deserializes an enum with the chosen variant.
 pub(super) struct Choice<'t> {
     pub(super) at: At<'t>,
     pub(super) chosen: Chosen,
 }
 
-/// A variant to answer with.
+/// The variant that a pass answers with.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Chosen {
     name: Option<&'static str>,
     number: u32,
-    /// Whether it serves to count the variants.
+    /// Whether this answer serves to count the variants.
     counts: bool,
 }
 
 impl State {
-    /// Chooses a variant of the enum: one that is not known, or one with something unknown below,
-    /// or the smallest.
+    /// Chooses a variant of the enum: an unknown variant if there is one, otherwise a variant that
+    /// contains unknown parts, otherwise the smallest variant.
     pub(in super::super) fn choose(&mut self, id: NodeId) -> Chosen {
         let (pass, in_vain) = (self.pass, self.in_vain);
         let is_outermost = self.is_outermost(id);
@@ -49,7 +49,7 @@ impl State {
                 _ => false,
             })
             .collect();
-        // The nearest type that is not complete: a shortest way meets no type twice.
+        // Steers to the nearest incomplete type. A shortest path visits no type twice.
         let distance = |at: &usize| match contents.get(*at) {
             Some(Content::Of(of)) => self.distance(*of).filter(|_| !self.is_active(*of)),
             _ => None,
@@ -107,7 +107,7 @@ impl<'de, 't> EnumAccess<'de> for Choice<'t> {
             let Some(one) = draft.chosen.and_then(|at| draft.variants.get_mut(at)) else { return };
             match discriminant {
                 Some(discriminant) => one.discriminant = Some(discriminant),
-                // It knows its variants by number, if not by name.
+                // The type does not identify variants by name, so it may identify them by number.
                 None if !by_number
                     && matches!(draft.count, Count::Known(_))
                     && chosen.number == 0 =>
@@ -134,7 +134,7 @@ pub(super) struct VariantContent<'t> {
 }
 
 impl<'t> VariantContent<'t> {
-    /// Records the content. `part` makes the node when it is not known.
+    /// Records the content. `part` creates the node if the content is not known yet.
     fn content(&self, part: impl FnOnce(At<'t>, &'static str) -> Result<NodeId>) -> Result<NodeId> {
         let tracer = self.at.tracer;
         let (known, name) = tracer.with(|state| match state.draft(self.at.node) {

@@ -1,4 +1,4 @@
-//! The deserializer of a trace: it records each request, and answers it.
+//! The deserializer of a trace, which records each request and answers it.
 
 use std::fmt::{self, Display};
 
@@ -17,7 +17,7 @@ mod structs;
 #[derive(Debug)]
 pub(super) enum Refused {
     Message,
-    /// A field is missing, occurs twice, or is not known.
+    /// A field is missing, occurs twice, or is unknown.
     Missing(&'static str),
     Duplicate(&'static str),
     Unknown,
@@ -51,8 +51,8 @@ impl serde::de::Error for Refused {
 
 type Result<T, E = Refused> = std::result::Result<T, E>;
 
-/// The most elements of an array, each of which a pass visits.
-// A longer array counts as so many parts that its type is refused, instead of a pass that takes
+/// The largest number of elements of an array. A pass visits each element.
+// A longer array counts as too many parts, so that its type is refused. Otherwise a pass would take
 // seconds.
 const MOST_ARRAY: usize = 1 << 20;
 
@@ -82,7 +82,7 @@ impl<'t> At<'t> {
         Self { tracer, node }
     }
 
-    /// Records the request of the type, which must be the same in each pass.
+    /// Records the request of the type. The request must be the same in each pass.
     fn requests(self, new: Draft, is_same: impl Fn(&Draft) -> bool) -> Result<()> {
         let parts = match &new {
             Draft::Struct(draft) => draft.names.len(),
@@ -122,7 +122,7 @@ impl<'t> At<'t> {
         self.tracer.of(self.node, result)
     }
 
-    /// The type inside this one, which has no seed of its own.
+    /// The node of the type inside this one, which has no seed of its own.
     fn inner(self, name: &str) -> Result<NodeId> {
         let added = self.tracer.with(|state| state.add_inner(name.into()));
         self.tracer.or_fail(added)
@@ -144,7 +144,7 @@ macro_rules! leaves {
     ($($method:ident $leaf:ident $visit:ident $answers:ident as $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let answer = self.leaf(Leaf::$leaf)?;
-            // An integer that does not fit is cut off, which is as good an answer.
+            // An integer that does not fit is truncated, which is still a valid answer.
             let value = $answers.get(answer).copied().unwrap_or_default();
             self.of(visitor.$visit(value as $type))
         }
@@ -215,7 +215,8 @@ impl<'de> Deserializer<'de> for At<'_> {
         self.deserialize_any(visitor)
     }
 
-    /// Only a map whose keys are the fields of a struct, as with `flatten`, requests it here.
+    /// Only a map whose keys are the fields of a struct, as with `flatten`, requests an identifier
+    /// here.
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.deserialize_any(visitor)
     }
@@ -250,7 +251,7 @@ impl<'de> Deserializer<'de> for At<'_> {
         self.of(result)
     }
 
-    /// No codec writes anything for it, so the type inside stands at the same place.
+    /// No codec writes bytes for a newtype, so the inner type takes its place.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -293,7 +294,7 @@ impl<'de> Deserializer<'de> for At<'_> {
                 Some(Draft::Map(key, value)) => (*key, *value),
                 _ => (None, None),
             };
-            // The key is asked for first, and must be one that can be given.
+            // The type requests the key first, so an entry requires a key with a value.
             let has_key = key.is_none_or(|key| state.height(key).is_some() || state.is_open(key));
             usize::from(has_key && (state.needs(node, key) || state.needs(node, value)))
         });
@@ -365,7 +366,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 }
 
 impl At<'_> {
-    /// A part has the same type in each pass.
+    /// Refuses a part that has another type than in earlier passes.
     fn refuse_other_part(self, is_same: bool) -> Result<()> {
         if is_same {
             return Ok(());
@@ -391,7 +392,8 @@ impl Entry<'_> {
         let known = tracer.with(|state| {
             let Some(Draft::Map(key, value)) = state.draft(self.at.node) else { return true };
             let is_same = *(if is_key { &mut *key } else { value }).get_or_insert(part) == part;
-            // With `flatten`, the key is the name of a field, and the value has its type.
+            // With `flatten`, the key is the name of a field, and the value has the type of that
+            // field.
             let key = *key;
             is_same || key.is_some_and(|key| matches!(state.draft_of(key), Some(Draft::Any)))
         });

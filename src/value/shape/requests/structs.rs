@@ -1,4 +1,4 @@
-//! How a struct is read: by position, or by name, in an order that separates its fields.
+//! Reads a struct by position, or by name in an order that distinguishes fields from aliases.
 
 use std::any::TypeId;
 
@@ -96,7 +96,7 @@ impl At<'_> {
         });
     }
 
-    /// Draws the conclusions from a struct that was read by name.
+    /// Updates the draft after a struct was read by name.
     fn conclude_by_name(self, error: Option<&Refused>, given: &Given) {
         if error.is_some() && self.tracer.is_attributed() {
             return;
@@ -116,7 +116,8 @@ impl At<'_> {
                     None => return,
                 },
                 Some(Refused::Duplicate(name)) => match (known, of(name)) {
-                    // It comes after one of its other names, and the next pass gives it first.
+                    // This name came after an alias of the same field, so the next pass gives this
+                    // name first.
                     (Some(_), Some(first)) if given.last == Some(first) => {
                         let is_new = !draft.first.contains(&first);
                         draft.first.extend(is_new.then_some(first));
@@ -137,7 +138,7 @@ impl At<'_> {
                         _ => draft.presume_required(),
                     }
                 }
-                // It was left out since nothing of its type can be given.
+                // The field was left out because its type has no value.
                 Some(Refused::Missing(_)) if draft.names_are_known() => {
                     let node = state.node(self.node).filter(|node| !node.refuses);
                     let has_news = node.map(|node| node.refuses = true).is_some();
@@ -151,8 +152,8 @@ impl At<'_> {
         });
     }
 
-    /// The type of a part of a struct. The content of an adjacently tagged enum is read as the enum
-    /// itself, and depends on the `tag` that was read before it.
+    /// The type of a part of a struct. The content of an adjacently tagged enum has the type of the
+    /// enum itself, and depends on the `tag` that was read before it.
     fn part_of_struct<'de, S: DeserializeSeed<'de>>(
         self,
         value_type: TypeId,
@@ -180,7 +181,7 @@ impl At<'_> {
         Ok((all, part))
     }
 
-    /// The variant that was chosen for a part, if it is an enum without content.
+    /// The variant that was chosen for a part, if the part is an enum without content.
     fn tag(self, part: NodeId) -> Option<String> {
         self.tracer.with(|state| match state.draft(part) {
             Some(Draft::Enum(draft)) if draft.is_plain() => {
@@ -192,14 +193,14 @@ impl At<'_> {
 }
 
 impl StructDraft {
-    /// Without knowing better, a field must be present.
+    /// Assumes that all fields must be present.
     fn presume_required(&mut self) {
         self.presence = Presence::Known;
         self.required.iter_mut().for_each(|required| *required = true);
     }
 }
 
-/// The places of the names that are given, in their order.
+/// The indexes of the names to give, in order.
 fn offered(state: &State, draft: &StructDraft) -> Vec<usize> {
     let rank = |known: &Known| match known {
         Known::Unknown => Some(0),
@@ -211,8 +212,8 @@ fn offered(state: &State, draft: &StructDraft) -> Vec<usize> {
     offered.retain(|(_, known)| rank(known).is_some());
     let is_later = |at: &usize| !draft.first.contains(at);
     offered.sort_by_key(|(at, _)| is_later(at));
-    // A part that refuses all values ends the pass, so what is not known comes before it. Otherwise
-    // the order stays: a tag is read before its content.
+    // A part that refuses all values ends the pass, so unknown parts are given before it. Otherwise
+    // the order stays unchanged, because a tag is read before its content.
     let refuses = |known: &Known| matches!(known, Known::Of(of) if state.height(*of).is_none());
     if draft.by_name.iter().any(refuses) {
         offered.sort_by_key(|(at, known)| (is_later(at), rank(known)));
@@ -220,23 +221,24 @@ fn offered(state: &State, draft: &StructDraft) -> Vec<usize> {
     offered.into_iter().map(|(at, _)| at).collect()
 }
 
-/// How a struct is read in this pass.
+/// The way in which this pass reads a struct.
 enum Plan {
     ByPosition,
     ByName {
-        /// The places of the names, in this order.
+        /// The indexes of the names to give, in order.
         offered: Vec<usize>,
-        /// Whether only the fields are given that must be present, to find out which those are.
+        /// Whether only the required fields known so far are given, to find the other required
+        /// fields.
         is_probe: bool,
-        /// Whether a field that the type does not know is given first.
+        /// Whether an unknown field is given first.
         unknown: bool,
     },
 }
 
-/// What a struct was given by name.
+/// The names that a struct was given.
 struct Given {
     names: &'static [&'static str],
-    /// The place of the last name.
+    /// The index of the last name.
     last: Option<usize>,
     is_probe: bool,
     unknown: bool,
