@@ -2,9 +2,9 @@
 //! in a schema that owns them. The other families are built on this crate: `keyloom-bitmaps`,
 //! `keyloom-spatial`, `keyloom-trees`. The crate `keyloom-patterns` re-exports all of them.
 //!
-//! A pattern is a *value* that describes where its data is stored and which functions derive it. It
-//! holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So
-//! any number of patterns work in one atomic transaction, on any store.
+//! A pattern is a *value* that describes where its data is stored and which functions derive it. A
+//! pattern holds neither a store nor a transaction: reads take `&impl Reader`, writes take
+//! `&mut impl Writer`. So one atomic transaction can use any number of patterns, on any store.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -31,9 +31,10 @@
 //! ```
 //!
 //! If a write operation of a pattern fails, the transaction [does not
-//! commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
-//! operation may have been made, and derived data would be wrong. Read first, in the same
-//! transaction, what the write depends on; or drop the transaction and begin another.
+//! commit](keyloom::Writer#a-failed-write), even if the program swallows the error. Some writes of
+//! the operation may have been made, and derived data would be wrong. Before the write, read in the
+//! same transaction the data that decides whether the write succeeds. Otherwise drop the
+//! transaction and begin another.
 //!
 //! | module | pattern of the catalogue | the question it answers |
 //! |---|---|---|

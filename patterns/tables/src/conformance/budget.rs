@@ -1,14 +1,15 @@
-//! Laws of queries that may read only so much.
+//! Laws of queries with a limited number of reads.
 
 use keyloom::{Budget, Budgeted, Store};
 
 use super::field::Field;
 use super::{Outcome, Subject, ensure};
 
-/// How many numbers of reads are tried of each history.
+/// The number of budgets that are tried for each history.
 const TRIED: u64 = 12;
 
-/// Queries with budgets from none to all that they need; other ones in each history.
+/// Runs queries with budgets from zero up to the number of reads that they need. The budgets differ
+/// between histories.
 pub(super) fn whole_or_refused<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
     let field = Field::with_history(subject, store, seed)?;
     let snapshot = store.snapshot()?;

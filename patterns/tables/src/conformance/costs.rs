@@ -53,7 +53,7 @@ pub(super) fn growth<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u6
     let (few, many) = (few?, many?);
     let names = ["gets", "ranges", "keys read", "keys written", "round trips"];
     for ((name, few), many) in names.into_iter().zip(few).zip(many) {
-        // A put may split a node of 64 keys.
+        // Allow for a put that splits a node of 64 keys.
         ensure!(many <= 2 * few + 64, "{name} of a put: {few} among 40 records, {many} among 270");
     }
     Ok(())

@@ -16,25 +16,25 @@ pub(super) fn quiet<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> O
     Ok(())
 }
 
-/// One change of the store that the table did not make.
+/// A change of the store that bypasses the table.
 #[derive(Clone, Debug)]
 pub(super) enum Damage {
     /// A key that is removed.
     Removed(Vec<u8>),
     /// A key whose value is changed.
     Changed(Vec<u8>, Vec<u8>),
-    /// A key that no record makes, and its value.
+    /// A key that belongs to no record, and its value.
     Foreign(Vec<u8>, Vec<u8>),
     /// Version 3 of a record replaces version 0, without an update of the derived data.
     Replaced(u32),
-    /// A record that was put without its derived data.
+    /// A record that is put without its derived data.
     Put(u32),
-    /// A record that was deleted without its derived data.
+    /// A record that is deleted without its derived data.
     Deleted(u32),
 }
 
 impl Damage {
-    /// One or more cases of each kind of damage, at some of the keys.
+    /// One or more examples of each kind of damage, at some of the keys.
     pub(super) fn all<T: Subject>(
         field: &Field<'_, T>,
         own: &Dump,
@@ -47,12 +47,12 @@ impl Damage {
             all.extend(values.map(|value| Self::Changed(key.clone(), value)));
             let foreign = [&**key, &pack("foreign")].concat();
             all.push(Self::Foreign(foreign.clone(), b"foreign".to_vec()));
-            // A growing kind may keep data that no record makes any more.
+            // A growing kind may keep data of records that no longer exist.
             if T::FIDELITY != Fidelity::Growing {
                 all.push(Self::Foreign(foreign, value.clone()));
             }
         }
-        // Changes of records count as damage only if their derived data differs.
+        // A change of a record is damage only if it changes the derived data.
         let wanted = field.subject.model(&field.model);
         let of_records = [Self::Put(9), Self::Replaced(1), Self::Replaced(2), Self::Deleted(3)];
         // A growing kind keeps the old data of changed records.
@@ -146,7 +146,7 @@ fn repair<T: Subject>(field: &Field<'_, T>, store: &impl Store) -> Result<()> {
     field.derived.repair_with(store, &options, |_| ControlFlow::Continue(())).map(drop)
 }
 
-/// Applies each damage to a copy of the same data, and calls `judge` with it.
+/// Applies each damage to a copy of the same data, and calls `judge` with the result.
 fn each_damage<T: Subject, S: Store>(
     subject: &T,
     store: &S,
@@ -177,7 +177,7 @@ pub(super) fn found<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> O
     })
 }
 
-/// How many reads a snapshot lasts.
+/// The number of reads after which a snapshot expires.
 const SHORT: u64 = 6;
 
 pub(super) fn in_steps<T: Subject, S: Store + Clone>(subject: &T, store: &S, seed: u64) -> Outcome {
@@ -208,7 +208,7 @@ pub(super) fn fixed<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> O
 pub(super) fn untouched<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
     each_damage(subject, store, seed, |damage, field, store| {
         let before = field.others(&store.snapshot()?)?;
-        // An error of the repair breaks another law.
+        // Ignore errors of the repair: another law covers them.
         let _ = repair(field, store);
         let others = difference(&before, &field.others(&store.snapshot()?)?);
         ensure!(others.is_empty(), "{damage:?}: other keys differ: {others}");
@@ -223,7 +223,7 @@ pub(super) fn untouched<T: Subject>(subject: &T, store: &impl Store, seed: u64) 
     let snapshot = store.snapshot()?;
     let differs = difference(&others, &field.others(&snapshot)?);
     ensure!(differs.is_empty(), "a repair of intact data writes other keys: {differs}");
-    // A rebuild adds the records to a growing kind in another order, so its bytes may differ.
+    // A rebuild adds the records to a growing kind in another order, so the bytes may differ.
     if T::FIDELITY != Fidelity::Growing {
         let differs = difference(&own, &dump(&snapshot, field.space.self_and_children())?);
         ensure!(differs.is_empty(), "a repair of intact data writes: {differs}");

@@ -1,4 +1,4 @@
-//! The records and the derived data with which the laws are checked.
+//! The records and the derived data that the laws are checked with.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ const VERSIONS: u32 = 40;
 
 type Records<T> = BTreeMap<<T as Subject>::Key, <T as Subject>::Value>;
 
-/// A table, its derived data, and keys of other data. In the order of keys, the derived data is
-/// directly before the table and directly after the other data.
+/// A table, its derived data, and keys of other data. In key order, the other data comes directly
+/// before the derived data, and the table directly after it.
 pub(super) struct Field<'t, T: Subject> {
     pub(super) subject: &'t T,
     pub(super) records: Table<T::Key, T::Value>,
@@ -49,7 +49,7 @@ impl<'t, T: Subject> Field<'t, T> {
         let schema = Schema::open(store, "conformance")?;
         let records = schema.table("records")?;
         let (derived, space) = derive(&schema, subject, &records, "derived", is_deferred)?;
-        // The queue of deferred data is directly before it.
+        // For deferred data, the keys directly before the data belong to its queue.
         let neighbours = neighbours(&space);
         let neighbours = neighbours.iter().filter(|_| !is_deferred);
         store.transact(|txn| neighbours.clone().try_for_each(|key| txn.put(key, b"neighbour")))?;
@@ -83,7 +83,7 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok(())
     }
 
-    /// Writes changes: several as a batch of puts and a batch of deletes.
+    /// Writes changes. Several changes are written as a batch of puts and a batch of deletes.
     pub(super) fn make(&self, txn: &mut impl Writer, changes: &[Change]) -> Result<()> {
         let versions = changes.iter().filter_map(|(n, version)| Some((*n, (*version)?)));
         let puts: Vec<_> = versions.map(|(n, version)| self.subject.record(n, version)).collect();
@@ -148,14 +148,14 @@ impl<'t, T: Subject> Field<'t, T> {
         Err(Finding(format!("{when}: the check reports {}: {first}", found.len())))
     }
 
-    /// Requires right data and a check that reports nothing.
+    /// Requires correct data, and a check that reports nothing.
     pub(super) fn intact(&self, store: &impl Store, when: &str) -> Outcome {
         self.quiet(&store.snapshot()?, when)?;
         self.right(store, when)
     }
 
-    /// Requires right answers and, if bytes are compared, the bytes of data built in another
-    /// subspace.
+    /// Requires correct answers. If the suite compares bytes, also requires the same bytes as data
+    /// built in another subspace.
     pub(super) fn right(&self, store: &impl Store, when: &str) -> Outcome {
         let snapshot = store.snapshot()?;
         self.answers(&snapshot, when)?;
@@ -177,7 +177,7 @@ impl<'t, T: Subject> Field<'t, T> {
     }
 }
 
-/// The number of a record and its next version; `None` deletes it.
+/// The number of a record and its next version; `None` deletes the record.
 pub(super) type Change = (u32, Option<u32>);
 
 fn derive<T: Subject>(
@@ -219,7 +219,7 @@ pub(super) fn dump_all(store: &impl Store) -> Result<Dump> {
     dump(&store.snapshot()?, KeyRange::all())
 }
 
-/// Replaces the contents of the store by `all`.
+/// Replaces the contents of the store with `all`.
 pub(super) fn restore(store: &impl Store, all: &Dump) -> Result<()> {
     store.transact(|txn| {
         txn.delete_range(KeyRange::all())?;

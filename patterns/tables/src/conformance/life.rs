@@ -31,7 +31,7 @@ pub(super) fn build<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outc
     Ok(())
 }
 
-/// Changes before and after the position of a build, which begins with two batches.
+/// Changes before and after the position of a build that has run two batches.
 fn changes<T: Subject>(batch: usize) -> Vec<Change> {
     let of = |version| if T::FIDELITY == Fidelity::Growing { Some(0) } else { version };
     let near = u32::try_from(batch).unwrap_or(0) % RECORDS;
@@ -66,7 +66,7 @@ pub(super) fn deferred<T: Subject>(subject: &T, store: &impl Store, seed: u64) -
             }
             drain(&field)?;
         }
-        // All records change in one drain.
+        // All records change before each drain.
         let last = if T::FIDELITY == Fidelity::Growing { 0 } else { 4 };
         for version in 0..=last {
             let all: Vec<_> = (0..RECORDS).map(|n| (n, Some(version))).collect();
@@ -88,7 +88,7 @@ pub(super) fn drop_data<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
     field.derived.drop_with(store, 2, |_| ControlFlow::Continue(()))?;
     let dropped = dump_all(store)?;
 
-    // The same records, without the derived data.
+    // Write the same records without the derived data.
     store.transact(|txn| txn.delete_range(KeyRange::all()))?;
     let records = Schema::open(store, "conformance")?.table("records")?;
     store.transact(|txn| {

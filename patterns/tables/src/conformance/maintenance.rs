@@ -71,7 +71,7 @@ pub(super) fn records<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Ou
     Ok(())
 }
 
-/// The derived data after an update, in a transaction in which `prepare` has run first.
+/// The derived data after an update. `prepare` runs before the update, in the same transaction.
 fn updated<T: Subject>(
     subject: &T,
     store: &impl Store,
@@ -156,7 +156,7 @@ pub(super) fn faults<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u6
     let wanted = dump_all(store)?;
     let mut field = Field::filled(subject, store, 6)?;
     let before = dump_all(store)?;
-    // Only a commit, the last operation, distinguishes the kinds of faults.
+    // The kinds of faults differ only at the commit, which is the last operation.
     let faults = (0..operations).map(|n| (n, Fault::Error));
     let at_commit = [Fault::UnknownAndLost, Fault::UnknownButCommitted];
     let at_commit = at_commit.map(|fault| (operations.saturating_sub(1), fault));

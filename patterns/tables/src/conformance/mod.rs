@@ -1,10 +1,10 @@
 //! Conformance: does a kind of derived data satisfy the laws that a [`Schema`](crate::Schema)
 //! relies on?
 //!
-//! Needs the feature `conformance`. A test describes a kind by a [`Subject`]: how to make it, some
-//! records, a query, and the same query computed from the plain records. [`check_maintained`]
-//! checks every [`Law`] for the kind. Like the suite for stores ([`keyloom_conformance`]), it runs
-//! on any store.
+//! Needs the feature `conformance`. A test describes a kind with a [`Subject`]: how to create the
+//! kind, some records, a query, and a model that computes the same query from the plain records.
+//! [`check_maintained`] checks every [`Law`] for the kind. Like the suite for stores
+//! ([`keyloom_conformance`]), this suite runs on any store.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -101,9 +101,9 @@
 //! |---|---|---|
 //! | [`Bytes`](Fidelity::Bytes) | equal bytes, and equal answers | put, changed and deleted |
 //! | [`Answers`](Fidelity::Answers) | equal answers: the bytes depend on the history | put, changed and deleted |
-//! | [`Growing`](Fidelity::Growing) | equal answers; `repair` may use one transaction | put once: the kind cannot remove anything, such as sketches |
+//! | [`Growing`](Fidelity::Growing) | equal answers; `repair` may use one transaction | put once: the kind, such as sketches, cannot remove anything |
 //!
-//! The suite measures no times and kills no processes.
+//! The suite does not measure times or kill processes.
 
 mod budget;
 mod costs;
@@ -124,13 +124,13 @@ use serde::de::DeserializeOwned;
 
 use crate::derived::Maintained;
 
-/// Checks every law for a kind, each on a store of its own.
+/// Checks every law for a kind, each law on its own store.
 ///
 /// `make` returns an empty store, or a pair of a store and a value that must live as long as the
 /// store, such as a temporary directory.
 ///
 /// # Panics
-/// If the kind breaks a law, or a store cannot be made. The message names each broken law.
+/// If the kind breaks a law, or `make` fails. The message names each broken law.
 pub fn check_maintained<T: Subject, F: Fixture<Store: Clone>>(
     make: impl Fn() -> Result<F, BoxedError>,
     subject: &T,
@@ -161,8 +161,8 @@ pub trait Subject {
     /// Version `version` of record `n`. Different `n` have different keys; all versions of one `n`
     /// have the same key.
     ///
-    /// Among the versions from 0 to 40 there should be some with equal derived data, some with
-    /// different derived data, and, if the kind allows it, some without any. `n` is below 300.
+    /// Some of the versions from 0 to 40 should have the same derived data, some should have
+    /// different derived data, and, if the kind allows it, some should have none. `n` is below 300.
     fn record(&self, n: u32, version: u32) -> (Self::Key, Self::Value);
 
     /// Queries the kind.
@@ -171,7 +171,7 @@ pub trait Subject {
     /// The errors of the queries.
     fn answers(&self, kind: &Self::Kind, reader: &impl Reader) -> Result<Self::Answers>;
 
-    /// The right answers, computed from the records without the kind.
+    /// The correct answers, computed from the records without the kind.
     fn model(&self, records: &BTreeMap<Self::Key, Self::Value>) -> Self::Answers;
 
     /// Whether an entry with this value is equivalent to a missing entry, such as a total of 0.
@@ -212,7 +212,7 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// The default seed: all runs check the same histories.
+    /// A suite with the default seed: all runs check the same histories.
     pub fn new() -> Self {
         Self::default()
     }
@@ -242,7 +242,7 @@ impl Suite {
         Ok(violations)
     }
 
-    /// [`run`](Suite::run) that panics with all violations.
+    /// Like [`run`](Suite::run), but panics with all violations.
     ///
     /// # Panics
     /// See [`check_maintained`].
@@ -264,13 +264,13 @@ impl Suite {
     }
 }
 
-/// A broken law, and how it was broken.
+/// A broken law, and the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
     /// The law.
     pub law: Law,
-    /// The observed data, and the right data.
+    /// The observed and the correct data, as text.
     pub seen: String,
 }
 
@@ -313,7 +313,7 @@ macro_rules! laws {
         }
 
         impl Law {
-            /// All laws. A kind that breaks an early one often breaks later ones too.
+            /// All laws. A kind that breaks an early law often breaks later laws too.
             pub const ALL: [Self; [$(Self::$law),+].len()] = [$(Self::$law),+];
 
             fn hold<T: Subject, S: Store + Clone>(self, subject: &T, store: &S, seed: u64) -> Outcome {

@@ -9,7 +9,7 @@ use super::damage::Damage;
 use super::field::{Change, Field, RECORDS};
 use super::{Fidelity, Outcome, Subject, ensure};
 
-/// Damage for two repairs to find. Writers can work despite it.
+/// Applies damage for two repairs to find. Writers can still write.
 fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()> {
     let own = field.own(&store.snapshot()?)?;
     let records = match T::FIDELITY {
@@ -25,7 +25,7 @@ fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()
     all.iter().try_for_each(|damage| damage.strike(field, store))
 }
 
-/// One transaction of a repair after `position`; `None` after the last.
+/// Runs one transaction of a repair after `position`. Sets `position` to `None` after the last one.
 fn step<T: Subject>(
     field: &Field<'_, T>,
     store: &impl Store,
@@ -44,21 +44,21 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
         damage(&mut field, store)?;
         let mut turns = changes::<T>().into_iter().filter(|_| writes);
         let (mut first, mut second) = (Some(None), Some(None));
-        // One repair after the other, or in turns.
+        // Run the repairs one after the other, or interleaved.
         while first.is_some() || second.is_some() {
             step(&field, store, &mut first)?;
             if interleaved || first.is_none() {
                 step(&field, store, &mut second)?;
             }
             if let Some(change) = turns.next() {
-                // Damaged data may refuse a change; then nothing is written.
+                // Damaged data may refuse a change. In that case nothing is written.
                 let _ = field.commit(store, &[change]);
             }
         }
         let how = format!("after two repairs, in turns: {interleaved}, beside writers: {writes}");
         field.intact(store, &how)?;
     }
-    // One repair in one call, which may have read before the writers write.
+    // Run one repair in a single call, which may have read before the writers write.
     let mut field = Field::filled(subject, store, RECORDS)?;
     damage(&mut field, store)?;
     let (repaired, mut turns) = (field.derived.clone(), changes::<T>().into_iter());
@@ -70,7 +70,8 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
     field.intact(store, "after a repair beside writers")
 }
 
-/// How many operations a transaction or a snapshot lasts: what one step of any kind needs.
+/// The number of operations after which a transaction or a snapshot expires: enough for one step of
+/// any kind.
 const SHORT: u64 = 120;
 
 pub(super) fn short<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u64) -> Outcome {
@@ -97,7 +98,8 @@ fn changes<T: Subject>() -> Vec<Change> {
     }
 }
 
-/// The largest number of keys that one transaction of a build, and one of a repair, writes.
+/// The largest number of keys written by one transaction of a build, and by one transaction of a
+/// repair.
 fn most_written<T: Subject, S: Store>(
     subject: &T,
     store: &Metered<S>,

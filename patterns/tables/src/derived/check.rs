@@ -10,14 +10,14 @@ use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many, page_behind};
 use crate::table::{Table, record};
 
 /// The number of records or entries that [`check`] reads at a time.
-// Fewer records add round trips; more need more memory.
+// Smaller chunks add round trips; larger chunks need more memory.
 const CHUNK: usize = 1_000;
 
 /// Reports every inconsistency between the records of `table` and the entries of `derived`.
-/// Consistent data causes no report.
+/// `report` is not called for consistent data.
 ///
 /// Reads 1,000 records or entries at a time, each time in two round trips: a page, and the matching
-/// entries or records. Keeps no more than that in memory.
+/// entries or records. Holds no more than one such chunk in memory.
 ///
 /// # Errors
 /// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a
@@ -56,8 +56,8 @@ fn walk<'r, R: Reader>(
     }
 }
 
-/// The faults in the entries that some records make, and the values that these entries should have.
-/// Costs one round trip, and one more for each entry that another record may claim.
+/// The faults in the entries of some records, and the values that these entries should have. Costs
+/// one round trip, and one more for each entry that another record may claim.
 pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -78,7 +78,7 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     }
     let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, ..)| key).collect();
     let there = get_many(reader, &keys)?;
-    // An entry that is missing or wrong belongs to the first record that makes it.
+    // A missing or wrong entry goes to the first record that claims it.
     let mut claimed = HashMap::new();
     for ((entry, value, record), there) in asked_for.iter().zip(there) {
         let (entry, record) = (entry.clone(), record.clone());
@@ -109,8 +109,8 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     Ok(faults)
 }
 
-/// Whether the record of `key` exists and makes exactly this entry. Also `true` if the record does
-/// not decode, since it may make the entry.
+/// Whether the record of `key` exists and has exactly this entry. Also `true` if the record does
+/// not decode, since it may have the entry.
 fn makes<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -123,8 +123,8 @@ fn makes<K: RecordKey, V, C: Codec<V>>(
     Ok(entries_of(derived, key, &record).iter().any(|made| *made.0 == *entry && *made.1 == *value))
 }
 
-/// The entries that no record makes. An entry with a wrong value is not among them: the pass over
-/// the records reports it. Costs one round trip.
+/// The entries that belong to no record. Entries with a wrong value are not included: the pass over
+/// the records reports them. Costs one round trip.
 pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,

@@ -1,4 +1,4 @@
-//! What the writers of a table maintain in other tables.
+//! Declares data that the writers of a table maintain in other tables.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,13 +12,14 @@ use super::{Derived, LostRecords, RecordChange, SortedWrites};
 use crate::derived::Maintained;
 use crate::table::Table;
 
-/// Derived data without keys of its own, which stands for data that the writers of a table maintain
-/// in other tables: the elements of documents, their children.
+/// Derived data without keys of its own. It represents data that the writers of a table maintain in
+/// other tables, such as the elements or children of documents.
 ///
-/// A program that does not declare it cannot write to the table, as with an index, so it leaves
-/// nothing behind in the other tables. It is readable as soon as it is declared, also over existing
-/// records or after it was disabled, and so is each new version of it. [`check`](Maintained::check) and
-/// [`repair`](Maintained::repair) have nothing to do: the pattern checks the other tables.
+/// As with an index, a program that does not declare this data cannot write to the table, so it
+/// cannot leave stale data in the other tables. The data is readable as soon as it is declared,
+/// even if the table has records or the data was disabled. The same holds for each new version.
+/// [`check`](Maintained::check) and [`repair`](Maintained::repair) have nothing to do: the pattern
+/// checks the other tables.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -44,13 +45,13 @@ pub struct Elsewhere<K, V> {
 }
 
 impl<K, V> Elsewhere<K, V> {
-    /// The data is of this kind, such as `children`. `options` are all that writers of the table
-    /// must agree on. `space` is the subspace that the schema assigns; it remains empty.
+    /// Data of the kind `kind`, such as `children`. `options` lists everything that all writers of
+    /// the table must agree on. `space` is the subspace that the schema assigns; it remains empty.
     pub fn new(space: &Subspace, kind: &'static str, options: impl Into<String>) -> Self {
         Self { space: space.clone(), kind, options: options.into(), of: PhantomData }
     }
 
-    /// The subspace.
+    /// The assigned subspace, which is empty.
     pub fn space(&self) -> &Subspace {
         &self.space
     }

@@ -15,9 +15,9 @@ use crate::table::Table;
 /// All kinds are built, disabled, drained and dropped in the same way: see
 /// [`Attached`](crate::Attached).
 ///
-/// These patterns are not kinds. The ids in stand-alone bit-sliced integers and bitmaps are set by
-/// the program; instead declare an inverted index with integer fields, which assigns ids to
-/// records. A [`PropertyIndex`](crate::PropertyIndex) is for stores without transactions.
+/// Some patterns are not kinds. In stand-alone bit-sliced integers and bitmaps, the program assigns
+/// the ids; in a schema, declare an inverted index with integer fields instead, which assigns ids
+/// to records. A [`PropertyIndex`](crate::PropertyIndex) is for stores without transactions.
 pub trait Maintained: Clone + Send + Sync + 'static {
     /// The key of the records.
     type Key: RecordKey;
@@ -37,9 +37,9 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
-    /// The types of the parts of the entries, as [`KeyShape`](crate::parts::KeyShape)
-    /// names them; empty if they are fixed. They are part of the stored definition, so that a
-    /// function that returns parts of other types is refused.
+    /// The types of the parts of the entries, as named by [`KeyShape`](crate::parts::KeyShape);
+    /// empty if the types are fixed. They are part of the stored definition, so that a function
+    /// that returns parts of other types is refused.
     fn parts(&self) -> String {
         String::new()
     }
@@ -50,14 +50,15 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         true
     }
 
-    /// Whether there is something to build from the records. `true` by default. Without data, it is
-    /// readable as soon as it is declared, in each version.
+    /// Whether there is data to build from the records. `true` by default. A kind without such data
+    /// is readable as soon as it is declared, in each version.
     fn has_data(&self) -> bool {
         true
     }
 
-    /// The subspace of the data, or of a part of it. [`Schema::derive`](crate::Schema::derive)
-    /// checks that it is within the assigned subspace.
+    /// The subspace of the data, or of a part of the data.
+    /// [`Schema::derive`](crate::Schema::derive) checks that this subspace is within the assigned
+    /// one.
     fn space(&self) -> &Subspace;
 
     /// The [`Derived`] value that the table calls for each change of a record.
@@ -75,11 +76,11 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
-    /// Fixes every inconsistency in bounded transactions, concurrently with other writers; also
-    /// builds the data. Attach the data to the table that writers use before the repair begins.
+    /// Fixes every inconsistency in bounded transactions, concurrently with other writers. Also
+    /// builds new data. Before the repair begins, attach the data to the table that writers use.
     ///
     /// Without a [`Schema`](crate::Schema), do not run two concurrent repairs of data that is not
-    /// idempotent, such as [`Totals`](crate::Totals): both would add a missing contribution.
+    /// idempotent, such as [`Totals`](crate::Totals): both could add the same missing contribution.
     ///
     /// # Errors
     /// The errors of [`check`](Maintained::check).
@@ -91,8 +92,8 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         self.repair_with(store, table, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Maintained::repair) with options. It calls `progress` after each commit and stops
-    /// if that breaks. A repair that was stopped or killed can resume at the last
+    /// Like [`repair`](Maintained::repair), with options. Calls `progress` after each commit and
+    /// stops if `progress` breaks. A repair that was stopped or killed can resume at the last
     /// [position](Progress::position); starting from the beginning is also safe.
     ///
     /// # Errors
@@ -107,9 +108,9 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     ) -> Result<Progress>;
 }
 
-/// The methods of [`Maintained`]($crate::Maintained) that describe a kind of data derived from
-/// records `V` with keys `K`: `described!("word index", format 2, options |it| it.options())`. They
-/// delegate to the inherent method `space` of the type.
+/// Generates the methods of [`Maintained`]($crate::Maintained) that describe a kind of data derived
+/// from records `V` with keys `K`: `described!("word index", format 2, options |it| it.options())`.
+/// The method `space` delegates to the inherent method `space` of the type.
 #[macro_export]
 macro_rules! described {
     (

@@ -13,18 +13,18 @@ use super::check::{missing_or_wrong, superfluous};
 use crate::table::Table;
 
 /// Makes the entries of `derived` consistent with the records of `table`, in bounded transactions,
-/// while other transactions read and write. Also the way to build an index over existing records.
+/// while other transactions read and write. Also builds an index over existing records.
 ///
-/// `progress` is called after each commit with the work done so far; it stops the repair if it
-/// returns `ControlFlow::Break`. After a stop or a crash, a repair can resume from the last
-/// position that `progress` received (see [`RepairOptions::resume`]). Starting from the beginning
-/// is also safe: correct entries are left unchanged.
+/// `progress` is called after each commit with the work done so far. If it returns
+/// `ControlFlow::Break`, the repair stops. After a stop or a crash, a repair can resume from the
+/// last position that `progress` received (see [`RepairOptions::resume`]). Starting from the
+/// beginning is also safe: correct entries are left unchanged.
 ///
 /// Attach `derived` to the table that writers use *before* the repair begins. Otherwise the repair
 /// misses records that change after it has visited them.
 ///
-/// Two records may claim one entry, for example in a unique index. Then the record that has the
-/// entry keeps it; if no record has it, the first one gets it. The other record is counted in
+/// Two records may claim the same entry, for example in a unique index. The record that has the
+/// entry keeps it; if neither record has it, the first one gets it. The other record is counted in
 /// [`Progress::contested`].
 ///
 /// A transaction costs three round trips: a page, the matching entries or records, and the commit.
@@ -32,7 +32,7 @@ use crate::table::Table;
 /// # Errors
 /// Any error of the store; the errors of [`check`](super::check());
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the position to resume at belongs
-/// to another repair.
+/// to other data.
 pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,

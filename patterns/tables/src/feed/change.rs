@@ -1,4 +1,4 @@
-//! One change, and its bytes.
+//! A change of a record, and its encoding.
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Result};
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use keyloom_kit::RecordKey;
 
-/// The version of the bytes of a change.
+/// The version of the encoding of a change.
 const FORMAT: u8 = 1;
 
 /// One change of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change<K, V> {
-    /// The number in the feed: 1 is the first.
+    /// The number in the feed. The first change has the number 1.
     pub number: u64,
-    /// What happened.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The key of the record.
     pub key: K,
-    /// The value after the change; `None` if it was deleted, or if the feed has [keys
-    /// only](crate::Feed::keys_only).
+    /// The value after the change; `None` if the record was deleted, or if the feed has [only
+    /// keys](crate::Feed::keys_only).
     pub new: Option<V>,
-    /// The value before the change, if the feed has [old
-    /// values](crate::Feed::with_old_values) and there was one.
+    /// The value before the change, if the record existed and the feed has [old
+    /// values](crate::Feed::with_old_values).
     pub old: Option<V>,
 }
 
-/// What happened to a record.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ChangeKind {
     /// There was no record of this key before.
     Inserted,
-    /// The record has another value, or was put again with the same one.
+    /// The record was put again, with another value or the same value.
     Updated,
-    /// The record is gone.
+    /// The record was deleted.
     Deleted,
 }
 
@@ -77,7 +77,7 @@ impl Stored {
         }
     }
 
-    /// The change that these bytes contain, with the number 0.
+    /// Decodes a change. The number of the result is 0.
     pub(super) fn decode<K: RecordKey, V, C: Codec<V>>(bytes: &[u8]) -> Result<Change<K, V>> {
         let Self { kind, key, new, old } = Self::of_bytes(bytes)?;
         let value = |bytes: Option<Vec<u8>>| bytes.map(|bytes| C::decode(&bytes)).transpose();

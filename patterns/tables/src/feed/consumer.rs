@@ -14,10 +14,11 @@ use super::{Change, Feed, FeedError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Batch<K, V> {
-    /// The changes, the oldest first; of a [share](Consumer::share) those of its keys.
+    /// The changes, the oldest first. A [share](Consumer::share) receives only the changes of its
+    /// keys.
     pub changes: Vec<Change<K, V>>,
-    /// The number to [acknowledge](Consumer::acknowledge) when they are done: that of the last
-    /// change that was read, of any share.
+    /// The number to [acknowledge](Consumer::acknowledge) when the changes are processed: the
+    /// number of the last change that was read, whatever its share.
     pub last: u64,
 }
 
@@ -29,15 +30,15 @@ pub struct Position {
     pub consumer: String,
     /// The share, from 0, and the number of shares: `(0, 1)` for a consumer that is not divided.
     pub share: (u32, u32),
-    /// The number of the last change that it has acknowledged.
+    /// The number of the last acknowledged change.
     pub acknowledged: u64,
 }
 
 /// A named consumer of a [`Feed`], with a position in the store.
 ///
 /// Several handles and processes may use one name. They then do the same work twice, since each
-/// polls after the same position; to divide the work, use [shares](Consumer::share), each by one
-/// process at a time, for example the owner of a lock.
+/// polls from the same position. To divide the work, use [shares](Consumer::share). Let one process
+/// at a time work on a share, for example the owner of a lock.
 pub struct Consumer<K, V, C> {
     feed: Feed<K, V, C>,
     name: String,
@@ -69,8 +70,8 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     }
 
     /// Share number `share`, from 0, of `shares`: the changes of a part of the keys. All changes of
-    /// one record are in one share, in order. Each share has a position of its own, and is started
-    /// by itself.
+    /// one record are in one share, in order. Each share has its own position, and must be started
+    /// separately.
     ///
     /// `share` is taken modulo `shares`, which is at least 1.
     #[must_use]
@@ -79,11 +80,11 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         Self { share: share % shares, shares, ..self.clone() }
     }
 
-    /// Gives the consumer a position: its first change is the one after number `after`. 0 is the
+    /// Gives the consumer a position: its first change is the change after number `after`. 0 is the
     /// beginning of the feed, [`Feed::last`] its end.
     ///
-    /// Start a consumer before its feed is swept: a sweep keeps what a started consumer has not
-    /// acknowledged.
+    /// Start a consumer before its feed is swept: a sweep keeps the changes that a started consumer
+    /// has not acknowledged.
     ///
     /// # Errors
     /// [`FeedError::AlreadyStarted`], [`FeedError::OtherShares`], [`FeedError::NoSuchChange`] if
@@ -99,11 +100,11 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         })
     }
 
-    /// Moves the position to `after`, forward or back, whether the consumer was started or not: for
-    /// a replay. Changes that were swept meanwhile do not come back.
+    /// Moves the position to `after`, forward or back, for example for a replay. Also works if the
+    /// consumer was not started. Changes that have been swept are not restored.
     ///
     /// # Errors
-    /// The errors of [`start`](Consumer::start), but for `AlreadyStarted`.
+    /// The errors of [`start`](Consumer::start), except `AlreadyStarted`.
     pub fn seek(&self, txn: &mut impl Writer, after: u64) -> Result<()> {
         txn.guarded(|txn| {
             self.position(txn)?;
@@ -111,7 +112,7 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         })
     }
 
-    /// Removes the position, of all shares. The consumer no longer keeps changes from being swept.
+    /// Removes the positions of all shares. The consumer no longer keeps changes from being swept.
     ///
     /// # Errors
     /// Any error of the store.
@@ -156,8 +157,8 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         Ok(Batch { changes, last })
     }
 
-    /// Moves the position forward to `number`. Does nothing if it is there or further already, as
-    /// after a second delivery.
+    /// Moves the position forward to `number`. Does nothing if the position is already at `number`
+    /// or later, for example after a second delivery.
     ///
     /// # Errors
     /// [`FeedError::NotStarted`], [`FeedError::OtherShares`], [`FeedError::NoSuchChange`]; any
@@ -169,9 +170,10 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         })
     }
 
-    /// Calls `work` for the changes after the position, at most `limit`, and moves the position, in
-    /// this transaction: each change is processed exactly once, as far as the work is in the same
-    /// store. Returns how many changes the position passed, of any share; 0 at the end of the feed.
+    /// Calls `work` for at most `limit` changes after the position, and moves the position, in this
+    /// transaction. So each change is processed exactly once, if the work is in the same store.
+    /// Returns how many changes the position passed, including changes of other shares; 0 at the
+    /// end of the feed.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Subspace, Writer};
@@ -209,8 +211,8 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         })
     }
 
-    /// Waits until there is a change after the position, at most for `timeout`, and returns whether
-    /// there is one. It may be of another share.
+    /// Waits until there is a change after the position, for at most `timeout`, and returns whether
+    /// there is one. The change may belong to another share.
     ///
     /// # Errors
     /// [`FeedError::NotStarted`], [`FeedError::OtherShares`]; any error of the store.
@@ -241,14 +243,14 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
 
     /// Whether changes of this record are in the share.
     fn has(&self, key: &K) -> bool {
-        // Of the packed key, so that all programs agree.
+        // The hash is computed from the packed key, so that all programs agree.
         let mut hash = Fnv::new();
         hash.add(&keyloom::pack(key));
         hash.finish() % u64::from(self.shares) == u64::from(self.share)
     }
 }
 
-/// The number at a position.
+/// Decodes the number of a stored position.
 fn position_of(key: &[u8], value: &[u8]) -> Result<u64> {
     let bytes = value.try_into().map_err(|_| {
         Error::other("the position of a consumer does not have 8 bytes; `seek` sets it").at(key)
@@ -272,7 +274,8 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         Ok(positions)
     }
 
-    /// The name of a consumer, the number of its shares, and the share.
+    /// Decodes the key of a position: the name of the consumer, the number of its shares, and the
+    /// share.
     pub(super) fn position_key(&self, key: &[u8]) -> Result<(String, u32, u32)> {
         Ok(self.positions.unpack(key)?)
     }

@@ -8,9 +8,9 @@ use keyloom::{Error, Result, SharedError, Subspace};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeedError {
-    /// The next change is no longer there: the feed [keeps](crate::Feed::keep_at_most) fewer, or the
-    /// consumer was started before the first one. Copy the table, and start the consumer at the
-    /// number of the copy.
+    /// The next change was removed: the feed [keeps](crate::Feed::keep_at_most) fewer changes, or
+    /// the consumer was started at a number before the first remaining change. Copy the table, and
+    /// start the consumer at the [last number](crate::Feed::last) in the snapshot of the copy.
     #[error(
         "the changes {from} to {} of the feed {feed} were removed; copy the table, and start the consumer at the feed's last number in the snapshot of the copy",
         first - 1
@@ -20,11 +20,11 @@ pub enum FeedError {
         feed: String,
         /// The number of the next change.
         from: u64,
-        /// The number of the first change that is there.
+        /// The number of the first remaining change.
         first: u64,
     },
-    /// A change does not decode. Acknowledge its number to skip it; the record may have to be
-    /// compared.
+    /// A change does not decode. Acknowledge its number to skip the change. The consumer has then
+    /// missed a change, and may have to compare its data with the record.
     #[error(
         "change {number} of a feed, at key {key}, does not decode: {source}; acknowledge {number} to skip it"
     )]
@@ -36,8 +36,8 @@ pub enum FeedError {
         /// The error.
         source: SharedError,
     },
-    /// The consumer has no position. [Start](crate::feed::Consumer::start) it: at 0 for all changes
-    /// that are there.
+    /// The consumer has no position. [Start](crate::feed::Consumer::start) the consumer, for
+    /// example at 0 for all changes.
     #[error("the consumer {consumer} of the feed {feed} was not started; call `start`")]
     NotStarted {
         /// The subspace of the feed.
@@ -45,7 +45,7 @@ pub enum FeedError {
         /// The name of the consumer.
         consumer: String,
     },
-    /// The consumer has a position already. To move it, use
+    /// The consumer already has a position. To move the position, use
     /// [`seek`](crate::feed::Consumer::seek).
     #[error(
         "the consumer {consumer} of the feed {feed} is at change {position} already; `seek` moves it"
@@ -55,10 +55,10 @@ pub enum FeedError {
         feed: String,
         /// The name of the consumer.
         consumer: String,
-        /// The number that it has acknowledged.
+        /// The number of the last acknowledged change.
         position: u64,
     },
-    /// The number is larger than that of the newest change.
+    /// The number is larger than the number of the newest change.
     #[error(
         "there is no change {number} in the feed {feed}, whose newest change is {last}; pass the number of a change that was polled, or {last} for its end"
     )]
@@ -70,8 +70,8 @@ pub enum FeedError {
         /// The number of the newest change.
         last: u64,
     },
-    /// The consumer is divided into another number of shares. Remove it, and start all shares at
-    /// one number.
+    /// The consumer is divided into a different number of shares. Remove the consumer, and start
+    /// all shares at the same number.
     #[error(
         "the consumer {consumer} of the feed {feed} has {stored} shares, not {shares}; remove it and start all shares at one number"
     )]
@@ -87,7 +87,7 @@ pub enum FeedError {
     },
 }
 
-/// A subspace in a message.
+/// Formats a subspace for a message.
 pub(super) fn shown(feed: &Subspace) -> String {
     display(feed.prefix()).to_string()
 }
@@ -98,7 +98,7 @@ impl FeedError {
     }
 
     pub(super) fn damaged<T>(key: &[u8], number: u64, source: Error) -> Result<T> {
-        // What a newer program wrote is not damaged.
+        // A change in a newer format is not damaged.
         if matches!(source, Error::NewerFormat { .. }) {
             return Err(source.at(key));
         }

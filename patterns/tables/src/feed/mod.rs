@@ -1,8 +1,9 @@
 //! Change feed: how do other programs learn of each change of a table, once and in order?
 //!
-//! A service sends a mail for each order, keeps a search engine up to date, or invalidates caches.
-//! If it does so after its commit, a crash between the two loses the change; if before, a rollback
-//! makes it a lie. A [`Feed`] is attached to a table like an index. Each change of a record is
+//! Suppose that a service sends a mail for each order, keeps a search engine up to date, or
+//! invalidates caches. If the service does this after its commit, a crash in between loses the
+//! change. If the service does this before its commit, a rollback leaves a mail about a change that
+//! was never made. A [`Feed`] is attached to a table like an index. Each change of a record is
 //! appended to a log *in the transaction of the change*, and consumers read the log.
 //!
 //! ```
@@ -33,18 +34,18 @@
 //!
 //! # Invariants
 //!
-//! * The numbers ascend by 1 in the order of the commits; those of one transaction are in the order
-//!   of its changes. So a consumer that has seen a number has seen all smaller ones, or has
-//!   received an error that names those that were removed.
-//! * The newest change is never removed, since the next number follows from it.
-//! * No consumer has acknowledged more than there is.
+//! * The numbers ascend by 1 in the order of the commits; the numbers of one transaction are in the
+//!   order of its changes. So a consumer that has seen a number has seen all smaller numbers, or
+//!   has received an error that names the removed ones.
+//! * The newest change is never removed, since the next number is computed from its number.
+//! * No consumer has acknowledged a number larger than the newest one.
 //!
 //! # Delivery
 //!
 //! | | how | after a crash of the consumer |
 //! |---|---|---|
-//! | at least once | [`poll`](Consumer::poll), work, [`acknowledge`](Consumer::acknowledge) | the changes since the last acknowledgement come again |
-//! | exactly once | [`process`](Consumer::process): the work is done in the transaction that moves the position | nothing is lost or repeated, as far as the work is in the same store |
+//! | at least once | [`poll`](Consumer::poll), work, [`acknowledge`](Consumer::acknowledge) | the changes since the last acknowledgement are delivered again |
+//! | exactly once | [`process`](Consumer::process): the work is done in the transaction that moves the position | work in the same store is neither lost nor repeated |
 //!
 //! # Cost
 //!
@@ -53,21 +54,21 @@
 //! | a change | 1 range, of one entry | 1 key |
 //! | [`poll`](Consumer::poll) of n changes | 1 get and 1 range of n entries | |
 //! | [`process`](Consumer::process) of n changes | the same | 1 key |
-//! | [`wait`](Consumer::wait) | 1 get and 1 range; then [as the store](keyloom::Store::wait_for_change) | |
-//! | [`sweep`](Feed::sweep) | 1 range of the positions; 2 of one entry | 1 per batch |
+//! | [`wait`](Consumer::wait) | 1 get and 1 range; then [depends on the store](keyloom::Store::wait_for_change) | |
+//! | [`sweep`](Feed::sweep) | 1 range of the positions; 2 ranges of one entry | 1 per batch |
 //!
 //! # When not to use it
 //!
-//! * With many concurrent writers on a store with conflicts (PostgreSQL, etcd, FoundationDB): the
-//!   order of the commits is one number, so any two writers of one table conflict. Group the writes
-//!   ([`Batched`](keyloom::Batched)), or append to a [`Sharded`](crate::sequence::Sharded) log
-//!   where the order within a shard is enough.
-//! * To find what has changed since yesterday: an index on the time of the change needs no
-//!   consumer.
+//! * Many writers change the table concurrently, on a store with conflicts (PostgreSQL, etcd,
+//!   FoundationDB). All changes of a table take their numbers from one sequence, so any two writers
+//!   of the table conflict. Group the writes ([`Batched`](keyloom::Batched)), or append to a
+//!   [`Sharded`](crate::sequence::Sharded) log if the order within a shard is enough.
+//! * The program only needs the records that have changed since yesterday. An index on the time of
+//!   the change needs no consumer.
 //!
 //! # Source
 //!
-//! The outbox pattern; Debezium; DynamoDB Streams, whose views of old and new images are those of
+//! The outbox pattern; Debezium; DynamoDB Streams, whose stream view types correspond to
 //! [`Feed::with_old_values`] and [`Feed::keys_only`].
 
 mod change;
@@ -101,7 +102,7 @@ pub struct Feed<K, V, C = Postcard> {
     of: PhantomData<fn(K, V, C)>,
 }
 
-/// Which values a change contains.
+/// The values that a change contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     None,
@@ -151,42 +152,42 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         }
     }
 
-    /// The same feed, whose changes contain the old values, too. A change is then larger by the old
-    /// record.
+    /// The same feed, whose changes also contain the old values. A change is then larger by the
+    /// size of the old record.
     #[must_use]
     pub fn with_old_values(self) -> Self {
         Self { values: Values::Both, ..self }
     }
 
-    /// The same feed, whose changes contain the keys alone: for consumers that read the record as
-    /// it is when they come to it.
+    /// The same feed, whose changes contain only the keys: for consumers that read the current
+    /// record when they process the change.
     #[must_use]
     pub fn keys_only(self) -> Self {
         Self { values: Values::None, ..self }
     }
 
-    /// The same feed, of which a [sweep](Feed::sweep) keeps at most the last `changes`, whether all
-    /// consumers have acknowledged the others or not. At least 1. Without this a sweep removes only
-    /// what all consumers have acknowledged.
+    /// The same feed, in which a [sweep](Feed::sweep) keeps at most the last `changes` changes (at
+    /// least 1). It removes older changes even if some consumer has not acknowledged them. Without
+    /// this limit, a sweep removes only changes that all consumers have acknowledged.
     #[must_use]
     pub fn keep_at_most(self, changes: u64) -> Self {
         Self { keep: Some(changes.max(1)), ..self }
     }
 
-    /// The subspace.
+    /// The subspace of the changes and positions.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The consumer of this name, which has all changes.
+    /// The consumer with this name, which receives all changes.
     pub fn consumer(&self, name: &str) -> Consumer<K, V, C> {
         Consumer::new(self.clone(), name)
     }
 
     /// The number of the newest change, 0 if there is none. Costs one range of one entry.
     ///
-    /// To copy a table and then follow it, read this and the records in *one* snapshot, and
-    /// [start](Consumer::start) a consumer at this number.
+    /// To copy a table and then follow its changes, read this number and the records in *one*
+    /// snapshot, and [start](Consumer::start) a consumer at this number.
     ///
     /// # Errors
     /// Any error of the store; [`Error::Key`](keyloom::Error::Key) for a foreign key in the log.
@@ -198,9 +199,9 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
     /// The changes after number `after`, at most `limit` and at least one, the oldest first.
     ///
     /// # Errors
-    /// [`FeedError::Removed`] if the next change was swept, with the number of the first one that
-    /// is there; [`FeedError::Damaged`] for a change that does not decode, if it is the first; any
-    /// error of the store.
+    /// [`FeedError::Removed`] if the next change was swept, with the number of the first change
+    /// that still exists; [`FeedError::Damaged`] if the first change does not decode; any error of
+    /// the store.
     pub fn read(
         &self,
         reader: &impl Reader,
@@ -217,7 +218,8 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
             }
             match Stored::decode::<K, V, C>(value) {
                 Ok(change) => changes.push(Change { number, ..change }),
-                // A consumer works up to the damage, and then finds it.
+                // A consumer first processes the changes before the damage; the next read reports
+                // it.
                 Err(_) if !changes.is_empty() => break,
                 Err(source) => return FeedError::damaged(key, number, source),
             }
@@ -225,14 +227,13 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         Ok(changes)
     }
 
-    /// Waits until there is a change after number `after`, at most for `timeout`, and returns
-    /// whether there is one. How soon it returns depends on the store:
-    /// [`Store::wait_for_change`].
+    /// Waits until there is a change after number `after`, for at most `timeout`, and returns
+    /// whether there is one. The delay depends on the store: see [`Store::wait_for_change`].
     ///
     /// # Errors
     /// Any error of the store.
     pub fn wait(&self, store: &impl Store, after: u64, timeout: Duration) -> Result<bool> {
-        // Not the next key alone, which may have been swept.
+        // Do not check the next key only: that change may have been swept.
         if self.last(&store.snapshot()?)? > after {
             return Ok(true);
         }
@@ -305,7 +306,8 @@ impl<K: RecordKey, V, C: Codec<V>> Derived<K, V> for Feed<K, V, C> {
         Some(&self.space)
     }
 
-    /// A record that does not decode is deleted or replaced: its old value is not known.
+    /// Appends a change for each record that did not decode and is deleted or replaced. Its old
+    /// value is not known.
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
         let deleted = |key| Stored {
             kind: ChangeKind::Deleted,

@@ -14,22 +14,22 @@ use super::change::Stored;
 use crate::derived::Maintained;
 use crate::table::Table;
 
-/// What is wrong with an entry of a feed.
+/// A fault in an entry of a feed.
 enum Fault {
     Foreign(Error),
-    /// The changes before this one were removed, but not those before them.
+    /// The changes from `from` up to this one are missing.
     Gap {
         from: u64,
     },
     Undecodable,
-    /// A position that is not a number, or larger than that of the newest change.
+    /// A position that is not a number, or larger than the number of the newest change.
     Position,
 }
 
 impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
-    /// Removes the changes that all consumers have acknowledged, or more with
-    /// [`keep_at_most`](Feed::keep_at_most). The newest change stays. Without a consumer and
-    /// without `keep_at_most`, nothing is removed.
+    /// Removes the changes that all consumers have acknowledged. With
+    /// [`keep_at_most`](Feed::keep_at_most), a sweep may remove more. The newest change stays.
+    /// Without a consumer and without `keep_at_most`, nothing is removed.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -52,7 +52,8 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         self.sweep_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`sweep`](Feed::sweep) with options: a transaction removes at most `batch` changes.
+    /// Like [`sweep`](Feed::sweep), with options: a transaction removes at most `batch` changes.
+    /// Calls `progress` after each transaction and stops if `progress` breaks.
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] for a position of other data.
@@ -62,9 +63,9 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        // Read once, in a snapshot: in the transactions, these reads would conflict with each
-        // append and each acknowledgement. Both only grow, unless a consumer seeks back; it then
-        // receives `FeedError::Removed`.
+        // Read both numbers once, in a snapshot: in the transactions, these reads would conflict
+        // with each append and each acknowledgement. The numbers only grow, unless a consumer seeks
+        // back. Such a consumer then receives `FeedError::Removed`.
         let (first, bound) = self.sweepable(&store.snapshot()?)?;
         in_batches(store, options, progress, |txn, batch, done| {
             refuse_foreign(&self.changes, done.position.last.as_deref())?;
@@ -83,7 +84,7 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         })
     }
 
-    /// The first change, and the last one that may be removed.
+    /// The number of the first change, and of the last change that may be removed.
     fn sweepable(&self, reader: &impl Reader) -> Result<(u64, u64)> {
         let last = self.last(reader)?;
         let positions = self.positions(reader)?;
@@ -95,7 +96,8 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         Ok((first, bound))
     }
 
-    /// What is wrong with an entry; `before` is the number of the change before it.
+    /// The fault of an entry, if any. `before` is the number of the previous change, and is
+    /// updated.
     fn fault(
         &self,
         key: &[u8],
@@ -121,7 +123,7 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         }
     }
 
-    /// The newest number, also beside a foreign key.
+    /// The newest number, even if there are foreign keys after it.
     fn last_of_all(&self, reader: &impl Reader) -> Result<u64> {
         for entry in reader.range(self.changes.range(), Order::Descending)? {
             if let Ok(number) = self.number(&entry?.0) {
@@ -135,15 +137,15 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
 impl<K: RecordKey, V: 'static, C: Codec<V>> Maintained for Feed<K, V, C> {
     crate::described!(|_| "feed", options | feed | format!("{:?} values", feed.values), deferred if |_| false);
 
-    /// A feed has nothing to build from the records: it begins with the first change after its
-    /// declaration.
+    /// Returns `false`: a feed begins with the first change after its declaration, so there is
+    /// nothing to build from the records.
     fn has_data(&self) -> bool {
         false
     }
 
-    /// Reports changes that do not decode, numbers that are missing between others, foreign keys,
-    /// and positions that are not numbers of the feed. Reads the whole feed, and no records: they
-    /// do not say what has changed.
+    /// Reports changes that do not decode, gaps between the numbers, foreign keys, and positions
+    /// that are not numbers or larger than the newest number. Reads the whole feed, but no records,
+    /// since records do not show what has changed.
     ///
     /// # Errors
     /// Any error of the store.
@@ -169,8 +171,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Maintained for Feed<K, V, C> {
         Ok(found)
     }
 
-    /// Removes foreign keys, and moves wrong positions to the first change, so that no change is
-    /// left out. Missing and damaged changes cannot be restored: the check still reports them.
+    /// Removes foreign keys, and moves wrong positions to the beginning of the feed, so that no
+    /// consumer skips a change. Missing and damaged changes cannot be restored: the check still
+    /// reports them.
     ///
     /// # Errors
     /// Any error of the store.

@@ -21,7 +21,7 @@ pub(crate) struct IndexEntry {
     pub(crate) covered: KeyBuf,
 }
 
-/// One entry with these parts.
+/// Returns one entry with these parts.
 ///
 /// ```
 /// use keyloom::Desc;
@@ -50,7 +50,7 @@ impl<P> IndexEntries<P> {
         Self { entries: entries.into_iter().collect(), parts: PhantomData }
     }
 
-    /// No entry: the index does not hold this record.
+    /// Returns no entry: the index does not include this record.
     pub fn none() -> Self {
         Self { entries: SmallVec::new(), parts: PhantomData }
     }
@@ -61,12 +61,12 @@ impl<P> IndexEntries<P> {
     }
 
     /// The same entries, each with a copy of these fields (a covering index). A query that needs
-    /// only these fields reads no record; it gets them from
-    /// [`Found::covered`](super::Found::covered).
+    /// only these fields reads no records: [`Found::covered`](super::Found::covered) returns the
+    /// fields.
     ///
-    /// The fields are packed like a key, but stored in the value. So the limit of a key does not
-    /// apply to them, and queries cannot select by them. If one of them changes, the entry is
-    /// written again: one key.
+    /// The fields are packed like a key, but stored in the value. So the length limit of keys does
+    /// not apply to the fields, and queries cannot select by them. If a field changes, the entry is
+    /// written again, which costs one key written.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -94,19 +94,19 @@ impl<P> IndexEntries<P> {
 }
 
 impl IndexEntries<AnyParts> {
-    /// Entries whose parts are packed already, for patterns that stand on an index.
+    /// Entries whose parts are already packed, for patterns that are built on an index.
     pub fn packed(parts: impl IntoIterator<Item = KeyBuf>) -> Self {
         let entry = |parts| IndexEntry { parts, covered: KeyBuf::new() };
         Self::of(parts.into_iter().map(entry))
     }
 
-    /// The packed parts.
+    /// The packed parts of the entries.
     pub(crate) fn into_parts(self) -> impl Iterator<Item = KeyBuf> {
         self.entries.into_iter().map(|entry| entry.parts)
     }
 
-    /// Sorts the entries by their parts. Of several entries with equal parts, keeps the one with
-    /// the smallest covered fields.
+    /// Sorts the entries by their parts. If several entries have equal parts, keeps only the one
+    /// with the smallest covered fields.
     pub(super) fn normalized(mut self) -> Self {
         if self.entries.len() > 1 {
             self.entries.sort_unstable();
@@ -138,7 +138,8 @@ impl<Q: Parts> FromIterator<Q> for IndexEntries<Q::Owned> {
 }
 
 impl<P> FromIterator<IndexEntries<P>> for IndexEntries<P> {
-    /// All the entries, for example one per tag with its own covered fields.
+    /// Combines several lists of entries, for example one entry per tag, each with its own covered
+    /// fields.
     fn from_iter<I: IntoIterator<Item = Self>>(entries: I) -> Self {
         Self::of(entries.into_iter().flat_map(|entries| entries.entries))
     }

@@ -11,11 +11,11 @@ use super::IndexEntry;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// Another record holds the parts in a unique index. Nothing of this index was written. Return
-    /// the error from the transaction, and change one of the two records.
+    /// Another record has an entry with the same parts in a unique index. Nothing was written to
+    /// this index. Return the error from the transaction, and change one of the two records.
     #[error(transparent)]
     NotUnique(Box<NotUnique>),
-    /// The key of an entry would exceed the limit. Index a shorter part, of a string its
+    /// The key of an entry would exceed the limit. Index a shorter part; for a string, use its
     /// [short form](crate::shortened).
     #[error(
         "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; index a shorter part, of a string its short form (`shortened`)"
@@ -27,13 +27,13 @@ pub enum IndexError {
         record: String,
         /// The length of the key.
         bytes: usize,
-        /// The limit.
+        /// The maximum length of a key.
         limit: usize,
         /// The longest part, as text.
         longest: String,
     },
     /// The function of the index [refuses](crate::Index::try_new) the record.
-    /// [`Error::downcast_ref`] returns its error.
+    /// [`Error::downcast_ref`] returns the error of the function.
     #[error("the index {index} refuses the record {record}: {source}")]
     Refused {
         /// The subspace of the index.
@@ -53,8 +53,8 @@ pub enum IndexError {
 )]
 pub struct NotUnique {
     pub(super) index: Subspace,
-    /// As it was shown when this was found: the handle that names it may be dropped before this is
-    /// printed.
+    /// The name of the index when the error occurred: the handle that registers the name may be
+    /// dropped before the error is printed.
     pub(super) name: String,
     pub(super) parts: KeyBuf,
     pub(super) record: KeyBuf,
@@ -72,10 +72,10 @@ impl NotUnique {
         &self.parts
     }
 
-    /// The key of the record that was refused.
+    /// The key of the refused record.
     ///
     /// # Errors
-    /// [`Error::Key`] if it is not a `K`.
+    /// [`Error::Key`] if the key is not a `K`.
     pub fn record<K: RecordKey>(&self) -> Result<K> {
         one_element(&self.record)
     }
@@ -83,7 +83,7 @@ impl NotUnique {
     /// The key of the record that has the entry.
     ///
     /// # Errors
-    /// [`Error::Key`] if it is not a `K`.
+    /// [`Error::Key`] if the key is not a `K`.
     pub fn holder<K: RecordKey>(&self) -> Result<K> {
         one_element(&self.holder)
     }

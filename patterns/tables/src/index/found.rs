@@ -12,9 +12,9 @@ use super::maintain::Header;
 
 /// An entry of an [`Index`](super::Index) that a query found.
 ///
-/// `B` is the type of the bytes that the reader returns. `Q` is the type of the bytes of the key,
-/// which differs from `B` only if the entry was read by its parts. `P` is the [type](crate::parts)
-/// of the parts.
+/// `B` is the type of the bytes that the reader returns. `Q` is the type of the bytes of the key;
+/// it differs from `B` only if the entry was read by its parts. `P` is the [type](crate::parts) of
+/// the parts.
 #[derive(Clone, Debug)]
 pub struct Found<B, K, P = AnyParts, Q = B> {
     key: Q,
@@ -25,16 +25,16 @@ pub struct Found<B, K, P = AnyParts, Q = B> {
 }
 
 impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
-    /// The entry of an index in `space`, for patterns that read entries themselves.
+    /// Parses an entry of an index in `space`, for patterns that read entries themselves.
     ///
     /// # Errors
-    /// An error with the key if the bytes are not an entry of an index.
+    /// [`Error::At`] if the bytes are not an entry of an index.
     #[inline]
     pub fn new(space: &Subspace, entry: (Q, B)) -> Result<Self> {
         Self::try_new(space, entry).map_err(|key| no_entry(&key))
     }
 
-    /// The entry, or its key if the bytes are not an entry of an index.
+    /// Parses an entry. If the bytes are not an entry of an index, returns the key as the error.
     pub(super) fn try_new(space: &Subspace, (key, value): (Q, B)) -> std::result::Result<Self, Q> {
         let parts_at = space.prefix().len();
         match Header::read(space, &key, &value) {
@@ -72,11 +72,11 @@ impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
 
 impl<B: Deref<Target = [u8]>, K, P: Parts, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
     /// The parts of the entry, as the function of the index returned them. Strings and bytes are
-    /// borrowed from the entry: keep it in a variable.
+    /// borrowed from the entry: keep the entry in a variable.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `P`, and if a string or bytes
-    /// contain a NUL, which is stored as two bytes and cannot be borrowed: take
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `P`, or if a string or bytes
+    /// contain a NUL, which is stored as two bytes and cannot be borrowed: use
     /// [`owned_parts`](Found::owned_parts).
     #[inline]
     pub fn parts(&self) -> Result<P::Borrowed<'_>> {
@@ -98,12 +98,12 @@ where
 }
 
 impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, AnyParts, Q> {
-    /// The parts of the entry as a `T`. Strings and bytes can be borrowed from the entry: keep it
-    /// in a variable.
+    /// The parts of the entry as a `T`. Strings and bytes can be borrowed from the entry: keep the
+    /// entry in a variable.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `T`, and if a `&str` or `&[u8]`
-    /// contains a NUL, which is stored as two bytes and cannot be borrowed: take a `String` or a
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `T`, or if a `&str` or `&[u8]`
+    /// contains a NUL, which is stored as two bytes and cannot be borrowed: use a `String` or a
     /// `Cow`.
     #[inline]
     pub fn parts_as<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
@@ -115,7 +115,7 @@ impl<B: Deref<Target = [u8]>, K: RecordKey, P, Q: Deref<Target = [u8]>> Found<B,
     /// The key of the record.
     ///
     /// # Errors
-    /// [`Error::Key`] if the bytes are not a `K`; [`Error::At`] if more bytes follow it.
+    /// [`Error::Key`] if the bytes are not a `K`; [`Error::At`] if more bytes follow the key.
     pub fn record_key(&self) -> Result<K> {
         let mut input = Unpacker::new(self.packed_record_key());
         let key = K::unpack_element(&mut input)?;

@@ -20,8 +20,8 @@ const HEADER_BYTES: usize = 2;
 pub(super) struct Header(u16);
 
 impl Header {
-    /// `None` for an entry that cannot be read: of another format, or with a record key that
-    /// extends beyond the entry.
+    /// Reads the header. Returns `None` for an entry that has another format, or whose record key
+    /// would extend beyond the entry.
     ///
     /// Another format counts as damage, since each entry can be written again from its record. A
     /// schema refuses an index that a newer program has built.
@@ -67,8 +67,8 @@ impl Header {
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {
-    /// The entries of a record, each combination of parts once. Empty if there is no record, or if
-    /// the function refuses a record that is stored all the same.
+    /// The entries of a record, without duplicate parts. Empty if there is no record, or if the
+    /// function refuses a record that is nevertheless stored.
     pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries<AnyParts> {
         let entries = value.map(|value| self.function.entries(key, value).unwrap_or_default());
         entries.unwrap_or_default().normalized()
@@ -84,7 +84,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         Ok(entries.unwrap_or_default().normalized())
     }
 
-    /// Whether a record has the entry of this key.
+    /// Whether a record has the entry with the key `entry`.
     pub(crate) fn has_entry(&self, key: &K, value: &V, entry: &[u8]) -> bool {
         let record_key = pack_one(key);
         let entries = self.entries_of(key, Some(value));
@@ -102,7 +102,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         key.clear();
         key.extend_from_slice(self.space.prefix());
         key.extend_from_slice(&entry.parts);
-        // A record key that exceeds the 11 bits is also too long for the table.
+        // A record key whose length exceeds 11 bits is also too long for the table.
         let length = u16::try_from(record_key.len()).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
         let header = FORMAT << FORMAT_SHIFT | length | if self.is_unique { IN_VALUE } else { 0 };
         value.clear();
@@ -157,8 +157,8 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         self.difference(&record_key, &old, &new, write)
     }
 
-    /// Calls `write` with each key that differs between two lists of entries of a record. No value
-    /// means that the key is removed.
+    /// Calls `write` for each key that differs between two lists of entries of a record. A value of
+    /// `None` means that the key is removed.
     pub(crate) fn difference(
         &self,
         record_key: &[u8],

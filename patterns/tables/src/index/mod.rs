@@ -1,8 +1,9 @@
 //! Composite-key index: how are records found by the leading parts of several fields?
 //!
 //! With entries ordered by `(country, region, name)`, each of these queries is one range: the
-//! cities of a country, of a country and a region, and those whose name begins with "San". The
-//! order of the parts is the design decision, since a query gives the parts from left to right.
+//! cities of a country, the cities of a region, and the cities of a region whose names begin with
+//! "San". The order of the parts is the design decision, since a query gives the parts from left to
+//! right.
 //!
 //! # Layout
 //!
@@ -12,8 +13,8 @@
 //! | [unique](Index::unique): subspace, parts of the entry | header, record key as one element, covered fields |
 //!
 //! The header has 2 bytes, big-endian. From the most significant bit: 4 bits for the format (1); 1
-//! bit for the location of the record key, 0 at the end of the key, 1 in the value; 11 bits for its
-//! length in bytes.
+//! bit for the location of the record key (0: at the end of the key, 1: in the value); 11 bits for
+//! the length of the record key in bytes.
 //!
 //! ```text
 //! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
@@ -22,41 +23,41 @@
 //!  subspace           parts                               unique, the record key
 //! ```
 //!
-//! In the key, the record key comes last; a composite record key is a nested tuple. So entries with
-//! equal parts have different keys, in the order of the record keys. The length in the value gives
-//! the position of the record key, so an entry can be split without knowing the types of its parts.
-//! Covered fields are a [packed tuple](keyloom::key) as well: they can be read without a schema,
-//! and strings are borrowed from it.
+//! In the key of an entry, the record key comes last; a composite record key is a nested tuple. So
+//! entries with equal parts have different keys, in the order of the record keys. The length in the
+//! value gives the position of the record key, so an entry can be split without the types of its
+//! parts. Covered fields are a [packed tuple](keyloom::key) as well: they can be read without a
+//! schema, and strings are borrowed from the tuple.
 //!
 //! # Invariants
 //!
 //! * An entry exists exactly if the function of the index returns its parts for an existing record.
-//!   Its covered fields are those of the record.
+//!   The covered fields of the entry equal those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
-//! * An entry that cannot be read, whatever its bytes are, is one fault. A query that reads it
-//!   returns an error that names its key, [`check`](crate::Maintained::check) reports it, and
-//!   [`repair`](crate::Maintained::repair) writes it again from its record. In a unique index no
-//!   record can take the place of such an entry before the repair. In a [schema](crate::schema), an
-//!   index that a newer program has built is refused.
+//! * An entry that cannot be read, whatever its bytes are, is one fault. A query that reads such an
+//!   entry returns an error that names its key. [`check`](crate::Maintained::check) reports the
+//!   entry, and [`repair`](crate::Maintained::repair) writes it again from its record. Before the
+//!   repair, a unique index refuses a put of a record with the parts of such an entry. In a
+//!   [schema](crate::schema), an index that a newer program has built is refused.
 //! * In a unique index no two records have an entry with the same parts. A record without an entry
-//!   is exempt: this expresses "unique where not null".
+//!   is exempt, which gives "unique where not null".
 //!
-//! Two transactions that take one value of a unique index read and write *the same key*. No
+//! Two transactions that take the same value of a unique index read and write *the same key*. No
 //! serializable store lets both commit, however it detects conflicts. If the record key were part
-//! of the key, they would write different keys, and uniqueness would depend on how the store
-//! detects phantoms in empty ranges.
+//! of the key, the transactions would write different keys, and uniqueness would depend on how the
+//! store detects phantoms in empty ranges.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put of a record | 1 key written per entry that appears or disappears or whose covered fields change; 0 if no entry changes |
-//! | the same, unique | 1 get more per such entry, all in 1 round trip |
+//! | put of a record | 1 key written per entry that is added or removed, or whose covered fields change; 0 if no entry changes |
+//! | the same, unique | 1 more get per such entry, all in 1 round trip |
 //! | [`range`](Index::range), [`query`](Index::query) | 1 range; reads exactly the entries that it returns; a page also checks whether there is another entry after it |
 //! | [`get`](Index::get) of a unique index | 1 get |
 //! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::aggregate#cost) |
-//! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
-//! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 if nothing is found |
+//! | [`count`](Index::count) | 1 range; reads all its entries, unless the store can count |
+//! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 round trip if nothing is found |
 //! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`] |
 //!
 //! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped while other
@@ -64,7 +65,7 @@
 //!
 //! # The function of an index
 //!
-//! The function must be pure. If it **panics**, the panic leaves the put and
+//! The function must be pure. If it **panics**, the panic propagates through the put and
 //! [`transact`](Store::transact): the transaction is rolled back, and the store stays usable. If it
 //! returns **different entries for the same record**, entries remain that no write removes:
 //! [`check`](crate::Maintained::check) reports them as dangling or missing, and
@@ -72,9 +73,9 @@
 //!
 //! # When not to use it
 //!
-//! When queries leave out the first part (another order of the parts is another index); when parts
-//! are long texts (a key has at most 511 bytes in all); for distances on a map (one range cannot
-//! cover two dimensions).
+//! * Queries leave out the first part: each order of the parts is an index of its own.
+//! * Parts are long texts: a key has at most 511 bytes in all.
+//! * Queries search by distance on a map: one range cannot cover two dimensions.
 //!
 //! # Source
 //!
@@ -161,8 +162,7 @@ impl<K, V> Clone for Function<K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` are the [types](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>,
-/// String>`.
+/// `P` is the [type](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>, String>`.
 pub struct Index<K, V, P> {
     space: Subspace,
     function: Function<K, V>,
@@ -185,7 +185,7 @@ impl<K, V, P> Index<K, V, P> {
     }
 
     /// The same index with [parts of any type](AnyParts), for example for a list of indexes of
-    /// several types. A query of a wrong type then compiles, and finds nothing.
+    /// several types. A query with parts of a wrong type then compiles, and finds nothing.
     pub fn untyped(&self) -> Index<K, V, AnyParts> {
         self.with_parts()
     }
@@ -201,7 +201,7 @@ impl<K, V, P> fmt::Debug for Index<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> Index<K, V, P> {
-    /// An index in `space`; its entries for a record are those that `function` returns for it.
+    /// An index in `space`; `function` returns the entries of a record.
     ///
     /// **`space` must contain nothing else**, and the table must be outside of it: a key that is
     /// not an entry is a fault, and [`repair`](crate::Maintained::repair) removes it.
@@ -216,11 +216,11 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Self::with_function(space, Function::Sure(Arc::new(function)))
     }
 
-    /// Like [`new`](Index::new), with a function that may fail. If it fails, the put is refused
-    /// with [`IndexError::Refused`], which names the index and the record. [`Error::downcast_ref`]
-    /// returns the error of the function.
+    /// Like [`new`](Index::new), with a function that may fail. If the function fails, the put
+    /// fails with [`IndexError::Refused`], which names the index and the record.
+    /// [`Error::downcast_ref`] returns the error of the function.
     ///
-    /// Existing records for which the function fails are not in the index.
+    /// An existing record for which the function fails has no entry in the index.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Store, Subspace};
@@ -254,10 +254,10 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Self { space: space.clone(), function, is_unique: false, parts: PhantomData }
     }
 
-    /// The same index, in which no two records may have an entry with the same parts.
+    /// Makes the index unique: no two records may have an entry with the same parts.
     ///
-    /// A put that would take the parts of another record is refused with [`IndexError::NotUnique`],
-    /// which names that record, before anything of this index is written. Return [no
+    /// A put that would take the parts of another record fails with [`IndexError::NotUnique`],
+    /// which names that record. The put fails before it writes to this index. Return [no
     /// entry](IndexEntries::none) for a record that is exempt. The layout of the entries differs
     /// from that of an index that is not unique: see the [layout](self#layout).
     ///
@@ -317,9 +317,9 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Found::new(&self.space, entry)
     }
 
-    /// The entries whose parts `select` selects, in ascending order unless it is
-    /// [`descending`](crate::descending). A prefix of parts selects the entries that begin with it,
-    /// and `..` selects all; [`Select`] lists the other forms.
+    /// The entries whose parts `select` selects, in ascending order unless `select` is
+    /// [`descending`](crate::descending). A prefix of parts selects the entries that begin with the
+    /// prefix, and `..` selects all; [`Select`] lists the other forms.
     ///
     /// # Errors
     /// Any error of the store. The iterator also reports entries that cannot be read.
@@ -332,7 +332,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(FoundEntries::new(entries, &self.space))
     }
 
-    /// Begins a query: which entries, in which order, how many. For a single clause,
+    /// Begins a query, which selects, orders and limits the entries. For a single clause,
     /// [`range`](Index::range) and [`count`](Index::count) are shorter.
     ///
     /// ```
@@ -379,9 +379,9 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(Page { items, next: page.last.map(|last| behind(&last)) })
     }
 
-    /// One page of the results of `answer` for the entries in `query`. Its arguments are the key of
-    /// the record, the record if it exists, what `others` returns for this key, and the key of the
-    /// entry.
+    /// One page of the results of `answer` for the entries in `query`. The arguments of `answer`
+    /// are the key of the record, the record if it exists, the value that `others` returns for this
+    /// key, and the key of the entry.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn records_of<C: Codec<V>, M, T>(
         &self,
@@ -399,7 +399,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         let keys: Vec<Result<K>> = items.iter().map(Found::record_key).collect();
         let decoded: Vec<&K> = keys.iter().flatten().collect();
         let records = table.find_many(reader, decoded.iter().copied())?;
-        // One for each key that decodes.
+        // One item for each key that decodes.
         let mut records = records.into_iter().zip(others(&decoded)?);
         let entries = items.iter().zip(keys).map(|(found, key)| {
             let entry = found.entry_key();
@@ -413,11 +413,11 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         answers(entries, next, behind)
     }
 
-    /// The first selected entry of each group, in the order of the index. A group consists of the
-    /// entries whose first `parts` parts are equal. The groups have the order of `select`.
+    /// The first selected entry of each group. A group consists of the entries whose first `parts`
+    /// parts are equal. The first entry of a group is the first one in the order of the index; the
+    /// groups come in the order of `select`.
     ///
-    /// A skip scan, which costs about as many ranges as there are groups; see
-    /// [`Grouping::first_of_each`].
+    /// This is a skip scan: it costs about one range per group; see [`Grouping::first_of_each`].
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Store, Subspace};
@@ -479,8 +479,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         scan(groups, move |groups| groups.one()?.map(|entry| Found::new(&space, entry)).transpose())
     }
 
-    /// The entries grouped by their first `parts` parts: for their distinct values, loose index
-    /// scans and group-by.
+    /// The entries grouped by their first `parts` parts: for distinct values, loose index scans and
+    /// group-by.
     pub fn grouped_by(&self, parts: usize) -> Grouping<P> {
         Grouping::of(&self.space, parts)
     }

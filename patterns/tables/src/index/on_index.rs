@@ -1,7 +1,8 @@
-//! Implementations that a pattern on top of an [`Index`]($crate::Index) delegates to that index.
+//! Implementations for patterns that are built on an [`Index`]($crate::Index) and delegate to that
+//! index.
 
-/// `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries), for a type with a field
-/// `index`. `$group` is a type parameter for the leading parts of its entries.
+/// Implements `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries) for a type with a
+/// field `index`. `$group` is a type parameter for the leading parts of the entries.
 #[macro_export]
 macro_rules! stands_on_index {
     ($name:ident $(<$group:ident>)? $(, $constant:ident)?; $($described:tt)*) => {

@@ -15,10 +15,12 @@ use super::found::Dangling;
 use super::{Found, FoundEntries, Index};
 use crate::table::Table;
 
-/// A query of an [`Index`]: which entries, in which order, how many, after which.
+/// A query of an [`Index`]. Its clauses set the entries, their order, the limit, and the position
+/// to resume at.
 ///
-/// [`Index::query`] begins a query. [`Attached::query`](crate::Attached::query) begins one that also reads the table and
-/// checks that the index is readable. Several selecting clauses select the intersection.
+/// [`Index::query`] begins a query. [`Attached::query`](crate::Attached::query) begins a query that
+/// can also read the table, and that checks whether the index is readable. Several selecting
+/// clauses select the intersection.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store};
@@ -53,12 +55,12 @@ use crate::table::Table;
 /// |---|---|---|
 /// | [`entries`](IndexQuery::entries), [`page`](IndexQuery::page), [`keys`](IndexQuery::keys) | 1 range; reads the entries that it returns | 1 |
 /// | [`records`](IndexQuery::records), [`first`](IndexQuery::first) | the same, and 1 get per entry | 2 |
-/// | [`count`](IndexQuery::count) | 1 range; reads all entries, or the store counts them | 1 |
-/// | each of these, of an [`Attached`](crate::Attached) index | 1 get more | 1 more |
+/// | [`count`](IndexQuery::count) | 1 range; reads all selected entries, unless the store can count | 1 |
+/// | each of these, for an [`Attached`](crate::Attached) index | 1 more get | 1 more |
 #[must_use = "a query does nothing before it is run"]
 pub struct IndexQuery<'q, K, V, P, T = &'q Index<K, V, P>> {
     pub(crate) index: &'q Index<K, V, P>,
-    /// The index that runs the query, in its schema if it has one.
+    /// The index that runs the query: an [`Index`], or an index in a schema.
     pub(crate) source: T,
     pub(crate) range: KeyRange<'static>,
     pub(crate) order: Order,
@@ -94,7 +96,7 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self.select(parts)
     }
 
-    /// Selects the entries that begin with these parts, the last of which is the beginning of a
+    /// Selects the entries that begin with these parts, where the last part is a prefix of a
     /// string; see [`starting_with`](crate::starting_with()).
     pub fn starting_with(self, parts: impl PrefixOf<P>) -> Self {
         self.select(starting_with(parts))
@@ -107,9 +109,9 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Selects entries by a [`Select`], such as a variable. If it is
-    /// [`descending`](crate::descending), so is the query; a later [`order`](Self::order) or
-    /// [`reverse`](Self::reverse) changes that.
+    /// Selects entries with a [`Select`], for example from a variable. If `select` is
+    /// [`descending`](crate::descending), the query becomes descending; a later
+    /// [`order`](Self::order) or [`reverse`](Self::reverse) changes the order again.
     pub fn select(mut self, select: impl Select<P>) -> Self {
         if select.order() == Order::Descending {
             self.order = Order::Descending;
@@ -118,7 +120,7 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Returns the entries in the opposite order: descending, or ascending again.
+    /// Reverses the order of the entries.
     pub fn reverse(self) -> Self {
         let order = match self.order {
             Order::Ascending => Order::Descending,
@@ -133,7 +135,7 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Returns at most `limit` entries, at least 1.
+    /// Returns at most `limit` entries. A `limit` of 0 counts as 1.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit.max(1);
         self
@@ -146,7 +148,7 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// The keys that are left to visit.
+    /// The range of the remaining keys.
     fn rest(&self) -> Result<KeyRange<'static>> {
         let rest = Continuation::resume(self.after, self.range.clone(), self.order)?;
         Ok(rest.into_owned())
@@ -156,7 +158,7 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
 /// An index that can run a query through `reader`.
 ///
 /// The trait cannot be named outside of this crate. It is implemented for an index, and for an
-/// index in a schema, which also holds its table.
+/// index in a schema together with its table.
 pub trait QuerySource: Copy {
     /// Refuses an index that is not readable.
     ///
@@ -173,12 +175,12 @@ impl<K, V, P> QuerySource for &Index<K, V, P> {
 }
 
 impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
-    /// The entries, one after the other.
+    /// Iterates over the entries.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a token of another query;
-    /// the errors of [`Attached::at`](crate::Attached::at); any error of the store. The iterator also reports entries
-    /// that cannot be read.
+    /// the errors of [`Attached::at`](crate::Attached::at); any error of the store. The iterator
+    /// also returns an error for each entry that cannot be read.
     pub fn entries<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -190,7 +192,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
 
     /// The entries, and a continuation for the next page.
     ///
-    /// An entry that cannot be read ends the page before it.
+    /// The page ends before an entry that cannot be read.
     ///
     /// # Errors
     /// The errors of [`entries`](IndexQuery::entries), and
@@ -210,7 +212,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
         answers(keys, next, |last| Continuation::behind(last, &self.range, self.order))
     }
 
-    /// The number of entries that the query selects: after the token, and at most the limit.
+    /// The number of entries that the query selects: those after the token, and at most the limit.
     ///
     /// # Errors
     /// The errors of [`entries`](IndexQuery::entries).
@@ -220,7 +222,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
         Ok(reader.count(self.rest()?)?.min(limit))
     }
 
-    /// The cost of reading the entries. Reads them.
+    /// The cost of reading the entries, measured by reading them.
     ///
     /// # Errors
     /// The errors of [`entries`](IndexQuery::entries).
@@ -252,7 +254,7 @@ impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
     }
 }
 
-/// The record of an entry, or an error if it does not exist.
+/// The record of an entry, or an error if the record does not exist.
 pub(crate) fn existing<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<(K, V)> {
     let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
     Ok((key, value))
@@ -262,7 +264,7 @@ fn record_of<K, V>(key: K, value: Option<V>, _: (), entry: &[u8]) -> Result<Opti
     existing(key, value, entry).map(Some)
 }
 
-/// Nothing beside the records.
+/// Reads nothing in addition to the records.
 pub(crate) fn nothing<K>(keys: &[&K]) -> Result<Vec<()>> {
     Ok(vec![(); keys.len()])
 }

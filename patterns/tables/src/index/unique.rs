@@ -12,7 +12,7 @@ use super::found::no_entry;
 use super::maintain::Header;
 use super::{Index, IndexEntries, IndexError};
 
-/// The value stored under a key now, and the value that it should have after the changes.
+/// The current value of a key, and its value after the changes.
 struct Place {
     there: Option<Vec<u8>>,
     wanted: Option<Vec<u8>>,
@@ -29,8 +29,8 @@ struct Step {
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {
-    /// Maintains a unique index: reads every entry that appears or disappears in this transaction,
-    /// and writes only if all changes are allowed.
+    /// Maintains a unique index: reads every entry that these changes add or remove, and writes
+    /// only if all changes are allowed.
     pub(super) fn take_values(
         &self,
         txn: &impl Reader,
@@ -48,14 +48,14 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
             }
         }
         let mut places = self.places(txn, &steps)?;
-        // Records may take values that others give up in the same call, in any order.
+        // A record may take a value that another record gives up in the same call, in any order.
         steps.iter().try_for_each(|step| self.give_up(step, &mut places))?;
         steps.iter().try_for_each(|step| self.take(step, &mut places))?;
         let changed = places.iter().filter(|(_, place)| place.there != place.wanted);
         changed.into_iter().try_for_each(|(key, place)| writes.push(key, place.wanted.as_deref()))
     }
 
-    /// The current values of the entries that appear or disappear. Costs one round trip.
+    /// The current values of the entries that are added or removed. Costs one round trip.
     fn places(&self, reader: &impl Reader, steps: &[Step]) -> Result<Places> {
         let mut keys = Vec::new();
         for Step { record_key, old, new } in steps {
@@ -72,14 +72,15 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         Ok(keys.into_iter().zip(places).collect())
     }
 
-    /// Plans the removal of the entries that disappear.
+    /// Plans the removal of old entries.
     fn give_up(&self, step: &Step, places: &mut Places) -> Result<()> {
         self.difference(&step.record_key, &step.old, &step.new, |key, value| {
             let Some(place) = places.get_mut(key).filter(|_| value.is_none()) else {
                 return Ok(());
             };
             let other = self.other_holder(key, place.wanted.as_deref(), &step.record_key)?;
-            // An entry of another record stays, even if the old value of this record makes it too.
+            // An entry of another record stays, even if the old value of this record has the same
+            // parts.
             if other.is_none() {
                 place.wanted = None;
             }
@@ -87,7 +88,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         })
     }
 
-    /// Plans the writes of the entries that appear.
+    /// Plans the writes of new entries.
     fn take(&self, step: &Step, places: &mut Places) -> Result<()> {
         self.difference(&step.record_key, &step.old, &step.new, |key, value| {
             let (Some(place), Some(value)) = (places.get_mut(key), value) else { return Ok(()) };
@@ -103,12 +104,12 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         })
     }
 
-    /// The packed key of the record that holds an entry, unless it is `record_key` or there is no
-    /// entry.
+    /// The packed key of the record that holds an entry. `None` if there is no entry, or
+    /// `record_key` holds the entry.
     ///
     /// # Errors
-    /// An [`Error::At`](keyloom::Error::At) if the entry cannot be read: no record may take its
-    /// place before a repair.
+    /// [`Error::At`](keyloom::Error::At) if the entry cannot be read: no record may replace such an
+    /// entry before a repair.
     fn other_holder<'v>(
         &self,
         key: &'v [u8],

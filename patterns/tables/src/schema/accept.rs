@@ -1,4 +1,4 @@
-//! Which declarations of a table fit the records in the store.
+//! Checks whether a declaration of a table fits the records in the store.
 
 use std::any::type_name;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ use crate::table::Table;
 /// The name of the codec [`Upgrading`](keyloom::value::Upgrading).
 const UPGRADING: &str = "Upgrading";
 
-/// The definition of a program.
+/// The definition of a table in this program.
 pub(super) fn define_table<K: RecordKey, V, C: Codec<V>>(
     name: &str,
     version: u32,
@@ -45,17 +45,17 @@ impl Declaration<'_> {
     }
 
     /// # Errors
-    /// The reason why the program may not use the table without a change of its entry.
+    /// The reason why the program cannot use the table without a change of its entry.
     pub(super) fn refuse_other(&self, stored: &StoredTable) -> Result<()> {
         match self.joined(&stored.definition)? {
             None => Ok(()),
-            // The entry no longer has the shape that this program has declared.
+            // The entry no longer covers the shape that this program has declared.
             Some(_) => Err(self.contradicts(&stored.definition)),
         }
     }
 
-    /// Compares declarations of one version. Returns the definition with what this program writes
-    /// too, if it differs from the one in the store.
+    /// Compares declarations of the same version. Returns the stored definition joined with this
+    /// program's definition, if the joined definition differs from the stored one.
     fn joined(&self, stored: &TableDefinition) -> Result<Option<TableDefinition>> {
         let declared = self.definition;
         self.refuse_forgotten(stored)?;
@@ -77,7 +77,8 @@ impl Declaration<'_> {
     }
 
     /// # Errors
-    /// [`SchemaError::ForgetsPlain`]: the program could take records of others for plain ones.
+    /// [`SchemaError::ForgetsPlain`] if the program could read records of other programs as plain
+    /// ones.
     fn refuse_forgotten(&self, stored: &TableDefinition) -> Result<()> {
         if !stored.forgets_plain || !self.definition.knows_plain() {
             return Ok(());
@@ -96,7 +97,7 @@ impl Declaration<'_> {
         let changed = |difference: Difference| {
             SchemaError::ChangedRecord { schema, table, difference }.into()
         };
-        // The records of a table whose type had no versions.
+        // The stored type had no versions: its records are plain.
         let plain = match (stored.version_numbers(), declared.version_numbers()) {
             (None, Some(_)) => Some(Shape::versions([(PLAIN, stored.clone())])),
             _ => None,
@@ -129,9 +130,10 @@ impl Declaration<'_> {
     ) -> Result<TableDefinition> {
         let (declared, old) = (self.definition, &stored.definition);
         self.refuse_forgotten(old)?;
-        // Without a stored shape, a higher version says nothing of the types: `reads` refuses it.
+        // Without a stored shape, a higher version says nothing about the types: `reads` refuses
+        // such a table.
         let is_named = old.shape.as_ref().is_some_and(Shape::is_named);
-        // The type has versions from now on.
+        // The program adds versions to a type that had none.
         let is_upgraded = declared.codec == format!("{UPGRADING}<{}>", old.codec);
         let shape = if (declared.codec == old.codec || is_upgraded) && !is_named {
             match self.reads(old)? {
@@ -139,7 +141,7 @@ impl Declaration<'_> {
                 Reads::BothWays(joined) | Reads::OneWay(joined, _) => Some(joined),
             }
         } else if declared.codec != old.codec && is_own::<C>() {
-            // The bytes of one codec may be valid bytes of another, of another value.
+            // The bytes of one codec may decode with another codec as a different value.
             return Err(self.contradicts(old));
         } else {
             declared.shape.clone()
@@ -153,9 +155,9 @@ impl Declaration<'_> {
         Ok(TableDefinition { key, shape, ..declared.clone() })
     }
 
-    /// Whether the version will be raised, and the records of a sample decode. Reads a snapshot: a
-    /// transaction that reads the sample itself conflicts with each busy writer, so beside several
-    /// of them it was never committed on PostgreSQL.
+    /// Whether the version will be raised, and all sampled records decode. Reads a snapshot: a
+    /// transaction that reads the sample itself conflicts with each busy writer, so with several
+    /// concurrent writers it never committed on PostgreSQL.
     pub(super) fn has_sampled<V, C: Codec<V>>(
         &self,
         store: &impl Store,
@@ -166,7 +168,7 @@ impl Declaration<'_> {
         is_raised && sample().is_ok()
     }
 
-    /// Decodes the first record, the last one and some between them.
+    /// Decodes a sample of the records, and the first and last record of each queue.
     fn sample<V, C: Codec<V>>(&self, txn: &impl Reader, stored: &StoredTable) -> Result<()> {
         let decodes = |bytes: &[u8], key: &[u8]| {
             decodes::<V, C>(bytes).map_err(|error| self.undecodable(error.at(key)))
@@ -185,7 +187,7 @@ impl Declaration<'_> {
     }
 }
 
-/// Whether a codec is one of keyloom's, or a wrapper of keyloom's around one.
+/// Whether a codec is one of keyloom's, or a keyloom wrapper around one.
 fn is_own<C>() -> bool {
     let mut words = type_name::<C>().split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
     words.all(|word| !word.contains("::") || word.starts_with("keyloom"))
@@ -209,7 +211,7 @@ fn key_decodes<K: RecordKey>(space: &Subspace, key: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether a table holds no record, and no queue an old one.
+/// Whether a table holds no record, and its queues hold no old records.
 fn is_empty(txn: &impl Reader, stored: &StoredTable) -> Result<bool> {
     let queues = stored.derived.iter().filter_map(|one| one.queue).map(space_of);
     for space in [stored.space()].into_iter().chain(queues) {
@@ -225,8 +227,9 @@ fn read_two(reader: &impl Reader, keys: [&[u8]; 2]) -> Result<[Option<Vec<u8>>; 
     Ok([(); 2].map(|()| values.next().flatten().map(|value| value.to_vec())))
 }
 
-/// Enters a table, or the shape and version of this program. The caller has decoded sample records
-/// of `sampled`, which counts only if it is still the entry of the table.
+/// Adds a table, or the shape and version of this program, to the schema. The caller has decoded
+/// sample records of `sampled`. The sample is valid only if `sampled` is still the entry of the
+/// table.
 pub(super) fn enter_table<V, C: Codec<V>>(
     txn: &mut impl Writer,
     entry: &[u8],
@@ -257,8 +260,8 @@ pub(super) fn enter_table<V, C: Codec<V>>(
             let key = key.ok_or_else(|| declaration.contradicts(&stored.definition))?;
             match declaration.raised::<V, C>(txn, &stored, key, sampled) {
                 Ok(definition) => StoredTable { definition, ..stored },
-                // Without records, any type may follow. The table moves to another subspace, since
-                // a program with the earlier type may still read this one.
+                // A table without records may get any type. The table moves to another subspace,
+                // since a program with the earlier type may still read the old subspace.
                 Err(_) if stored.imported.is_none() && is_empty(txn, &stored)? => {
                     let (id, definition) = (new_id(txn)?, declared.of_newest());
                     StoredTable { id, definition, ..stored }
@@ -276,9 +279,8 @@ pub(super) fn enter_table<V, C: Codec<V>>(
 }
 
 impl<S: Store> Schema<'_, S> {
-    /// Declares that the records of a table have the type `V`, whatever the schema holds, after all
-    /// of them have decoded and encoded again; see
-    /// [`adopt_table_with`](Schema::adopt_table_with).
+    /// Declares a table with the type `V`, whatever type the schema holds. First checks that all
+    /// records decode as `V` and encode again. See [`adopt_table_with`](Schema::adopt_table_with).
     ///
     /// # Errors
     /// The errors of [`adopt_table_with`](Schema::adopt_table_with).
@@ -289,18 +291,18 @@ impl<S: Store> Schema<'_, S> {
         self.adopt_table_with(name, 1, |_| ControlFlow::Continue(()))
     }
 
-    /// Declares that the records of a table have the keys `K`, the type `V` and the codec `C`, as
-    /// version `version`, whatever types, codec and version the schema holds.
+    /// Declares a table with keys `K`, records `V`, codec `C` and version `version`, whatever
+    /// types, codec and version the schema holds.
     ///
-    /// For three cases: a store that was written before shapes were stored, whose types are known
-    /// to the program only; a key type that has another name, and packs the same elements; and the
-    /// way back from a version that was raised. Each record and its key must decode and encode
-    /// again, the key to the same bytes, and so must the records in queues of deferred data. The
-    /// same bytes may be valid values of several types, so use a type with which they were written.
-    /// Stop all other programs first.
+    /// Use it in three cases: a store that was written before shapes were stored, so that only the
+    /// program has the types; a key type that was renamed, and packs the same elements; and a
+    /// raised version that must be undone. All records, also those in queues of deferred data, must
+    /// decode and encode again. Their keys must decode, and encode to the same bytes. The same
+    /// bytes may be valid values of several types, so use a type with which they were written. Stop
+    /// all other programs first.
     ///
-    /// Calls `progress` after each 1,000 records, and writes nothing if that breaks. Costs one
-    /// range per 1,000 records, and one key written.
+    /// Calls `progress` after each 1,000 records, and writes nothing if `progress` breaks. Costs
+    /// one range per 1,000 records, and one key written.
     ///
     /// ```
     /// use std::ops::ControlFlow::Continue;
@@ -322,8 +324,8 @@ impl<S: Store> Schema<'_, S> {
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; [`SchemaError::Undecodable`];
     /// [`SchemaError::Contradiction`] if another program has changed the definition meanwhile;
-    /// [`SchemaError::UnknownShape`], [`SchemaError::DeclaredTwice`]; any
-    /// error of the store.
+    /// [`Error::InvalidArgument`] if `progress` breaks; [`SchemaError::UnknownShape`];
+    /// [`SchemaError::DeclaredTwice`]; any error of the store.
     pub fn adopt_table_with<K: RecordKey, V: 'static, C: Codec<V>>(
         &self,
         name: &str,
@@ -352,7 +354,7 @@ impl<S: Store> Schema<'_, S> {
         self.declare_table(name, definition, None)
     }
 
-    /// Decodes all records and all queued ones, with a snapshot for each page.
+    /// Decodes all records and all queued records, with a new snapshot for each page.
     fn decode_all<K: RecordKey, V, C: Codec<V>>(
         &self,
         declaration: &Declaration<'_>,
@@ -372,7 +374,7 @@ impl<S: Store> Schema<'_, S> {
                         true => read_queued(value)?,
                         false => Some(&value[..]),
                     };
-                    // In a queue, the key of the record follows the prefix, too.
+                    // In a queue, too, the record key follows the prefix.
                     let decoded = key_decodes::<K>(space, key)
                         .and_then(|()| record.map_or(Ok(()), decodes::<V, C>));
                     decoded.map_err(|error| declaration.undecodable(error.at(key)))?;

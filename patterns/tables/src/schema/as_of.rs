@@ -10,7 +10,7 @@ use keyloom_kit::{Inconsistency, Rule};
 
 use super::deferred::{read_queued, record_key};
 
-/// A reader that returns the queued records of a table as stored in the queue.
+/// A reader of a table that returns the old values of queued records, as stored in the queue.
 pub(super) struct AsOf<'a, R> {
     reader: &'a R,
     /// The queued records by their keys in the table.
@@ -18,7 +18,7 @@ pub(super) struct AsOf<'a, R> {
 }
 
 impl<'a, R: Reader> AsOf<'a, R> {
-    /// Reads the whole queue. Also returns its damaged entries.
+    /// Reads the whole queue. Also returns the damaged entries of the queue.
     pub(super) fn new(
         reader: &'a R,
         table: &Subspace,

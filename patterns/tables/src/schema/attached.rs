@@ -1,4 +1,4 @@
-//! Handles of derived data.
+//! Handles of derived data in a schema.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use crate::table::{RepairGuard, Table};
 /// Derived data of a table in a [`Schema`](super::Schema): the pattern `D`, and the methods that
 /// check, repair, build, disable and drop the data.
 ///
-/// Cheap to clone. `C` is the codec of the table: `Attached<PointIndex<u32, City>>` stands for
+/// Cheap to clone. `C` is the codec of the table: `Attached<PointIndex<u32, City>>` means
 /// `Attached<PointIndex<u32, City>, Postcard>`.
 pub struct Attached<D: Maintained, C = Postcard> {
     pub(super) derived: D,
@@ -56,8 +56,8 @@ impl<D: Maintained, C> Attached<D, C> {
         Self { derived, declared, table }
     }
 
-    /// The pattern, whatever its state is: for what does not depend on the data, such as its
-    /// options. Queries need [`at`](Attached::at).
+    /// The pattern, whatever the state of its data. Use it for properties that do not depend on the
+    /// data, such as options; for queries, use [`at`](Attached::at).
     pub fn pattern(&self) -> &D {
         &self.derived
     }
@@ -65,7 +65,8 @@ impl<D: Maintained, C> Attached<D, C> {
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// The pattern `D` for queries, if the derived data is readable in this snapshot or
-    /// transaction. Costs one get; after it, any number of queries in the same snapshot are valid.
+    /// transaction. Costs one get; after this check, any number of queries in the same snapshot are
+    /// valid.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`] or [`SchemaError::Gone`] in an
@@ -85,7 +86,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// The state of the derived data. Costs one get.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] if the definition in the store differs, [`SchemaError::Gone`]; any
+    /// [`SchemaError::Changed`] if the definition in the store differs; [`SchemaError::Gone`]; any
     /// error of the store.
     pub fn state(&self, reader: &impl Reader) -> Result<State> {
         let owned = self.owned()?;
@@ -95,7 +96,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(one.state)
     }
 
-    /// The table that the data are derived from.
+    /// The table that the data is derived from.
     pub fn table(&self) -> &Table<D::Key, D::Value, C> {
         &self.table
     }
@@ -107,7 +108,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
 
     /// Reports every inconsistency between the records and the derived data.
     /// [Deferred](super::Schema::derive_deferred) data is compared with the old values of queued
-    /// records; the queue is kept in memory.
+    /// records; the whole queue is read into memory.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; the errors of
@@ -122,16 +123,17 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 
     /// Fixes every inconsistency, in bounded transactions, concurrently with other writers. If
-    /// another program begins a repair of the same data, this one ends with
+    /// another program begins a repair of the same data, this repair ends with
     /// [`SchemaError::RepairTakenOver`].
     ///
     /// [Deferred](super::Schema::derive_deferred) data is checked first; if a fault is found, the
-    /// data is cleared and built. If that is stopped or fails, [build](Attached::build) the data.
+    /// data is cleared and built. If this build is stopped or fails, [build](Attached::build) the
+    /// data.
     ///
     /// Totals, roll-ups, sketches and the counts of bitmaps are compared with all their records in
-    /// one snapshot. If a store's snapshots do not last so long, as on FoundationDB, these kinds
-    /// are cleared and built, too: until the end, queries of them are refused. A repair of data
-    /// that is being built continues the build.
+    /// one snapshot. If the snapshots of the store do not last long enough, as on FoundationDB,
+    /// these kinds are also cleared and built. Queries of them are refused until the build ends. A
+    /// repair of data that is being built continues the build.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`],
@@ -140,8 +142,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Attached::repair) with options. It calls `progress` after each transaction and
-    /// stops if that breaks.
+    /// Like [`repair`](Attached::repair), with options. Calls `progress` after each transaction and
+    /// stops if `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Attached::repair).
@@ -154,7 +156,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let state = self.state(&store.snapshot()?)?;
         let derived = match state {
             State::Readable => &self.derived,
-            // A repair that clears and builds the data may have been stopped.
+            // An earlier repair that clears and builds the data may have been stopped.
             State::Building => return self.build_with(store, options.batch, progress),
             State::Disabled => return Err(self.not_readable(state)?),
         };
@@ -170,7 +172,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let table = self.table.guarded_by(self.begin_repair(store)?);
         match derived.repair_with(store, &table, options, &mut progress) {
             // A kind that compares all records with its data needs one snapshot of both. A build
-            // does not: writers keep up what it has visited.
+            // needs no such snapshot: writers maintain the data of the visited records.
             Err(error) if error.is_outdated() => {
                 self.rebuild_unless(false, store, options, progress)
             }
@@ -179,8 +181,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 
     /// Takes the fencing token of a repair. Each transaction of the repair then checks that the
-    /// data is still readable and that no later repair has begun. Otherwise two repairs of data
-    /// that is not idempotent could both add a missing contribution.
+    /// data is still readable and that no later repair has begun. Otherwise two concurrent repairs
+    /// could both add the same missing contribution, in kinds that are not idempotent.
     fn begin_repair(&self, store: &impl Store) -> Result<RepairGuard> {
         let key = repair_key(self.declared.id);
         let token = store.transact(|txn| {
@@ -205,8 +207,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }))
     }
 
-    /// Clears and builds deferred data, since the repair of a kind does not read the queue, and
-    /// data whose repair would take longer than a snapshot lasts.
+    /// Clears and builds the data, unless it is clean. Used for deferred data, since the repair of
+    /// a kind does not read the queue, and for data whose repair would outlast a snapshot.
     fn rebuild_unless<S: Store>(
         &self,
         is_clean: bool,

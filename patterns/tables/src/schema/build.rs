@@ -1,4 +1,4 @@
-//! Building, disabling and dropping derived data while other transactions read and write.
+//! Builds, disables and drops derived data while other transactions read and write.
 
 use std::ops::ControlFlow;
 
@@ -18,13 +18,14 @@ use crate::derived::Maintained;
 use crate::table::record;
 
 /// Default number of records or keys of a batch.
-// Fewer records add commits. More keep other writers of LMDB out for longer, and lose more work in
-// a conflict.
+// Smaller batches add commits. Larger batches block other writers of LMDB for longer, and lose more
+// work in a conflict.
 pub(super) const BATCH: usize = 1_000;
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// Visits all records in bounded transactions, concurrently with readers and writers, and makes
-    /// the derived data readable in the last one. If the data is readable already, costs one get.
+    /// the derived data readable in the last transaction. Costs one get if the data is already
+    /// readable.
     ///
     /// Disabled data, and data of an older definition, is cleared first.
     ///
@@ -51,21 +52,21 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.build_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`build`](Attached::build) with at most `batch` records or keys in a transaction; a batch
-    /// that exceeds a limit of the store is halved. Calls `progress` after each transaction and
-    /// stops if that breaks.
+    /// Like [`build`](Attached::build), with at most `batch` records or keys in a transaction; a
+    /// batch that exceeds a limit of the store is halved. Calls `progress` after each transaction
+    /// and stops if `progress` breaks.
     ///
     /// The position is stored: the next call, in any program, resumes there. Concurrent builds take
-    /// turns. To limit the load on a server, or to let the writers of other processes into one LMDB
-    /// file, sleep in `progress`.
+    /// turns. To limit the load on a server, or to let writers of other processes write to the same
+    /// LMDB file, sleep in `progress`.
     ///
-    /// On a store with concurrent writers, a batch that loses against them becomes smaller. After
-    /// two losses the writers of the table wait for the next batches: each takes about half a
-    /// second, and after it the build pauses for as long. Their clocks may differ by less than two
-    /// seconds; otherwise they do not wait.
+    /// On a store with concurrent writers, a batch that conflicts with a writer is made smaller.
+    /// After two conflicts, the writers of the table wait during each of the next batches. Such a
+    /// batch takes about half a second, and the build pauses for as long after it. The writers wait
+    /// only if the clocks of the programs differ by less than two seconds.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of
+    /// [`SchemaError::Changed`] if the store has a newer version; [`SchemaError::Gone`]; errors of
     /// the kind, such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the
     /// two records and call `build` again ([`violations`](Attached::violations) lists all such
     /// records); [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of
@@ -101,16 +102,16 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// definition.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`] if the table no longer exists; any error of the store.
     pub fn drop_data(&self, store: &impl Store) -> Result<Progress> {
         self.drop_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_data`](Attached::drop_data) with at most `batch` keys in a transaction. Calls
-    /// `progress` after each transaction and stops if that breaks; the next call resumes.
+    /// Like [`drop_data`](Attached::drop_data), with at most `batch` keys in a transaction. Calls
+    /// `progress` after each transaction and stops if `progress` breaks; the next call resumes.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`] if the table no longer exists; any error of the store.
     pub fn drop_with<S: Store>(
         &self,
         store: &S,
@@ -123,12 +124,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// One transaction of [`drop_data`](Attached::drop_data): the next `batch` keys.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
+    /// [`SchemaError::Gone`] if the table no longer exists; any error of the store.
     pub fn drop_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
         txn.guarded(|txn| {
             let owned = self.owned()?;
             let mut stored = owned.read(txn)?;
-            // It was dropped already.
+            // The data has already been dropped.
             if owned.find(&mut stored, &self.declared).is_err() {
                 return Ok(Progress::complete());
             }
@@ -159,7 +160,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             owned.refuse_change(declared, one)?;
         }
         one.fenced_until = None;
-        // Two programs may have declared other variants of a key before one of them has built.
+        // Two programs may have declared different variants of a key before either has built.
         let widened = one.definition.widened(&declared.definition);
         let is_widened = widened.is_some();
         one.definition = widened.unwrap_or_else(|| one.definition.clone());
@@ -180,7 +181,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(done)
     }
 
-    /// Lets the next batch run without rivals; see [`fence`].
+    /// Raises the fence, so that the next batch runs without concurrent writers; see [`fence`].
     pub(super) fn raise_fence(&self, txn: &mut impl Writer) -> Result<()> {
         let owned = self.owned()?;
         let mut stored = owned.read(txn)?;
@@ -223,7 +224,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
     }
 
-    /// Runs the next step of the phase after the last record.
+    /// Runs the next step of the final phase, which comes after the last record.
     fn finish(
         &self,
         txn: &mut impl Writer,
@@ -304,7 +305,7 @@ pub(super) fn forget_repairs(txn: &mut impl Writer, id: Id) -> Result<()> {
     if txn.get(&key)?.is_some() { txn.delete(&key) } else { Ok(()) }
 }
 
-/// Runs `step` in one transaction after the other until it has finished or `progress` breaks.
+/// Runs `step` in one transaction after another until it has finished or `progress` breaks.
 pub(super) fn in_batches<S: Store>(
     store: &S,
     batch: usize,

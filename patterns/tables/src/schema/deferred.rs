@@ -18,12 +18,12 @@ use super::stored::{State, StoredDerived, space_of};
 use crate::derived::Maintained;
 use crate::table::{QUEUE_FORMAT, Stage, Table, queue_key};
 
-/// The key of a queued record in its table.
+/// Returns the key of a queued record in its table.
 pub(super) fn record_key(queue: &Subspace, table: &Subspace, queued: &[u8]) -> KeyBuf {
     queue_key(table, queue, queued)
 }
 
-/// The record in an entry of a queue, encoded; `None` if there was no record.
+/// The encoded record in an entry of a queue; `None` if there was no record.
 ///
 /// # Errors
 /// [`Error::NewerFormat`]; [`SchemaError::Damaged`].
@@ -93,23 +93,25 @@ impl<D: Maintained, C> Attached<D, C> {
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// Updates [deferred](Schema::derive_deferred) data for the queued records: one pass over the
-    /// queue, in bounded transactions, concurrently with readers and writers. Several programs may
-    /// drain at once. Data that is not deferred has nothing to drain.
+    /// Updates [deferred](Schema::derive_deferred) data for the queued records, in one pass over
+    /// the queue. Uses bounded transactions, and runs concurrently with readers and writers.
+    /// Several programs may drain at once. Does nothing for data that is not deferred.
     ///
     /// A record that does not decode counts as absent.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`] for disabled data, [`SchemaError::Changed`],
-    /// [`SchemaError::Gone`]; errors of the kind; [`SchemaError::Damaged`] in an [`Error::At`] for
-    /// a damaged entry of the queue, which a [repair](Attached::repair) removes; any error of the
-    /// store.
+    /// [`SchemaError::NotReadable`] for disabled data; [`SchemaError::Changed`];
+    /// [`SchemaError::Gone`]; errors of the kind; [`Error::At`] for a queued value that does not
+    /// decode, if the kind cannot [forget](crate::Derived::forget) the record;
+    /// [`SchemaError::Damaged`] in an [`Error::At`] for a damaged entry of the queue, which a
+    /// [repair](Attached::repair) removes; any error of the store.
     pub fn drain(&self, store: &impl Store) -> Result<Progress> {
         self.drain_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drain`](Attached::drain) with at most `batch` records in a transaction. Calls `progress`
-    /// after each transaction and stops if that breaks. The remaining records stay in the queue.
+    /// Like [`drain`](Attached::drain), with at most `batch` records in a transaction. Calls
+    /// `progress` after each transaction and stops if `progress` breaks. The remaining records stay
+    /// in the queue.
     ///
     /// # Errors
     /// See [`drain`](Attached::drain).
@@ -119,8 +121,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        // The next transaction begins after the key `after`, so records that are queued again
-        // before that key wait for the next pass. Set only after a commit.
+        // The next transaction begins after the key `after`. A record that is queued again before
+        // that key waits for the next pass. `after` is set only after a commit.
         let (mut after, mut reached) = (None::<KeyBuf>, None);
         let mut progress = progress;
         let mut done = Progress::default();
@@ -151,7 +153,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         txn.guarded(|txn| Ok(self.drain_after(txn, None, batch.max(1))?.0))
     }
 
-    /// The number of queued records. Costs one get, and reads the whole queue.
+    /// The number of queued records. Costs one get and one range over the whole queue.
     ///
     /// # Errors
     /// [`SchemaError::Changed`], [`SchemaError::Gone`]; any error of the store.
@@ -162,7 +164,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
     }
 
-    /// Whether the data still reflects an earlier version of this record. Costs two gets.
+    /// Whether the record is queued, so that the data still reflects its earlier value. Costs two
+    /// gets.
     ///
     /// # Errors
     /// [`SchemaError::Changed`], [`SchemaError::Gone`]; any error of the store.
@@ -217,7 +220,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             queued.push((key, record_key(&queue, self.table.space(), &at), old, at));
         }
         if let Some((places, error)) = lost {
-            // The upgrade of a queued value fails: what follows from it is found by its key.
+            // A queued value does not decode: remove its derived data by its record key.
             let keys = places.iter().filter_map(|place| queued.get(*place)).map(|(key, ..)| key);
             let keys = LostRecords::new(keys);
             if !self.declared.derived().forget(&mut DynWriter::new(txn), &keys)? {
@@ -240,7 +243,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         });
         let changes: Vec<_> = changes.collect();
         let mut writes = SortedWrites::default();
-        // As long as a build has visited no record, the queue is empty.
+        // While a build has not visited any record, the queue is empty.
         let stage = stage_of(&one).unwrap_or(Stage::Readable);
         stage.update(self.declared.derived(), &mut DynWriter::new(txn), &changes, &mut writes)?;
         queued.iter().try_for_each(|(.., at)| writes.delete(at))?;

@@ -1,4 +1,4 @@
-//! Declaring derived data.
+//! Declares derived data.
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ impl<S: Store> Schema<'_, S> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// While the store may hold records of earlier [versions](keyloom::value::upgrade), the data of
-    /// plain entries, such as an index, is compared with up to 102 such records, in up to 202
-    /// ranges of one key and one round trip.
+    /// While the store may hold records of earlier [versions](keyloom::value::upgrade), data that
+    /// consists of plain entries, such as an index, is compared with up to 102 such records. This
+    /// costs up to 202 ranges of one key, and one more round trip.
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`]; [`SchemaError::DeclaredTwice`]; [`SchemaError::NotOwned`]
-    /// for a table of another schema or of none; [`SchemaError::Outside`];
+    /// for a table outside of this schema; [`SchemaError::Outside`];
     /// [`SchemaError::UpgradeChanges`]; the errors of `make`; any error of the store.
     pub fn derive<D: Maintained, C: Codec<D::Value>>(
         &self,
@@ -116,7 +116,7 @@ impl<S: Store> Schema<'_, S> {
         let is_complete = stored.state == State::Readable && stored.queue.is_none();
         if has_earlier && is_complete && declared.is(&stored) {
             self.enter(|txn| {
-                // Another program may have disabled it since this one has opened the schema.
+                // Another program may have disabled the data since this program opened the schema.
                 match owned.read(txn)?.get(name) {
                     Some(one) if one.state == State::Readable && declared.is(one) => {
                         refuse_changed_sample(txn, owned, &declared, table)
@@ -131,8 +131,8 @@ impl<S: Store> Schema<'_, S> {
         Ok(attached)
     }
 
-    /// What the store has of data without anything to build, after it has the definition of this
-    /// program, and that definition.
+    /// Updates the stored definition of data that needs no build. Returns the stored data and the
+    /// definition of this program.
     fn renewed<K, V>(
         &self,
         known: &mut Known,
@@ -141,7 +141,7 @@ impl<S: Store> Schema<'_, S> {
         stored: StoredDerived,
         definition: Definition,
     ) -> Result<(StoredDerived, Definition)> {
-        // Another version of the same means nothing, and must exclude no program.
+        // If only the version differs, nothing has changed, and no program must be excluded.
         let as_stored = Definition { version: stored.definition.version, ..definition.clone() };
         let definition = if as_stored == stored.definition { as_stored } else { definition };
         let is_newer = stored.definition.version < definition.version;
@@ -154,7 +154,7 @@ impl<S: Store> Schema<'_, S> {
         Ok((renewed, definition))
     }
 
-    /// Declares an [`Index`] whose entries for a record are those that `function` returns; see
+    /// Declares an [`Index`]; `function` returns the entries of a record. See
     /// [`derive`](Schema::derive).
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl<S: Store> Schema<'_, S> {
     }
 }
 
-/// Makes a function cloneable, since `make` may run more than once.
+/// Makes a function cloneable, since [`make`](Schema::derive) may run more than once.
 fn shared<K, V, T>(
     function: impl Fn(&K, &V) -> T + Send + Sync + 'static,
 ) -> impl Fn(&K, &V) -> T + Clone + Send + Sync + 'static {
@@ -256,7 +256,7 @@ fn make_in<D: Maintained>(
     Err(SchemaError::Outside { name, space }.into())
 }
 
-/// Adds derived data to the table's entry, unless another program has done so in the meantime.
+/// Adds derived data to the table's entry, unless another program has already added it.
 fn enter_derived<D: Maintained>(
     txn: &mut impl Writer,
     owned: &Owned<D::Key, D::Value>,
@@ -301,7 +301,7 @@ fn enter_derived<D: Maintained>(
     Ok((table, entered))
 }
 
-/// Enters a new version of derived data that has nothing to build, or enables it again.
+/// Writes a new version of derived data that needs no build, or enables the data again.
 fn renew<K, V>(
     txn: &mut impl Writer,
     owned: &Owned<K, V>,
@@ -311,7 +311,7 @@ fn renew<K, V>(
     let mut table = owned.read(txn)?;
     let gone = || SchemaError::Gone { name: owned.name_of(name) };
     let stored = table.get_mut(name).ok_or_else(gone)?;
-    // Another program may have declared a later one meanwhile, which the caller then refuses.
+    // Another program may have declared a later version meanwhile, which the caller then refuses.
     if stored.definition.version < definition.version || stored.definition == *definition {
         stored.definition = definition.clone();
         stored.state = State::Readable;

@@ -1,4 +1,4 @@
-//! Declarations whose writes are kept in memory.
+//! Dry runs: declarations whose writes stay in memory.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,8 +10,8 @@ use keyloom::{
 
 use super::Schema;
 
-/// The ids that a dry run assigns begin here, where no store has keys: so a handle that is kept
-/// after a dry run reads nothing, and never another table.
+/// The first id that a dry run assigns. No store has keys with such ids. So a handle that is kept
+/// after a dry run reads nothing, rather than another table.
 const FIRST_ID: i64 = i64::MAX / 2;
 
 /// The writes of a dry run.
@@ -25,7 +25,7 @@ impl DryRun {
         Self(Mutex::new(overlay))
     }
 
-    /// Runs `body` on the snapshot with all writes of the dry run.
+    /// Runs `body` on the snapshot overlaid with all writes of the dry run.
     pub(super) fn run<R: Reader, T>(
         &self,
         snapshot: R,
@@ -97,7 +97,7 @@ impl<R: Reader> Writer for Dry<'_, R> {
 }
 
 impl<S: Store> Schema<'_, S> {
-    /// Runs `body` in a transaction; in a dry run, on the writes that are kept in memory.
+    /// Runs `body` in a transaction; in a dry run, the writes are kept in memory.
     pub(super) fn enter<T>(
         &self,
         mut body: impl FnMut(&mut DynWriter<'_>) -> Result<T>,
@@ -110,7 +110,7 @@ impl<S: Store> Schema<'_, S> {
         }
     }
 
-    /// The store, to do what a dry run cannot.
+    /// The store, for operations that a dry run does not support.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] in a dry run.

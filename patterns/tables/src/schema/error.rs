@@ -24,7 +24,7 @@ pub enum SchemaError {
         /// The definition of the program.
         declared: String,
     },
-    /// The record type of the program is not the one that the records were written with.
+    /// The record type of the program differs from the type that the records were written with.
     #[error(
         "in the schema {schema:?}, the records of {table:?} do not have the type of the program: {difference}; {}",
         difference.remedy
@@ -37,19 +37,19 @@ pub enum SchemaError {
         /// The first part that differs.
         difference: Difference,
     },
-    /// A table or derived data had this name, and was renamed. An older program would enter another
-    /// one under the former name.
+    /// A table or derived data had this name, and was renamed. An older program would create
+    /// another table or other data under the former name.
     #[error(
         "{old:?} has been renamed to {new:?} by a newer program; run that one, or make the name free with `Schema::free_table_name` or `free_derived_name`"
     )]
     Renamed {
-        /// The former name: of a table, or `table.derived`.
+        /// The former name of the table, or `table.derived`.
         old: String,
-        /// The name that it got.
+        /// The new name.
         new: String,
     },
-    /// A table or derived data cannot get a name that another one has. Drop the other one, or take
-    /// another name.
+    /// A table or derived data cannot be renamed to a name that is in use. Drop the table or data
+    /// with that name, or choose another name.
     #[error(
         "in the schema {schema:?}, {old:?} cannot be renamed to {new:?}, which exists; drop that one first, or take another name"
     )]
@@ -61,8 +61,8 @@ pub enum SchemaError {
         /// The name that exists.
         new: String,
     },
-    /// Some records were not migrated: their upgrade fails, or they do not decode. They are kept as
-    /// they are. Replace or delete them, and call `migrate` again.
+    /// Some records were not migrated: their upgrade fails, or they do not decode. These records
+    /// are kept unchanged. Replace or delete them, and call `migrate` again.
     #[error(
         "{left} records of {table:?} could not be upgraded and are kept as they are; the first: {source}; replace or delete them, and migrate again"
     )]
@@ -71,11 +71,11 @@ pub enum SchemaError {
         table: String,
         /// The number of such records.
         left: u64,
-        /// The error of the first, with its key.
+        /// The error of the first such record, with its key.
         source: Error,
     },
-    /// Derived data does not have what follows from an upgraded record: it has what followed from
-    /// the earlier version. The [`Error::At`] around this one names the record.
+    /// The stored derived data does not match an upgraded record: it was derived from the earlier
+    /// version of the record. The [`Error::At`] around this error names the record.
     #[error(
         "{name:?} of the table {table:?} does not have what follows from the upgraded record: the upgrade changes what {name:?} is computed from; raise the version of {name:?}, and build it"
     )]
@@ -85,8 +85,8 @@ pub enum SchemaError {
         /// The derived data.
         name: String,
     },
-    /// The queue of deferred derived data holds records of earlier versions. Drain it, and migrate
-    /// again; [`Schema::apply`](super::Schema::apply) does both.
+    /// The queue of deferred derived data holds records of earlier versions. Drain the queue, and
+    /// migrate again; [`Schema::apply`](super::Schema::apply) does both.
     #[error(
         "the queue of {name:?} of the table {table:?} holds records of earlier versions; drain it, and migrate again"
     )]
@@ -97,7 +97,7 @@ pub enum SchemaError {
         name: String,
     },
     /// Programs with the declared version could not read what this program writes. A raised version
-    /// states that they no longer run.
+    /// states that such programs no longer run.
     #[error(
         "in the schema {schema:?}, programs with version {version} of {table:?} could not read what this program writes: {}; raise the version of the table, which excludes them",
         one_way(difference)
@@ -109,12 +109,13 @@ pub enum SchemaError {
         table: String,
         /// The version of the table.
         version: u32,
-        /// The first part that such programs could not read: `stored` is what this program writes,
-        /// `declared` what they read.
+        /// The first part that such programs could not read: `stored` is the type that this program
+        /// writes, `declared` the type that they read.
         difference: Difference,
     },
-    /// Programs without the plain type write the table. They do not see whether the bytes of a
-    /// record are also those of a plain one, so this program could take one for another.
+    /// Programs without the plain type write to the table. They do not check whether the bytes of a
+    /// record are also valid bytes of the plain type. So this program could read such a record as
+    /// the plain type.
     #[error(
         "in the schema {schema:?}, the records of {table:?} all have versions, and programs write them that no longer know the plain type; put `Nothing` in the place of `Plain`, or remove `from_plain`, or run the newer program"
     )]
@@ -124,12 +125,12 @@ pub enum SchemaError {
         /// The table.
         table: String,
     },
-    /// The shape of the record type cannot be found.
+    /// The shape of the record type cannot be determined.
     #[error("the shape of the records of {table:?} is not known: {source}")]
     UnknownShape {
         /// The table.
         table: String,
-        /// The type, and why.
+        /// The type, and the reason.
         source: Error,
     },
     /// The store was written before shapes were stored, so the type of the records is not known.
@@ -142,15 +143,15 @@ pub enum SchemaError {
         /// The table.
         table: String,
     },
-    /// A record does not decode as the program's type, so the version was not raised, or the table
-    /// was not adopted.
+    /// A record does not decode as the program's type. So the version is not raised, or the table
+    /// is not adopted.
     #[error("the records of {table:?} are not those of {declared}: {source}")]
     Undecodable {
         /// The table.
         table: String,
         /// The definition of the program.
         declared: String,
-        /// The key of the record, and why it does not decode.
+        /// The key of the record, and the reason why it does not decode.
         source: Error,
     },
     /// The store has no schema of this name.
@@ -171,8 +172,8 @@ pub enum SchemaError {
         /// The name.
         name: String,
     },
-    /// The table has derived data that the program does not declare and so cannot maintain. Declare
-    /// it, or disable it.
+    /// The table has derived data that the program does not declare, and so cannot maintain.
+    /// Declare the data, or disable it.
     #[error(
         "{name:?} is derived from the table {table:?}, but not declared by this program; declare it, or disable it with a program that does"
     )]
@@ -208,7 +209,7 @@ pub enum SchemaError {
         /// Its state.
         state: State,
     },
-    /// Another repair of the same data has begun, and replaces this one.
+    /// Another repair of the same data has begun, and replaces this repair.
     #[error("another repair of {name:?} of the table {table:?} has begun; wait for it")]
     RepairTakenOver {
         /// The table.
@@ -239,7 +240,7 @@ pub enum SchemaError {
         /// The derived data.
         name: String,
     },
-    /// The pattern is outside of the subspace that its function received.
+    /// The pattern is outside of the subspace that was passed to the function that creates it.
     #[error(
         "{name:?} is in {space}, outside of the assigned subspace; create it in the subspace that the function receives"
     )]
@@ -256,7 +257,7 @@ pub enum SchemaError {
         name: String,
         /// The definition of the program.
         declared: String,
-        /// The key of the entry, and why it is not a record.
+        /// The key of the entry, and the reason why the entry is not a record.
         source: Error,
     },
     /// The subspace overlaps with data of a schema.
@@ -264,7 +265,7 @@ pub enum SchemaError {
     Overlap {
         /// The subspace.
         space: String,
-        /// The table and its schema, or `the schemas`: the catalog's own keys.
+        /// The table and its schema, or `the entries of the schemas`.
         owner: String,
         /// The subspace of the owner.
         owned: String,
@@ -276,7 +277,7 @@ pub enum SchemaError {
     Damaged,
 }
 
-/// A difference of what a program writes and what others read.
+/// Describes a difference between the type that a program writes and the type that others read.
 fn one_way(difference: &Difference) -> String {
     let Difference { field, stored, declared, .. } = difference;
     match field.is_empty() {

@@ -1,13 +1,13 @@
-//! Priority for a build that loses against writers.
+//! Priority for a build whose batches conflict with writers.
 //!
 //! On stores with concurrent writers, a batch of a build conflicts with each writer of the table:
-//! the batch moves a position that the writer reads. The writer is shorter, so the batch loses.
-//! After two losses the build writes the end of a *fence* into the table's entry, which writers
-//! read anyway. A writer that finds a fence runs again after a pause. So the next batch has no
-//! rival.
+//! the batch moves a position that the writer reads. The writer's transaction is shorter, so the
+//! batch loses. After two losses the build writes the end of a *fence* into the table's entry,
+//! which writers read anyway. A writer that finds a fence runs again after a pause. So the next
+//! batch runs without concurrent writers.
 //!
-//! The alternative, a position that writers do not read, would need an order of the changes of a
-//! record that does not follow from the transactions.
+//! If writers did not read the position, the changes of a record would need an order that is
+//! independent of the order of the transactions.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -17,26 +17,28 @@ use std::time::{Duration, Instant, SystemTime};
 use keyloom::{Error, Result, Store};
 use keyloom_kit::BatchSize;
 
-/// The longest fence, in milliseconds. A fence that ends later is ignored: the clock of its program
-/// is wrong.
-// Four times as long as a batch should take: a longer batch may lose against the first writers
-// after its fence. After a crash of the build, writers pause for so long.
+/// The maximum length of a fence, in milliseconds. A fence that ends later is ignored: the clock of
+/// the program that raised the fence is wrong.
+// Four times the intended duration of a batch: a longer batch may lose against the first writers
+// after its fence. After a crash of the build, writers pause for this long.
 const LONGEST_MS: u64 = 2_000;
 /// How long a writer pauses at a fence before it runs again.
-// After a shorter pause, writers run more often in vain; a longer one adds to their latency after
+// With a shorter pause, writers run in vain more often. A longer pause adds to their latency after
 // the fence.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long a batch with a fence should take, since writers wait for it. A shorter one visits fewer
-/// records in the same time: of an index of texts on PostgreSQL, 40 in 200 ms and 1,000 in 900 ms.
+/// The intended duration of a batch with a fence, since writers wait for it. Shorter batches visit
+/// fewer records per second: for a text index on PostgreSQL, 40 records in 200 ms, but 1,000 in 900
+/// ms.
 const BATCH: Duration = Duration::from_millis(500);
-/// After so many losses of a batch, a fence is raised for it.
-// Without a loss, writers need not wait at all. Each further loss is the work of one more batch.
+/// The number of losses of a batch after which a fence is raised.
+// While no batch loses, writers need not wait at all. Each further loss wastes the work of one more
+// batch.
 const LOSSES: u32 = 2;
-/// The number of batches with a fence, before one without is tried again.
-// Writers may have become fewer in the meantime. More frequent trials lose more batches; rarer ones
-// make writers wait for longer than necessary.
+/// The number of batches with a fence before a batch without a fence is tried again.
+// There may be fewer writers by then. More frequent trials lose more batches; rarer trials make
+// writers wait for longer than necessary.
 const FENCED: u32 = 8;
-/// After so many losses of a batch, the store decides how often it runs again.
+/// The number of losses of a batch after which the retry limit of the store applies.
 const MOST_LOSSES: u32 = 20;
 
 /// The end of a fence that begins now, in milliseconds since 1970.
@@ -59,7 +61,7 @@ fn now_ms() -> u64 {
     now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A batch has lost against writers, and is not tried again.
+/// A batch has lost against writers, and the store must not retry it.
 #[derive(Debug)]
 struct Lost;
 
@@ -71,12 +73,12 @@ impl fmt::Display for Lost {
 
 impl StdError for Lost {}
 
-/// Batches of a build, with a fence where they lose without one.
+/// Runs the batches of a build, and raises a fence once they lose.
 pub(super) struct Batches {
     size: BatchSize,
     /// The number of items of the last run.
     items: usize,
-    /// The number of batches for which a fence is raised at once.
+    /// The number of next batches that begin with a fence.
     fenced: u32,
 }
 
@@ -88,7 +90,7 @@ impl Batches {
     /// Runs one batch. `raise` raises a fence, which the batch removes.
     ///
     /// # Errors
-    /// Those of [`BatchSize::transact`] and of `raise`.
+    /// The errors of [`BatchSize::transact`] and of `raise`.
     pub(super) fn next<S: Store, T>(
         &mut self,
         store: &S,
@@ -117,7 +119,7 @@ impl Batches {
                 } else {
                     self.items
                 });
-                // Writers get as much time as the build.
+                // Writers get the same amount of time as the build.
                 sleep(took.min(Duration::from_millis(LONGEST_MS)));
             }
             return outcome;
@@ -143,11 +145,12 @@ impl Batches {
         })
     }
 
-    /// After a loss: a size that takes no longer than a batch should.
+    /// After a loss, reduces the size so that a batch takes no longer than intended.
     fn shrink(&mut self, took: Duration, is_fenced: bool) {
         let share = BATCH.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
         let items = match is_fenced {
-            // Also a loss within the time: the store sees conflicts where there are none.
+            // Halve at least: the batch may lose within its fence, if the store reports false
+            // conflicts.
             true => self.items as f64 * share.min(0.5),
             false => self.items as f64 * share.min(1.0),
         };
@@ -183,7 +186,7 @@ mod tests {
         (numbers, index)
     }
 
-    /// The program of the build was killed after it had raised the fence.
+    /// The build was killed after it had raised the fence.
     #[test]
     fn writers_run_again_until_the_fence_ends() {
         let store = Memory::builder().optimistic(true).build();

@@ -1,4 +1,4 @@
-//! Import of tables with an explicit subspace.
+//! Imports tables with an explicit subspace.
 
 use std::ops::ControlFlow;
 
@@ -15,20 +15,20 @@ use crate::table::{Table, record};
 use crate::table::{definitions, is_of_schemas, overlaps_definitions};
 
 impl<S: Store> Schema<'_, S> {
-    /// Takes over the records of a [`Table`] with an explicit subspace. The records stay in place.
-    /// From then on, [`table`](Schema::table) also opens this table, and a second import of the
-    /// same table reads nothing.
+    /// Adds a [`Table`] with an explicit subspace to the schema. The records stay in place. From
+    /// then on, [`table`](Schema::table) also opens this table, and a second import of the same
+    /// table reads nothing.
     ///
-    /// Before the import, stop all programs that use the explicit subspace. A table outside of a
-    /// schema does not read the schema, so its writes would be accepted without maintaining the
-    /// derived data. [`check`](super::Attached::check) reports the resulting inconsistencies, and
-    /// [`repair`](super::Attached::repair) fixes them.
+    /// Before the import, stop all programs that use the explicit subspace. A [`Table`] with an
+    /// explicit subspace does not read the schema, so its writes would succeed without maintaining
+    /// the derived data. [`check`](super::Attached::check) reports the resulting inconsistencies,
+    /// and [`repair`](super::Attached::repair) fixes them.
     ///
     /// After the import, declare the derived data and [build](super::Attached::build) it. Then
     /// [clear](Schema::clear_explicit) the explicit subspaces of the old derived data. Each step
     /// may be repeated, also after a crash.
     ///
-    /// The store does not record the types of such records. All entries must decode as `K` and `V`,
+    /// The store does not hold the types of such records. All entries must decode as `K` and `V`,
     /// but the same bytes may be valid values of several types: use the types with which they were
     /// written.
     ///
@@ -56,7 +56,7 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] if
-    /// the subspace overlaps with that of another imported table or of the schemas;
+    /// the subspace overlaps with another imported table or with data of a schema;
     /// [`Error::InvalidArgument`] for a subspace without records; [`SchemaError::Contradiction`] if
     /// the name belongs to another table; [`SchemaError::DeclaredTwice`]; any error of the store.
     pub fn import_table<K: RecordKey, V: 'static>(
@@ -70,8 +70,8 @@ impl<S: Store> Schema<'_, S> {
         self.import_table_with::<K, V, Postcard>(name, 1, space)
     }
 
-    /// [`import_table`](Schema::import_table) for records that are encoded with the codec `C`, as a
-    /// table of version `version`.
+    /// Like [`import_table`](Schema::import_table), for records that are encoded with the codec
+    /// `C`. The table gets the version `version`.
     ///
     /// # Errors
     /// See [`import_table`](Schema::import_table).
@@ -88,8 +88,8 @@ impl<S: Store> Schema<'_, S> {
         self.declare_table(name, definition, Some(space))
     }
 
-    /// Removes all keys of an explicit subspace in bounded transactions: the old derived data of an
-    /// [imported](Schema::import_table) table.
+    /// Removes all keys of an explicit subspace in bounded transactions. Use it for the old derived
+    /// data of an [imported](Schema::import_table) table.
     ///
     /// # Errors
     /// [`SchemaError::Overlap`] for a subspace that overlaps with data of a schema; any error of
@@ -98,8 +98,9 @@ impl<S: Store> Schema<'_, S> {
         self.clear_explicit_with(space, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`clear_explicit`](Schema::clear_explicit) with at most `batch` keys in a transaction. Calls
-    /// `progress` after each transaction and stops if that breaks; the next call resumes.
+    /// Like [`clear_explicit`](Schema::clear_explicit), with at most `batch` keys in a transaction.
+    /// Calls `progress` after each transaction and stops if `progress` breaks; the next call
+    /// resumes.
     ///
     /// # Errors
     /// See [`clear_explicit`](Schema::clear_explicit).
@@ -139,8 +140,8 @@ impl<S: Store> Schema<'_, S> {
         let mut is_empty = true;
         let mut after: Option<KeyBuf> = None;
         loop {
-            // Use a snapshot per page: some stores do not keep a snapshot for as long as this may
-            // take.
+            // Take a new snapshot per page: the check may take longer than some stores keep a
+            // snapshot.
             let snapshot = self.store.snapshot()?;
             let page = page_behind(after.as_deref(), &snapshot, space, BATCH)?;
             is_empty &= page.entries.is_empty();
@@ -198,7 +199,8 @@ pub(super) fn refuse_overlap(
     Ok(())
 }
 
-/// The table of an entry, for tables in use and for tables that are being dropped.
+/// Describes the table of an entry, given the key of the entry. Also for a table that is being
+/// dropped.
 fn name_in(tables: &Subspace, entry: &[u8]) -> Result<String> {
     let names = || match tables.unpack::<(String, String)>(entry) {
         Ok(names) => Ok(names),

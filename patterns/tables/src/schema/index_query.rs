@@ -1,4 +1,5 @@
-//! Queries of an index in a schema, which knows its table and whether it is readable.
+//! Queries of an index in a schema. A query reads the table of the index, and checks that the index
+//! is readable.
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result};
@@ -10,11 +11,11 @@ use crate::index::{Index, IndexQuery, QuerySource, existing, nothing};
 use crate::table::Table;
 
 impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
-    /// Begins a query over the index and its table. It fails if the index is not readable.
+    /// Begins a query over the index and its table. The query fails if the index is not readable.
     ///
-    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that no
-    /// longer have the entry. So a page may have fewer records than its limit, even none, and not
-    /// be the last.
+    /// For a [deferred](super::Schema::derive_deferred) index, the query skips records that no
+    /// longer have the entry. So a page that is not the last one may have fewer records than its
+    /// limit, or none.
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Store};
@@ -58,8 +59,8 @@ where
         self.joined(reader, nothing, |key, value, ()| Ok(Some((key, value))))
     }
 
-    /// A page of the results of `answer` for the records, each with what `others` returns for its
-    /// key.
+    /// A page of the results of `answer` for the records. `others` returns one more value for each
+    /// key, which is passed to `answer`.
     fn joined<M, T>(
         &self,
         reader: &impl Reader,
@@ -70,7 +71,8 @@ where
         source.require_readable(reader)?;
         let untyped = source.is_deferred().then(|| index.untyped());
         let answer = |key: K, value: Option<V>, other: M, entry: &[u8]| match (&untyped, value) {
-            // Of a deferred index, the record may not exist or have the entry any more.
+            // The record of an entry of a deferred index may no longer exist, or no longer have the
+            // entry.
             (Some(untyped), Some(value)) if untyped.has_entry(&key, &value, entry) => {
                 answer(key, value, other)
             }
@@ -83,9 +85,10 @@ where
         index.records_of(reader, source.table(), range, *order, *limit, *after, others, answer)
     }
 
-    /// Like [`records`](IndexQuery::records), each with the record of the same key in another
-    /// table, if it has one: a join of two tables with one key, such as states and contents.
-    /// `answer` makes the items of the page, and may leave out some.
+    /// Like [`records`](IndexQuery::records), joined with another table by the record key: each
+    /// record comes with the record of the same key in `other`, if there is one. This is a join of
+    /// two tables with the same keys, such as states and contents. `answer` makes the items of the
+    /// page, and may leave out some.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -106,7 +109,7 @@ where
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one get more for each record, in one round trip more.
+    /// Costs one more get for each record, in one more round trip.
     ///
     /// # Errors
     /// The errors of [`records`](IndexQuery::records), and an
@@ -125,7 +128,8 @@ where
         )
     }
 
-    /// The first record, in the order of the index: the one record of a unique index.
+    /// The first record, in the order of the index. If the query gives all parts of a unique index,
+    /// this is the only record.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -141,8 +145,8 @@ where
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs 2 gets and 1 range, in 3 round trips. Of a deferred index, also those of each entry
-    /// whose record no longer has it.
+    /// Costs 2 gets and 1 range, in 3 round trips. For a deferred index, each skipped entry, whose
+    /// record no longer has the entry, costs the same again.
     ///
     /// # Errors
     /// The errors of [`records`](IndexQuery::records).

@@ -1,4 +1,4 @@
-//! Records of earlier versions, rewritten as the newest.
+//! Migration: rewrites records of earlier versions as the newest version.
 
 use std::ops::ControlFlow;
 
@@ -18,14 +18,15 @@ use super::sample::sample;
 use super::stored::{Id, StoredTable, space_of};
 use crate::table::Table;
 
-/// The position of a migration, which every batch reads and moves.
+/// The stored position of a migration. Each batch reads and moves it.
 #[derive(Default)]
 struct Position {
     /// The version to which records are rewritten.
     version: u8,
     /// The key of the last visited record.
     last: Option<KeyBuf>,
-    /// The number of records that could not be upgraded, and the key of the first.
+    /// The number of records that could not be upgraded, and (in `first_left`) the key of the first
+    /// one.
     left: u64,
     first_left: Option<KeyBuf>,
 }
@@ -35,7 +36,8 @@ pub(super) fn position_key(id: Id) -> KeyBuf {
 }
 
 impl Position {
-    /// The position of a migration to `version`; the beginning for a migration to another one.
+    /// The position of a migration to `version`. If the stored position is of another version, the
+    /// migration begins at the first record.
     fn read(reader: &impl Reader, id: Id, version: u8) -> Result<Self> {
         type Stored = (u8, Option<Vec<u8>>, u64, Option<Vec<u8>>);
         let key = position_key(id);
@@ -56,17 +58,17 @@ impl Position {
 }
 
 impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
-    /// Rewrites all records of earlier [versions](keyloom::value::upgrade) as the newest, beside
-    /// readers and writers. Afterwards the schema lists the newest version alone
+    /// Rewrites all records of earlier [versions](keyloom::value::upgrade) as the newest version,
+    /// concurrently with readers and writers. Afterwards the schema lists only the newest version
     /// ([`TableInfo`](super::TableInfo) has its
     /// [shape](keyloom::value::shape::Shape::version_numbers)), and the earlier types can be
-    /// removed from the program. A table whose codec states no version has nothing to rewrite.
+    /// removed from the program. A table whose codec has no versions has nothing to rewrite.
     ///
-    /// Derived data is not written: an upgrade that changes what it is computed from needs a
-    /// raised version of the derived data, which is built first. Data of plain entries, such as an
-    /// index, is compared with each upgraded record: one get per entry. That does not find an entry
-    /// that the upgrade takes away, nor a change of other kinds, such as totals; their
-    /// [`check`](super::Attached::check) does.
+    /// Derived data is not written. If an upgrade changes the fields that derived data is computed
+    /// from, raise the version of the derived data, and build it first. Data that consists of plain
+    /// entries, such as an index, is compared with each upgraded record: one get per entry. This
+    /// comparison finds neither an entry that the upgrade should remove, nor a change in other
+    /// kinds, such as totals. [`check`](super::Attached::check) finds both.
     ///
     /// ```
     /// use keyloom::value::{Plain, Upgrade};
@@ -113,14 +115,15 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
         self.migrate_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`migrate`](Table::migrate) with at most `batch` records in a transaction. Calls `progress`
-    /// after each transaction and stops if that breaks. The position is stored: the next call, in
-    /// any program, resumes there, also after a crash. Concurrent calls take turns.
+    /// Like [`migrate`](Table::migrate), with at most `batch` records in a transaction. Calls
+    /// `progress` after each transaction and stops if `progress` breaks. The position is stored:
+    /// the next call, in any program, resumes there, also after a crash. Concurrent calls take
+    /// turns.
     ///
     /// # Errors
     /// [`SchemaError::NotUpgraded`] after all other records were rewritten;
-    /// [`SchemaError::UpgradeChanges`], which leaves the records from there on;
-    /// [`SchemaError::Undeclared`] for derived data that could not be compared;
+    /// [`SchemaError::UpgradeChanges`], after which the records from this batch on are not
+    /// rewritten; [`SchemaError::Undeclared`] for derived data that could not be compared;
     /// [`SchemaError::Queued`]; [`SchemaError::Gone`]; [`Error::InvalidArgument`] for a table
     /// outside of a schema; any error of the store.
     pub fn migrate_with<S: Store>(
@@ -146,7 +149,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
         failed.map_or(Ok(done), Err)
     }
 
-    /// The next records. After the last one also the error of those that were left.
+    /// Migrates the next records. After the last record, also returns the error for the records
+    /// that could not be upgraded.
     fn migrate_batch(
         &self,
         txn: &mut impl Writer,
@@ -207,7 +211,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             let (table, source) = (owned.name.to_string(), source.at(key));
             SchemaError::NotUpgraded { table, left: position.left, source }.into()
         });
-        // If the first one was replaced meanwhile, another visit finds those that are still left.
+        // If the first such record was replaced meanwhile, the next pass finds the remaining ones.
         progress.finished = left.is_some();
         Ok((progress, left))
     }
@@ -229,7 +233,7 @@ fn finish<K, V>(
     owned.write(txn, &stored)
 }
 
-/// The bytes of a record as the newest version, and the record with its key.
+/// Upgrades a record. Returns its bytes in the newest version, and its key and value.
 fn upgrade<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
     key: &[u8],
@@ -242,11 +246,11 @@ fn upgrade<K: RecordKey, V, C: Codec<V>>(
     Ok((new, record))
 }
 
-/// Refuses derived data that a sample of the records of earlier versions shows to be computed from
-/// something else than what their upgrade returns. Costs at most 202 ranges of one key, and one
-/// round trip for the data.
+/// Refuses derived data that does not match the upgraded records. Checks a sample of the records of
+/// earlier versions. Costs at most 202 ranges of one key, and one round trip for the data.
 ///
-/// Writes would not find the entries of the earlier version, and leave them for ever.
+/// Otherwise writes would not find the entries of the earlier version, and these would stay
+/// forever.
 pub(super) fn refuse_changed_sample<K: RecordKey, V, C: Codec<V>>(
     txn: &mut impl Writer,
     owned: &Owned<K, V>,
@@ -256,7 +260,7 @@ pub(super) fn refuse_changed_sample<K: RecordKey, V, C: Codec<V>>(
     let mut sampled = Vec::new();
     sample(txn, table.space(), |key, bytes| {
         if !C::is_current(bytes) {
-            // A record that cannot be upgraded is reported by a migration.
+            // A migration reports records that cannot be upgraded.
             sampled.extend(upgrade(table, key, bytes).map(|(_, record)| record));
         }
         Ok(())
@@ -282,7 +286,7 @@ fn refuse_missing<K: RecordKey, V>(
 }
 
 /// Refuses a queue with a record of an earlier version: a program of that version has queued it,
-/// and it is still to be read.
+/// and a drain will read it.
 fn refuse_queued<V, C: Codec<V>>(
     reader: &impl Reader,
     table: &str,

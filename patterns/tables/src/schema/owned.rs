@@ -1,4 +1,4 @@
-//! The state that a table of a schema shares with its handles.
+//! The state that all handles of a table of a schema share.
 
 use std::any::Any;
 use std::fmt;
@@ -27,7 +27,7 @@ pub(super) struct Declared<K, V> {
     /// The id of the queue, if the data is deferred.
     queue: Option<Id>,
     derived: Arc<dyn Derived<K, V>>,
-    /// For errors.
+    /// Registers the name for error messages.
     _key_names: Vec<KeyName>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Owned<K, V> {
     declared: RwLock<AllDeclared<K, V>>,
     /// Whether some of the declared data is deferred.
     defers: AtomicBool,
-    /// For errors.
+    /// Registers the name for error messages.
     _key_name: KeyName,
 }
 
@@ -83,12 +83,12 @@ pub(super) fn owned_by<K: RecordKey, V: 'static, C>(
     table.owner()?.as_any().downcast_ref()
 }
 
-/// Names the keys with this id, as long as a program has declared their data.
+/// Registers a name for the keys with this id, for error messages, while the data is declared.
 fn key_name(id: Id, name: &str) -> KeyName {
     KeyName::new(space_of(id).prefix(), name)
 }
 
-/// The derived data of a table that the program has declared so far.
+/// The derived data that the program has declared so far for a table.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
     steady: Option<Steady<K, V>>,
@@ -97,7 +97,7 @@ struct AllDeclared<K, V> {
 impl<K, V> AllDeclared<K, V> {
     /// Whether the entry lists exactly the declared data, and all of it is readable.
     fn is_whole(&self, stored: &StoredTable) -> bool {
-        // Both are sorted by name. A build may have assigned a queue since the declaration.
+        // Both lists are sorted by name. A build may have assigned a queue since the declaration.
         let is_declared = |(one, declared): (&StoredDerived, &Arc<Declared<K, V>>)| {
             one.state == State::Readable && declared.is(one) && one.queue == declared.queue
         };
@@ -107,7 +107,8 @@ impl<K, V> AllDeclared<K, V> {
 }
 
 /// Bytes of the table's entry that list exactly the declared data, all of it readable. A program
-/// that reads these bytes need not decode them. The first write after a declaration keeps them.
+/// that reads these bytes need not decode them. The first write after a declaration stores them
+/// here.
 struct Steady<K, V> {
     entry: Arc<[u8]>,
     followed: Followed<K, V>,
@@ -142,11 +143,12 @@ impl<K, V> Owned<K, V> {
         self.declared.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an entry by whose bytes the program recognizes it, if it lists exactly the declared
-    /// data and all of it is readable.
+    /// Stores the bytes of an entry, so that the program recognizes them later, if the entry lists
+    /// exactly the declared data and all of it is readable.
     #[cold]
     pub(super) fn renew_steady(&self, entry: &[u8], stored: &StoredTable) {
-        // Others need not wait while this is not so, as during a build.
+        // Check under the read lock first: during a build, for example, the check fails, and other
+        // threads need not wait.
         if !self.declared().is_whole(stored) {
             return;
         }
@@ -161,7 +163,8 @@ impl<K, V> Owned<K, V> {
         }
     }
 
-    /// Whether the entry is known to list exactly the declared data, all of it readable.
+    /// Whether these are the stored bytes of an entry that lists exactly the declared data, all
+    /// readable.
     pub(super) fn is_steady(&self, entry: &[u8]) -> bool {
         self.declared().steady.as_ref().is_some_and(|steady| *steady.entry == *entry)
     }
@@ -216,7 +219,7 @@ impl<K, V> Owned<K, V> {
     /// Finds derived data in the table's entry.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if the data was dropped, also if other data has taken its name since.
+    /// [`SchemaError::Gone`] if the data was dropped, even if other data has its name now.
     pub(super) fn find<'t>(
         &self,
         stored: &'t mut StoredTable,
@@ -245,7 +248,7 @@ impl<K, V> Owned<K, V> {
         .into())
     }
 
-    /// Decodes the table's entry, and refuses one that this program cannot use.
+    /// Decodes the table's entry, and refuses an entry that this program cannot use.
     fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
         let stored = self.decode_any(entry)?;
         self.refuse_other(&stored)?;
@@ -263,14 +266,15 @@ impl<K, V> Owned<K, V> {
     }
 
     /// # Errors
-    /// The reason why this program cannot use the table as another one has changed it.
+    /// The reason why this program cannot use the table after another program has changed it.
     pub(super) fn refuse_other(&self, stored: &StoredTable) -> Result<()> {
         let Self { schema, name, definition, .. } = self;
         Declaration { schema, name, definition }.refuse_other(stored)
     }
 
-    /// The declared data that records have their share of, and is not deferred. With a key, only
-    /// the records up to it, which a build has visited.
+    /// The declared data that writers maintain, except deferred data. If a build is running, also
+    /// the key of the last record that it has visited: only records up to that key have derived
+    /// data.
     pub(super) fn maintained(
         &self,
         stored: &StoredTable,
@@ -294,7 +298,8 @@ impl<K, V> Owned<K, V> {
     }
 
     /// # Errors
-    /// [`SchemaError::Undeclared`] for data that `matters` and that this program does not declare.
+    /// [`SchemaError::Undeclared`] if `matters` returns true for data that this program does not
+    /// declare.
     pub(super) fn refuse_undeclared_of(
         &self,
         stored: &StoredTable,
@@ -321,7 +326,8 @@ impl<K, V> Owned<K, V> {
         self.decode(reader.get(&self.entry)?.as_deref())
     }
 
-    /// The entry also of a table whose version a newer program has raised: for reads, which go on.
+    /// Reads the entry, even if a newer program has raised the version of the table: reads are
+    /// still allowed.
     pub(super) fn read_any(&self, reader: &impl Reader) -> Result<StoredTable> {
         self.decode_any(reader.get(&self.entry)?.as_deref())
     }
@@ -411,7 +417,7 @@ impl<K, V> fmt::Debug for Owned<K, V> {
 /// It can only be dropped together with its table.
 pub const OWNER: &str = "tree";
 
-/// Refuses to disable or drop such data without its table.
+/// Refuses to disable or drop data of the kind [`OWNER`] without its table.
 pub(super) fn refuse_owner(stored: &StoredTable, table: &str, name: &str) -> Result<()> {
     match stored.get(name).filter(|one| one.definition.kind == OWNER) {
         None => Ok(()),

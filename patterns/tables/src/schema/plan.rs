@@ -1,4 +1,4 @@
-//! Finding out what a program would change in a store, and doing the work that is left.
+//! Plans the changes that a program makes to a store, and does the remaining work.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,16 +20,17 @@ use super::{Known, Schema, read_tables};
 use crate::derived::Maintained;
 use crate::table::Table;
 
-/// The progress of a step, which may stop it.
+/// Called with the progress of a step; may stop the step.
 pub(super) type OnProgress<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>;
 
-/// A table or derived data that a program has declared, and the work on its records.
+/// The work on the records of a declared table, or of declared derived data.
 pub(super) trait Work<S>: Send + Sync {
     /// The name of the derived data and its definition; `None` for a table.
     fn derived(&self) -> Option<(&str, &Definition)>;
 
     /// # Errors
-    /// The reason why this program is older than the store, if it is.
+    /// An error, such as [`SchemaError::Changed`], if a newer program has changed the definition in
+    /// the store.
     fn refuse_newer(&self, stored: &StoredTable) -> Result<()>;
 
     /// Builds the derived data, or migrates the table.
@@ -84,7 +85,8 @@ impl<S: Store, K: RecordKey, V: 'static, C: Codec<V>> Work<S> for Table<K, V, C>
     }
 }
 
-/// What a program has declared, by the name of the table, in the order of the declarations.
+/// The declarations of a program, by table name. The declarations of a table are in the order in
+/// which they were made.
 pub(super) struct Works<S>(Mutex<BTreeMap<String, Vec<Arc<dyn Work<S>>>>>);
 
 impl<S> Default for Works<S> {
@@ -99,7 +101,7 @@ impl<S> Works<S> {
         all.entry(table.into()).or_default().push(Arc::new(work));
     }
 
-    /// Forgets a dropped table: one of its name that is declared later is another one.
+    /// Forgets a dropped table: a later declaration with the same name is another table.
     pub(super) fn forget(&self, table: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(table);
     }
@@ -112,12 +114,12 @@ impl<S> Works<S> {
 
 impl<'s, S: Store> Schema<'s, S> {
     /// Opens the schema `name` to find out what a program would change. Declarations and renames
-    /// are compared with the store as in [`open`](Schema::open), refused with the same errors, and
-    /// kept in memory: nothing is written. [`plan`](Schema::plan) then has all steps.
+    /// are compared with the store, as after [`open`](Schema::open), and fail with the same errors.
+    /// They are kept in memory: nothing is written. [`plan`](Schema::plan) then returns all steps.
     ///
-    /// Use it with the function that declares the tables of the program, and drop the handles that
-    /// this function returns: those of new tables cannot read or write, but those of tables that
-    /// exist can.
+    /// Pass the dry run to the function that declares the tables of the program, and drop the
+    /// handles that this function returns. Handles of new tables cannot read or write, but handles
+    /// of existing tables can.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store};
@@ -163,15 +165,15 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(Self { dry_run: Some(DryRun::new()), ..Self::open(store, name)? })
     }
 
-    /// What the declarations so far change in the store, as a value and as text. Call it after all
-    /// declarations.
+    /// Returns the changes that the declarations so far make to the store. A [`Plan`] can also be
+    /// displayed as text. Call this function after all declarations.
     ///
-    /// With [`open`](Schema::open), the declarations have entered themselves, and the plan has the
-    /// work that is left to [`apply`](Schema::apply). After [`dry_run`](Schema::dry_run) it has
-    /// the declarations and the work.
+    /// After [`open`](Schema::open), the declarations have already been written to the store, and
+    /// the plan lists only the work for [`apply`](Schema::apply). After
+    /// [`dry_run`](Schema::dry_run), the plan lists the declarations and the work.
     ///
-    /// Costs one range, and one count for each table with something to build or to migrate, which
-    /// reads its keys.
+    /// Costs one range, and one count for each table with a build or migration to do. The count
+    /// reads the keys of the table.
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`] or [`SchemaError::Changed`] if a newer program has raised a
@@ -197,9 +199,9 @@ impl<'s, S: Store> Schema<'s, S> {
     /// readable, and then migrates all declared tables with records of earlier versions. Call it
     /// after all declarations.
     ///
-    /// It works beside readers and writers, in bounded transactions. If it is stopped or killed,
-    /// the next call resumes; concurrent calls, also in other processes, share the work. Derived
-    /// data and tables that the program does not declare are left as they are.
+    /// Runs concurrently with readers and writers, in bounded transactions. If the call is stopped
+    /// or killed, the next call resumes. Concurrent calls, also in other processes, share the work.
+    /// Derived data and tables that the program does not declare are left as they are.
     ///
     /// # Errors
     /// See [`apply_with`](Schema::apply_with).
@@ -207,13 +209,13 @@ impl<'s, S: Store> Schema<'s, S> {
         self.apply_with(|_, _| ControlFlow::Continue(()))
     }
 
-    /// [`apply`](Schema::apply), which calls `progress` with the step and its progress after each
-    /// transaction, and stops if that breaks. The result is the sum of all steps, which is
+    /// Like [`apply`](Schema::apply), but calls `progress` with the step and its progress after
+    /// each transaction, and stops if `progress` breaks. The result is the sum of all steps. It is
     /// [finished](Progress::finished) if nothing is left to do.
     ///
     /// # Errors
     /// The errors of [`build_with`](Attached::build_with) and
-    /// [`migrate_with`](Table::migrate_with): the steps after the one that failed are not done;
+    /// [`migrate_with`](Table::migrate_with): the steps after the failed step are not done;
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) in a dry run.
     pub fn apply_with(
         &self,
@@ -231,9 +233,9 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(done)
     }
 
-    /// Drops the derived data of the plan that this program does not declare, so that it can write
-    /// to its tables. Programs that declare the data then get [`SchemaError::Gone`]. Tables that
-    /// this program does not declare stay; see [`drop_table`](Schema::drop_table).
+    /// Drops all derived data that the plan lists as undeclared, so that this program can write to
+    /// its tables. Programs that declare the data then get [`SchemaError::Gone`]. Tables that this
+    /// program does not declare stay; see [`drop_table`](Schema::drop_table).
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -257,8 +259,8 @@ impl<'s, S: Store> Schema<'s, S> {
         self.drop_undeclared_with(|_, _| ControlFlow::Continue(()))
     }
 
-    /// [`drop_undeclared`](Schema::drop_undeclared), which calls `progress` with the step and its
-    /// progress after each transaction, and stops if that breaks; the next call resumes.
+    /// Like [`drop_undeclared`](Schema::drop_undeclared), but calls `progress` with the step and
+    /// its progress after each transaction, and stops if `progress` breaks. The next call resumes.
     ///
     /// # Errors
     /// The errors of [`drop_undeclared`](Schema::drop_undeclared).
@@ -295,7 +297,8 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(done)
     }
 
-    /// Migrates a table after its queues: programs of earlier versions have queued records of them.
+    /// Drains the queues of a table, and then migrates the table: programs of earlier versions have
+    /// queued records of those versions.
     fn drain_and_migrate(
         &self,
         store: &S,
@@ -316,7 +319,7 @@ impl<'s, S: Store> Schema<'s, S> {
         }
     }
 
-    /// The entries of the schema; in a dry run, after its declarations.
+    /// The entries of the schema; in a dry run, with the changes of its declarations.
     pub(super) fn stored(&self) -> Result<BTreeMap<String, StoredTable>> {
         let snapshot = self.store.snapshot()?;
         match &self.dry_run {
@@ -339,8 +342,8 @@ impl<'s, S: Store> Schema<'s, S> {
             plan.left.push(Step::UndeclaredTable { table: name });
             return Ok(());
         }
-        // By its id, since it may have another name; by its name, if it was empty and got another
-        // id with other types.
+        // Find the old entry by id, since the table may have been renamed. Otherwise find it by
+        // name: an empty table that is declared with other types gets another id.
         let renamed = before.iter().find(|(_, old)| old.id == table.id);
         let old = renamed.map(|(_, old)| old).or_else(|| before.get(&name));
         plan.enter_table(&name, table, renamed.map(|(old, _)| &**old), old);
@@ -452,7 +455,7 @@ mod tests {
     use crate::entry;
     use keyloom::Memory;
 
-    /// The handles of the dropped table are gone; the work is that of the new one.
+    /// The work of the dropped table is forgotten; the plan has the work of the new table.
     #[test]
     fn a_table_that_is_dropped_and_declared_again_is_applied() {
         let store = Memory::new();

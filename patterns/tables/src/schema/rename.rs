@@ -1,4 +1,4 @@
-//! Other names for tables and derived data.
+//! Renames tables and derived data.
 
 use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer, pack};
 
@@ -8,14 +8,14 @@ use super::stored::{Id, StoredTable, write_entry};
 use super::{Schema, entries_of};
 
 impl<S: Store> Schema<'_, S> {
-    /// Gives a table another name, and returns whether it had the old one. Moves no record: costs
-    /// three gets and three keys written.
+    /// Renames a table, and returns whether it had the old name. Moves no record: costs three gets
+    /// and three keys written.
     ///
-    /// Call it before the declaration of the table, in each program that uses the new name: if
-    /// another program was first, it returns `false`. A program that runs under the old name can no
-    /// longer write ([`SchemaError::Gone`]). Its reads return the records as before. If it starts
-    /// again, it is refused ([`SchemaError::Renamed`]), until the name is
-    /// [freed](Schema::free_table_name).
+    /// Call this function before the declaration of the table, in each program that uses the new
+    /// name. If another program has already renamed the table, the result is `false`. A running
+    /// program that uses the old name can no longer write ([`SchemaError::Gone`]). Its reads return
+    /// the records as before. When it starts again, its declaration fails
+    /// ([`SchemaError::Renamed`]), until the name is [freed](Schema::free_table_name).
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -62,12 +62,13 @@ impl<S: Store> Schema<'_, S> {
         Ok(renamed.is_some())
     }
 
-    /// Gives data derived from `table` another name, and returns whether it had the old one. It
-    /// stays as it is, readable or being built.
+    /// Renames data derived from `table`, and returns whether it had the old name. The data and its
+    /// state stay as they are.
     ///
-    /// Call it before the declaration of the data, as [`rename_table`](Schema::rename_table). A
-    /// program that declares the old name can no longer write to the table
-    /// ([`SchemaError::Undeclared`]), nor query the data, and is refused if it starts again.
+    /// Call this function before the declaration of the data, like
+    /// [`rename_table`](Schema::rename_table). A program that declares the old name can no longer
+    /// write to the table ([`SchemaError::Undeclared`]) or query the data. When it starts again,
+    /// its declaration fails.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -89,8 +90,8 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::Taken`] if both names exist; [`SchemaError::Gone`] if neither does;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
-    /// nodes; any error of the store.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for data of the kind
+    /// [`OWNER`](super::OWNER); any error of the store.
     pub fn rename_derived(&self, table: &str, old: &str, new: &str) -> Result<bool> {
         let is_renamed = self.enter(|txn| {
             let (entry, mut stored) = self.read_table(txn, table)?;
@@ -118,12 +119,12 @@ impl<S: Store> Schema<'_, S> {
         Ok(is_renamed)
     }
 
-    /// Makes a former name of a table free for another table, and returns whether it was one.
+    /// Frees a former name of a table for another table, and returns whether it was a former name.
     ///
-    /// A name that a table had before it was [renamed](Schema::rename_table) is refused
-    /// ([`SchemaError::Renamed`]): an older program that starts again would enter an empty table,
-    /// and its writes would be lost for the newer ones. Call it before the declaration, once no
-    /// program uses the former name. Costs one get and one key written.
+    /// A declaration with a former name of a [renamed](Schema::rename_table) table is refused
+    /// ([`SchemaError::Renamed`]). Otherwise an older program that starts again would create an
+    /// empty table, and newer programs would not see its writes. Call this function before the
+    /// declaration, once no program uses the former name. Costs one get and one key written.
     ///
     /// ```
     /// use keyloom::Memory;
@@ -146,7 +147,7 @@ impl<S: Store> Schema<'_, S> {
         self.enter(|txn| take_name(txn, &self.former(name)))
     }
 
-    /// Makes a former name of data derived from `table` free for other data; see
+    /// Frees a former name of data derived from `table` for other data; see
     /// [`free_table_name`](Schema::free_table_name).
     ///
     /// # Errors
@@ -168,7 +169,7 @@ impl<S: Store> Schema<'_, S> {
     }
 }
 
-/// The key of a former name of a table, whose value is the name that it got.
+/// The key of a former name of a table. The value is the new name.
 pub(super) fn former_table(schema: &str, name: &str) -> KeyBuf {
     pack(&("keyloom", "former", schema, name))
 }
@@ -178,7 +179,7 @@ pub(super) fn former_derived(table: Id, name: &str) -> KeyBuf {
     pack(&("keyloom", "former of", table, name))
 }
 
-/// Forgets the former names of the data derived from a table that is dropped.
+/// Removes the former names of the data derived from a dropped table.
 pub(super) fn forget_former(txn: &mut impl Writer, table: Id) -> Result<()> {
     let names = Subspace::new(&("keyloom", "former of", table));
     let has_some = txn.first(names.self_and_children())?.is_some();

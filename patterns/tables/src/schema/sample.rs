@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use keyloom::{KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 
-/// How many records are sampled, besides the first and the last one.
-// More find rarer forms of records, at two more reads each.
+/// The number of sampled records, besides the first and the last one.
+// A larger sample finds rarer forms of records, and costs two more reads per record.
 const RECORDS: usize = 100;
 /// Calls `visit` with the first and the last entry of a subspace, and up to 100 others. Costs at
 /// most 202 ranges of one key.
 ///
-/// A store does not know the number of keys in a range, so the keys are divided by their bytes:
-/// between two keys, the sample is the entry at the middle of the first byte that differs. A sample
-/// at equal distances would meet only one length of integers, which have their length in the first
-/// byte.
+/// Stores do not keep the number of keys in a range, so the range is divided by the bytes of the
+/// keys. Between two keys, the sample is the entry at the middle of the first byte that differs.
+/// Integers have their length in the first byte, so equal distances would sample only one length of
+/// integers.
 pub(super) fn sample(
     reader: &impl Reader,
     space: &Subspace,
@@ -28,7 +28,7 @@ pub(super) fn sample(
     let mut left = RECORDS;
     while let Some((low, high)) = between.pop_front() {
         let Some(middle) = middle(&low, &high) else { continue };
-        // Its neighbours, so that both parts end at keys that exist.
+        // Read the neighbours of the middle, so that both halves end at existing keys.
         let below = reader.last(KeyRange::half_open(&low, &middle).after(&low))?;
         let above = reader.first(KeyRange::half_open(&middle, &high))?;
         for (key, record) in below.iter().chain(&above) {
@@ -44,10 +44,10 @@ pub(super) fn sample(
     Ok(())
 }
 
-/// A key between two others, neither of them: in the middle of the first byte in which it can be.
+/// A key strictly between two others: at the middle of the first byte that leaves room for it.
 fn middle(low: &[u8], high: &[u8]) -> Option<Vec<u8>> {
     let mut key = Vec::new();
-    // Whether the bytes so far are those of `high`, which then bounds the next byte.
+    // Whether the bytes so far equal those of `high`, so that `high` bounds the next byte.
     let mut is_bounded = true;
     for at in 0..MAX_KEY_BYTES {
         let from = low.get(at).map_or(-1, |byte| i32::from(*byte));
@@ -56,7 +56,7 @@ fn middle(low: &[u8], high: &[u8]) -> Option<Vec<u8>> {
             Some(byte) => i32::from(*byte),
             None => return None,
         };
-        // A key of which `high` is a continuation comes before it.
+        // A proper prefix of `high` comes before `high`.
         let is_longer = is_bounded && high.len() > at + 1;
         let middle = match to - from {
             2.. => Some((from + to) / 2),
@@ -131,7 +131,7 @@ mod tests {
             keys.sort();
             let found = sampled(&keys);
             assert_eq!(found.len(), 102);
-            // Of each fifth of the keys, at least one.
+            // At least one key of each fifth is sampled.
             for part in keys.chunks(keys.len() / 5) {
                 assert!(part.iter().any(|key| found.contains(key)), "{:?}", part.first());
             }

@@ -1,4 +1,4 @@
-//! What a program would change in a store.
+//! The plan of the changes that a program makes to a store.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use super::stored::{Definition, State, TableDefinition};
 #[cfg(doc)]
 use crate::table::Table;
 
-/// What a program would change in a store: see [`Schema::plan`]. `Display` writes one line for each
-/// step.
+/// The changes that a program makes to a store; see [`Schema::plan`]. `Display` writes one line for
+/// each step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -23,18 +23,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether [`Schema::apply`] has nothing to do. Data that the program does not declare may be
-    /// left, since it stays.
+    /// Whether [`Schema::apply`] has nothing to do. The plan may still list data that the program
+    /// does not declare, since `apply` keeps such data.
     pub fn is_done(&self) -> bool {
         self.steps.iter().all(|step| {
             matches!(step, Step::UndeclaredTable { .. } | Step::UndeclaredDerived { .. })
         })
     }
 
-    /// Whether the program can write to all of its tables once [`Schema::apply`] has run: their
-    /// derived data in the store is declared by it, or disabled. If it is not,
-    /// [`Schema::drop_undeclared`] drops it. Before that, a table is not written to while the store
-    /// has another version of its derived data, until the build of that begins.
+    /// Whether the program can write to all of its tables once [`Schema::apply`] has run. The
+    /// program must declare all their derived data in the store that is not disabled;
+    /// [`Schema::drop_undeclared`] drops the undeclared data. Before `apply`, the program cannot
+    /// write to a table if the store has another version of its derived data, until the build of
+    /// that data begins.
     pub fn can_write(&self) -> bool {
         let is_disabled = |state: &State| *state == State::Disabled;
         self.steps.iter().all(|step| match step {
@@ -67,14 +68,15 @@ pub enum Step {
         /// The name of the program.
         table: String,
     },
-    /// The declaration enters a table.
+    /// The declaration adds a table.
     AddTable {
         /// The table.
         table: String,
         /// Its definition.
         definition: TableDefinition,
     },
-    /// The declaration changes the definition of a table: its version, or what its records may be.
+    /// The declaration changes the definition of a table: its version, or the types of its keys or
+    /// records.
     ChangeTable {
         /// The table.
         table: String,
@@ -92,7 +94,7 @@ pub enum Step {
         /// The name of the program.
         name: String,
     },
-    /// The declaration enters derived data.
+    /// The declaration adds derived data.
     AddDerived {
         /// The table.
         table: String,
@@ -109,7 +111,7 @@ pub enum Step {
         name: String,
         /// The definition of the program.
         definition: Definition,
-        /// The definition of the data that is cleared first, if it is another one.
+        /// The definition of the stored data that is cleared first, if it differs.
         replaces: Option<Definition>,
         /// The number of records of the table.
         records: u64,
@@ -118,16 +120,17 @@ pub enum Step {
     Migrate {
         /// The table.
         table: String,
-        /// The earlier versions that the store may hold; 0 is the type before it had versions.
+        /// The earlier versions that the store may hold; 0 is the type from before there were
+        /// versions.
         earlier: Vec<u8>,
         /// The newest version.
         version: u8,
         /// The number of records of the table, all of which are visited.
         records: u64,
     },
-    /// The store has derived data that this program does not declare. Until it does, or until the
-    /// data is [disabled](Schema::disable) or [dropped](Schema::drop_undeclared), it cannot write
-    /// to the table. A plan leaves it as it is.
+    /// The store has derived data that this program does not declare. The program cannot write to
+    /// the table until it declares the data, or the data is [disabled](Schema::disable) or
+    /// [dropped](Schema::drop_undeclared). A plan leaves the data as it is.
     UndeclaredDerived {
         /// The table.
         table: String,
@@ -138,8 +141,8 @@ pub enum Step {
         /// Its state.
         state: State,
     },
-    /// The store has a table that this program does not declare. A plan leaves it as it is; see
-    /// [`Schema::drop_table`].
+    /// The store has a table that this program does not declare. A plan leaves the table as it is;
+    /// see [`Schema::drop_table`].
     UndeclaredTable {
         /// The table.
         table: String,

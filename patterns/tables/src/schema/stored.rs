@@ -11,28 +11,27 @@ use keyloom_kit::parts::join_shapes;
 
 use super::error::SchemaError;
 
-/// The format of the entry of a table whose records are in the subspace of its id, without the
-/// shape of its records: as programs wrote it before shapes were stored.
+/// The format of the entry of a table whose records are in the subspace of its id. Such entries
+/// were written before shapes were stored, and contain no shape.
 const SHAPELESS: u8 = 1;
-/// The same of an imported table.
+/// The same for an imported table.
 const SHAPELESS_IMPORTED: u8 = 2;
 /// The format of the entry of a table whose records are in the subspace of its id.
 const FORMAT: u8 = 3;
 /// The format of the entry of an imported table.
 const IMPORTED: u8 = 4;
-/// Added to the format of an entry with a shape, if [plain records are
-/// forgotten](TableDefinition::forgets_plain).
+/// Added to the format of an entry with a shape, if [`TableDefinition::forgets_plain`] is set.
 const FORGETS_PLAIN: u8 = 2;
 const NEWEST: u8 = IMPORTED + FORGETS_PLAIN;
-/// The number of records without a version among the versions of a shape.
+/// The version number in a shape for records without a version.
 pub(super) const PLAIN: u8 = 0;
-/// Added to the number of the state of derived data whose build has a fence.
+/// Added to the number of the state if the build has a fence.
 const FENCED: u8 = 4;
 
 /// Whether derived data is maintained and can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not maintained, not queryable: not built yet, or disabled by a program.
+    /// Neither maintained nor queryable: not built yet, or disabled by a program.
     Disabled,
     /// Maintained for the records that the build has visited, not queryable.
     Building,
@@ -50,45 +49,46 @@ impl fmt::Display for State {
     }
 }
 
-/// The definition of derived data: everything that its bytes depend on, except the records.
+/// The definition of derived data. Together with the records, it determines the stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Definition {
     /// The kind, such as `unique index`.
     pub kind: String,
-    /// The format of its bytes.
+    /// The format of the stored bytes.
     pub format: u32,
     /// The version of the function, as declared.
     pub version: u32,
     /// Further options, such as the widths of time buckets.
     pub options: String,
     /// The types of the parts of its entries: `(string, integer)`. Empty for a kind whose types are
-    /// fixed. `None` in a store that was written before they were stored, until a program declares
-    /// the data.
+    /// fixed. `None` in a store that was written before these types were stored, until a program
+    /// declares the data.
     pub parts: Option<String>,
-    /// Whether writers queue the records instead of updating the data.
+    /// Whether writers queue changed records instead of updating the data.
     pub is_deferred: bool,
 }
 
 impl Definition {
-    /// This definition with the variants of keys that a program with the definition `declared`
-    /// writes too. `None` if one reads the entries of the other as other values.
+    /// This definition extended by the variants of keys in `declared`. `None` if a program with
+    /// either definition reads entries of the other as different values.
     fn joined(&self, declared: &Self) -> Option<Self> {
         let parts = match (&self.parts, &declared.parts) {
             (Some(stored), Some(parts)) => Some(join_shapes(stored, parts)?),
-            // The store was written before parts were stored: they are those of the program.
+            // The store was written before parts were stored: use the parts of the program.
             _ => declared.parts.clone(),
         };
         let is_same = Self { parts: declared.parts.clone(), ..self.clone() } == *declared;
         is_same.then(|| Self { parts, ..self.clone() })
     }
 
-    /// The joined definition, if it differs from this one: the program writes more.
+    /// The joined definition, if it differs from this one because the program writes more variants.
     pub(super) fn widened(&self, declared: &Self) -> Option<Self> {
         self.joined(declared).filter(|joined| joined != self)
     }
 
-    /// Whether a program with `declared` reads all entries, and writes no others.
+    /// Whether a program with the definition `declared` reads all entries, and writes no other
+    /// variants.
     pub(super) fn covers(&self, declared: &Self) -> bool {
         self == declared || self.joined(declared).is_some_and(|joined| joined == *self)
     }
@@ -106,7 +106,7 @@ impl fmt::Display for Definition {
     }
 }
 
-/// The definition of a table: everything that the bytes of its records depend on.
+/// The definition of a table. It determines the bytes of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableDefinition {
@@ -118,18 +118,19 @@ pub struct TableDefinition {
     pub value: String,
     /// The name of the codec.
     pub codec: String,
-    /// The shape of the records: that of the programs that have written them. `None` in a store
-    /// that was written before shapes were stored, until [`Schema::adopt_table`](super::Schema::adopt_table).
+    /// The joined shape of the programs that have written records. `None` in a store that was
+    /// written before shapes were stored, until
+    /// [`Schema::adopt_table`](super::Schema::adopt_table).
     pub shape: Option<Shape>,
-    /// Whether a program has declared [versions](keyloom::value::upgrade) of the records, and no
-    /// plain type before them. The bytes that it writes may also be those of a plain record, so the
-    /// programs that know the plain type are refused from then on.
+    /// Whether a program has declared [versions](keyloom::value::upgrade) of the records without a
+    /// plain type before them. The bytes that such a program writes may also decode as a plain
+    /// record. So programs that declare the plain type are refused from then on.
     pub forgets_plain: bool,
 }
 
 impl TableDefinition {
     /// # Errors
-    /// Those of [`Codec::shape`].
+    /// The errors of [`Codec::shape`].
     pub(super) fn of<K: RecordKey, V, C: Codec<V>>(version: u32) -> Result<Self> {
         let (key, value, codec) = (K::key_shape(), type_name::<V>(), type_name::<C>());
         let shape = C::shape()?;
@@ -137,7 +138,8 @@ impl TableDefinition {
         Ok(Self { version, key, value, codec, shape: Some(shape), forgets_plain })
     }
 
-    /// The definition of a table without records: of those that this program writes.
+    /// The definition of a table without records: only the newest version, which this program
+    /// writes.
     pub(super) fn of_newest(&self) -> Self {
         let mut definition = self.clone();
         if let Some((_, newest)) = self.earlier_versions() {
@@ -147,7 +149,7 @@ impl TableDefinition {
         definition
     }
 
-    /// Whether a program with this definition takes records without a version for plain ones.
+    /// Whether a program with this definition reads records without a version as plain records.
     pub(super) fn knows_plain(&self) -> bool {
         let numbers = self.shape.as_ref().and_then(Shape::version_numbers);
         numbers.is_some_and(|numbers| numbers.contains(&PLAIN))
@@ -172,13 +174,13 @@ impl fmt::Display for TableDefinition {
 /// The first element of all keys of a table or of derived data.
 pub(super) type Id = u64;
 
-/// The subspace of an id: a negative integer, so that no explicit subspace of a program is inside
-/// it.
+/// The subspace of an id. It begins with a negative integer, so no explicit subspace of a program
+/// is inside it.
 pub(super) fn space_of(id: Id) -> Subspace {
     Subspace::new(&-i128::from(id))
 }
 
-/// The key of the counter of repairs, whose value is the fencing token of the last repair.
+/// The key of the counter of repairs. The value is the fencing token of the last repair.
 pub(super) fn repair_key(id: Id) -> KeyBuf {
     pack(&("keyloom", "repair", id))
 }
@@ -189,14 +191,14 @@ pub(super) struct StoredDerived {
     pub(super) id: Id,
     pub(super) definition: Definition,
     pub(super) state: State,
-    /// During a build: the key of the last visited record; after the last one, the position of
+    /// During a build: the key of the last visited record. After the last record: the position of
     /// [`finish_build`](crate::Derived::finish_build).
     pub(super) built_to: Option<KeyBuf>,
     /// During a build: whether all records were visited.
     pub(super) all_visited: bool,
     /// During a build: the end of its [fence](super::fence), in milliseconds since 1970.
     pub(super) fenced_until: Option<u64>,
-    /// The id of the queue, of deferred data and no others.
+    /// The id of the queue; `None` if the data is not deferred.
     pub(super) queue: Option<Id>,
 }
 
@@ -206,7 +208,7 @@ impl StoredDerived {
         self.fenced_until = None;
     }
 
-    /// The state and the position, with the fence.
+    /// Encodes the state, the position and the fence.
     fn progress(&self) -> (u8, Option<Vec<u8>>) {
         let state = match self.state {
             State::Disabled => 0,
@@ -221,7 +223,7 @@ impl StoredDerived {
         }
     }
 
-    /// State, whether all records were visited, position and fence from the same.
+    /// Decodes the result of `progress`: state, whether all records were visited, position, fence.
     fn progress_of(
         state: u8,
         built_to: Option<Vec<u8>>,
@@ -261,7 +263,7 @@ pub(super) struct StoredTable {
     pub(super) derived: Vec<StoredDerived>,
 }
 
-/// Derived data in an entry; the last element is that of its parts.
+/// Derived data in an entry; the last element is the types of its parts.
 type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>, Option<S>);
 /// The same in an entry without shapes.
 type Shapeless<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
@@ -422,7 +424,8 @@ fn next<'b, T: Unpack<'b>>(rest: &mut &'b [u8]) -> Option<T> {
     Some(element)
 }
 
-/// Writes the entry of a table. The next write of the transaction to the table then reads it again.
+/// Writes the entry of a table. The transaction's next write to the table then reads the entry
+/// again.
 pub(super) fn write_entry(txn: &mut impl Writer, entry: &[u8], table: &StoredTable) -> Result<()> {
     txn.state().forget(entry);
     txn.put(entry, &table.encode()?)

@@ -1,4 +1,4 @@
-//! Listing and dropping the tables of a schema.
+//! Lists and drops the tables of a schema.
 
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ pub struct TableInfo {
     pub definition: TableDefinition,
     /// The subspace of the records.
     pub space: Subspace,
-    /// The subspace of the records, if the table was [imported](Schema::import_table).
+    /// The imported subspace, if the table was [imported](Schema::import_table).
     pub imported: Option<Subspace>,
     /// The derived data, by name.
     pub derived: Vec<DerivedInfo>,
@@ -39,7 +39,7 @@ pub struct DerivedInfo {
     pub name: String,
     /// The subspace of the data.
     pub space: Subspace,
-    /// The subspace of the queue, of deferred data and no others.
+    /// The subspace of the queue; `None` if the data is not deferred.
     pub queue: Option<Subspace>,
     /// The definition.
     pub definition: Definition,
@@ -48,8 +48,8 @@ pub struct DerivedInfo {
 }
 
 impl<S: Store> Schema<'_, S> {
-    /// The tables in the store and their derived data, by name, whether this program declares them
-    /// or not. Costs one range.
+    /// Lists the tables in the store and their derived data, by name, including those that this
+    /// program does not declare. Costs one range.
     ///
     /// ```
     /// use keyloom::Memory;
@@ -89,7 +89,7 @@ impl<S: Store> Schema<'_, S> {
         Ok(tables.map(info).collect())
     }
 
-    /// Disables data derived from `table`, which this program need not declare: see
+    /// Disables data derived from `table`. This program need not declare the data. See
     /// [`Attached::disable`](super::Attached::disable).
     ///
     /// ```
@@ -110,8 +110,8 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table or no such derived data;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
-    /// nodes; any error of the store.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for data of the kind
+    /// [`OWNER`](super::OWNER); any error of the store.
     pub fn disable(&self, table: &str, name: &str) -> Result<()> {
         self.enter(|txn| {
             let (entry, mut stored) = self.read_table(txn, table)?;
@@ -122,19 +122,20 @@ impl<S: Store> Schema<'_, S> {
         })
     }
 
-    /// Drops data derived from `table`, which this program need not declare: see
+    /// Drops data derived from `table`. This program need not declare the data. See
     /// [`Attached::drop_data`](super::Attached::drop_data).
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
-    /// nodes; any error of the store.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for data of the kind
+    /// [`OWNER`](super::OWNER); any error of the store.
     pub fn drop_derived(&self, table: &str, name: &str) -> Result<Progress> {
         self.drop_derived_with(table, name, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_derived`](Schema::drop_derived) with at most `batch` keys in a transaction. Calls
-    /// `progress` after each transaction and stops if that breaks; the next call resumes.
+    /// Like [`drop_derived`](Schema::drop_derived), with at most `batch` keys in a transaction.
+    /// Calls `progress` after each transaction and stops if `progress` breaks; the next call
+    /// resumes.
     ///
     /// # Errors
     /// The errors of [`drop_derived`](Schema::drop_derived).
@@ -158,7 +159,7 @@ impl<S: Store> Schema<'_, S> {
         })
     }
 
-    /// The entry of a table, and its key.
+    /// Reads the entry of a table. Returns the key and the decoded value of the entry.
     pub(super) fn read_table(
         &self,
         reader: &impl Reader,
@@ -174,8 +175,8 @@ impl<S: Store> Schema<'_, S> {
     /// Drops a table, its records and its derived data, in bounded transactions.
     ///
     /// Also completes an earlier drop of a table with this name. After the first transaction,
-    /// writes through handles of the table are refused with [`SchemaError::Gone`], and the name is
-    /// free. Reads through such handles return the records that are not removed yet.
+    /// writes through handles of the table fail with [`SchemaError::Gone`], and the name can be
+    /// used again. Reads through such handles return the records that have not been removed yet.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -196,9 +197,9 @@ impl<S: Store> Schema<'_, S> {
         self.drop_table_with(name, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_table`](Schema::drop_table) with at most `batch` keys in a transaction. Calls
-    /// `progress` after each transaction and stops if that breaks. The next call, in any program,
-    /// resumes, also after a crash.
+    /// Like [`drop_table`](Schema::drop_table), with at most `batch` keys in a transaction. Calls
+    /// `progress` after each transaction and stops if `progress` breaks. The next call, in any
+    /// program, resumes, also after a crash.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; any error of the store.
@@ -233,8 +234,9 @@ impl<S: Store> Schema<'_, S> {
         }
     }
 
-    /// Removes some keys of a dropped table of this name; if there is none, drops the existing
-    /// table. Returns the number of removed keys, or `None` if there is no table left.
+    /// Removes some keys of a dropped table with this name. If there is no dropped table, marks the
+    /// existing table as dropped. Returns the number of removed keys, or `None` if there is
+    /// neither.
     fn drop_batch(&self, txn: &mut impl Writer, name: &str, batch: usize) -> Result<Option<u64>> {
         let dropped = Subspace::new(&("keyloom", "dropped", &*self.name, name));
         let found = txn.first(dropped.self_and_children())?;

@@ -12,15 +12,15 @@ use super::attached::Attached;
 use crate::index::{Index, NotUnique};
 
 /// Number of records read together.
-// Fewer records add round trips; more need more memory.
+// Smaller chunks add round trips; larger chunks need more memory.
 const CHUNK: usize = 1_000;
 
 impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
-    /// The records whose parts an earlier record has already, with the key of that record: at most
-    /// `limit` of them. As long as there are any, a unique index cannot be built. Valid in each
-    /// state of the index, also before the build, and for an index that is not unique.
+    /// Returns at most `limit` records whose parts are already taken by an earlier record, with the
+    /// key of the earlier record. While such records exist, a unique index cannot be built. Works
+    /// in each state of the index, also before the build, and for an index that is not unique.
     ///
-    /// Reads all records, and keeps the parts of all their entries in memory.
+    /// Reads all records, and holds the parts of all their entries in memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

@@ -1,4 +1,4 @@
-//! Records of which a part is stored elsewhere, for their readers.
+//! Support for readers of records that are partly stored in another table.
 
 use keyloom::{KeyBuf, Result};
 use keyloom_kit::RecordKey;
@@ -6,20 +6,20 @@ use keyloom_kit::RecordKey;
 use crate::table::Table;
 
 impl<K: RecordKey, V, C> Table<K, V, C> {
-    /// The key of the table's entry in the schema, for a reader that
-    /// [expects](Self::expect_declared) something of it. `None` without a schema.
+    /// The key of the table's entry in the schema, for a reader that calls
+    /// [`expect_declared`](Self::expect_declared). `None` without a schema.
     ///
-    /// A read of a record costs no other key than the record. So it returns a record incompletely
-    /// if a part of it is stored in another table that only newer programs declare, as the elements
-    /// of documents are. A reader of such records reads this key in the same round trip.
+    /// A read of a record reads only the key of the record. If part of the record is stored in
+    /// another table that only newer programs declare, such as the elements of documents, the
+    /// result is incomplete. A reader of such records reads this key in the same round trip.
     pub fn entry_key(&self) -> Option<&KeyBuf> {
         self.owner().map(|owned| owned.entry())
     }
 
     /// Refuses a table for which another program has declared derived data of this kind that this
-    /// program does not declare. `entry` is what is stored at [`entry_key`](Self::entry_key).
+    /// program does not declare. `entry` is the value stored at [`entry_key`](Self::entry_key).
     ///
-    /// If nothing is stored there, the table was dropped or renamed, and nothing is refused.
+    /// If `entry` is `None`, the table was dropped or renamed, and the function returns `Ok`.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};
@@ -41,8 +41,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Undeclared`](super::SchemaError::Undeclared); an error with the key if the
-    /// entry does not decode.
+    /// [`SchemaError::Undeclared`](super::SchemaError::Undeclared);
+    /// [`Error::At`](keyloom::Error::At) if the entry does not decode.
     pub fn expect_declared(&self, entry: Option<&[u8]>, kind: &str) -> Result<()> {
         match (self.owner(), entry) {
             (Some(owned), Some(entry)) => owned.refuse_undeclared_kind(entry, kind),

@@ -1,4 +1,4 @@
-//! What a write reads first: the records that it replaces, and the derived data to maintain.
+//! The reads before a write: the old records, and the derived data to maintain.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -14,8 +14,8 @@ use super::changes::Change;
 use super::follow::{EntryBytes, Follow, Followed, queue_key};
 
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
-    /// The old records of `changes` and the derived data to maintain, read in one round trip. The
-    /// old records are an empty list if there are none or if nothing depends on them. If an old
+    /// Reads the old records of `changes` and the derived data to maintain, in one round trip. The
+    /// list of old records is empty if there are none or if nothing depends on them. If an old
     /// record does not decode, the data derived from it is removed.
     pub(super) fn replaced_by(
         &self,
@@ -24,7 +24,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ) -> Result<Before<Met<V>, K, V>> {
         let is_bare = self.upkeep.is_bare();
         let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
-        // Another thread may declare derived data meanwhile, which needs the old records.
+        // Another thread may meanwhile declare derived data that needs the old records.
         let refuse_declared = |followed: &[Follow<K, V>]| match is_bare && !followed.is_empty() {
             true => Err(Error::Conflict { what: "a declaration of derived data".into() }),
             false => Ok(()),
@@ -72,8 +72,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((met, lost))
     }
 
-    /// The bytes of the old records of the changes, the bytes of the table's entry in the schema
-    /// unless it `is_read`, and which of the records are queued. Costs one round trip.
+    /// Reads the bytes of the old records of the changes, the bytes of the table's entry in the
+    /// schema unless it `is_read`, and whether each record is queued. Costs one round trip.
     fn read_before<'r, R: Reader>(
         &self,
         txn: &'r R,
@@ -104,8 +104,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// Removes the data derived from records that do not decode, or fails with the error of the
     /// first record whose derived data cannot be removed.
     ///
-    /// Deferred data still reflects a queued record as it was at the last drain, and the queue
-    /// holds that old value. So the next drain can still remove it, and it stays here.
+    /// Deferred data of a queued record is not removed here. Such data reflects the record as of
+    /// the last drain, and the queue holds that old value, so the next drain can remove the data.
     fn forget(
         &self,
         txn: &mut impl Writer,
@@ -139,8 +139,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(())
     }
 
-    /// Whether a large batch of changes has no old record between its first and its last key: this
-    /// one read replaces the gets. Returns `false` for smaller batches without reading.
+    /// Whether there is no old record between the first and the last key of a large batch. If so,
+    /// this one read replaces the gets. Returns `false` for smaller batches without reading.
     fn is_free(txn: &impl Writer, changes: &[Change<'_, K, V>]) -> Result<bool> {
         let [first, .., last] = changes else { return Ok(false) };
         if changes.len() < MANY {
@@ -157,7 +157,7 @@ const MANY: usize = 4_096;
 /// The bytes of the old records of some changes.
 pub(super) type Stored<B> = SmallVec<[Option<B>; 1]>;
 
-/// The old record of each of some changes.
+/// The old records of some changes.
 pub(super) type AllMet<V> = SmallVec<[Met<V>; 1]>;
 
 /// The changes whose old record does not decode, each with the error.
@@ -167,10 +167,10 @@ pub(super) type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
 /// maintain, and which records are queued.
 pub(super) type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>, Queued);
 
-/// Keys of queues that were read, and whether each is in its queue.
+/// The keys in queues that were read, and whether each key exists.
 pub(super) type Queued = BTreeMap<KeyBuf, bool>;
 
-/// Whether records are queued. Reads the keys only if one of them is not in `known`.
+/// Whether each record is queued. Reads the keys only if one of them is not in `known`.
 pub(super) fn are_queued(
     reader: &impl Reader,
     keys: &[KeyBuf],
@@ -187,7 +187,7 @@ pub(super) fn are_queued(
 pub(super) enum Met<V> {
     Nothing,
     Record(V),
-    /// It does not decode, or was not decoded.
+    /// The record does not decode, or was not decoded.
     Unknown,
 }
 
@@ -212,7 +212,7 @@ impl<V> Met<V> {
     }
 }
 
-/// The old record does not decode, and without it the data derived from it cannot be updated.
+/// The old record does not decode, so the data derived from the record cannot be updated.
 ///
 /// Remove the record with [`Table::delete_record_only`], and repair the derived data.
 #[derive(Debug, thiserror::Error)]

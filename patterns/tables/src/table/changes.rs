@@ -1,4 +1,4 @@
-//! The changes of one call, and their order.
+//! The changes made by one call, and their order.
 
 use keyloom::{Pack, Result, Subspace, check_key};
 use keyloom_kit::derived::word;
@@ -39,8 +39,8 @@ impl<K, V> AsRef<[u8]> for Change<'_, K, V> {
     }
 }
 
-/// Packed keys, one after the other. A [`KeyBuf`](keyloom::KeyBuf) each would take three times the
-/// memory of a short key, and a load would wait for the pages.
+/// Packed keys in one buffer, one after another. A [`KeyBuf`](keyloom::KeyBuf) per key would take
+/// three times the memory of a short key, and bulk loads would spend time on page faults.
 #[derive(Default)]
 pub(crate) struct PackedKeys {
     bytes: Vec<u8>,
@@ -71,12 +71,12 @@ impl PackedKeys {
     }
 }
 
-/// The changes in the order of their keys; of several changes of one key, only the last.
+/// The changes in the order of their keys. If a key occurs several times, only its last change.
 pub(crate) fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
     if !changes.is_sorted_by(|a, b| a.packed <= b.packed) {
         changes = order_of(&changes).filter_map(|n| changes.get(n).copied()).collect();
     }
-    // Of equal elements `dedup_by` keeps the first one, which takes over the later change.
+    // `dedup_by` keeps the first of several equal elements, so copy the later change into it.
     changes.dedup_by(|later, kept| {
         let is_same = later.packed == kept.packed;
         if is_same {
@@ -87,10 +87,10 @@ pub(crate) fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Chan
     changes
 }
 
-/// The numbers of the changes in the order of their keys, equal keys in the given order.
+/// The indices of the changes in the order of their keys. Equal keys keep the given order.
 ///
-/// Compares sixteen bytes after the common prefix as integers, which are stored beside the numbers.
-/// The keys themselves are scattered in memory.
+/// First compares the sixteen bytes after the common prefix, as integers that are stored with the
+/// indices. The keys themselves are scattered in memory.
 fn order_of<K, V>(changes: &[Change<'_, K, V>]) -> impl Iterator<Item = usize> {
     let packed = |n: usize| changes.get(n).map_or(&[][..], |change| change.packed);
     let first = packed(0);

@@ -15,13 +15,13 @@ use super::upkeep::Upkeep;
 /// The bytes of a table's entry in its schema.
 pub(super) type EntryBytes = Arc<[u8]>;
 
-/// The progress of the build of the derived data.
+/// The stage of the build of derived data.
 #[derive(Clone)]
 pub(crate) enum Stage {
     Readable,
     /// A build has visited the records up to this key.
     Visiting(KeyBuf),
-    /// A build has visited all records, and has reached this position of its last phase.
+    /// A build has visited all records, and has reached this position in its final phase.
     Finishing(KeyBuf),
 }
 
@@ -74,14 +74,14 @@ impl<K, V> Follow<K, V> {
     }
 }
 
-/// The derived data that a transaction maintains: shared, since each write needs it.
-// With a list of its own, which moves from result to result, a put took 1.026 of the instructions
-// of a put before records had versions. With the shared list it takes 0.951.
+/// The derived data that a transaction maintains. Shared, since each write needs it.
+// With an owned list per write, a put took 1.026 times the instructions of a put before records had
+// versions. With the shared list, a put takes 0.951 times as many.
 pub(crate) type Followed<K, V> = Arc<[Follow<K, V>]>;
 
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
-    /// Refuses derived data, in this subspace, that the table does not maintain. A check or a
-    /// repair with such a table would find faults everywhere.
+    /// Refuses derived data in this subspace if the table does not maintain it. A check or a repair
+    /// with such a table would report faults everywhere.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
@@ -96,9 +96,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
-    /// An error if a write to the table would be refused whatever it writes, for example after a
-    /// drop. Costs a get if this is the first operation of the transaction on a table of a schema,
-    /// and nothing otherwise. For patterns that write many records: before the first.
+    /// Checks whether the table accepts writes at all; it refuses them, for example, after a drop.
+    /// Costs a get if this is the first operation of the transaction on a table of a schema, and
+    /// nothing otherwise. Patterns that write many records call this function before the first
+    /// write.
     ///
     /// # Errors
     /// The errors of [`put`](Table::put) that do not depend on the record.
@@ -106,8 +107,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn.guarded(|txn| self.follow(txn).map(drop))
     }
 
-    /// The derived data that the transaction maintains. Reads the table's entry in the schema
-    /// unless this transaction has read it.
+    /// The derived data that the transaction maintains. Reads the table's entry in the schema,
+    /// unless this transaction has already read the entry.
     pub(super) fn follow(&self, txn: &mut impl Writer) -> Result<Followed<K, V>> {
         if let Some(followed) = self.remembered(txn) {
             return followed;
@@ -124,8 +125,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Some(self.upkeep.followed(entry))
     }
 
-    /// The derived data that the transaction maintains, given that it has read `entry`. Later
-    /// writes of the transaction need not read it again.
+    /// The derived data that the transaction maintains if the table's entry is `entry`. Remembers
+    /// the entry, so later writes of the transaction need not read it again.
     pub(super) fn remember(
         &self,
         txn: &mut impl Writer,
@@ -147,7 +148,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         owned.queues().into_iter().flat_map(keys).collect()
     }
 
-    /// Queues the old values of the records that change, unless these records are queued already.
+    /// Queues the old values of the changed records, except for records that are already queued.
     pub(super) fn queue(
         &self,
         txn: &impl Reader,

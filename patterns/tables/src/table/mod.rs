@@ -6,18 +6,18 @@
 //! |---|---|
 //! | subspace, record key | the record, as the table's codec writes it |
 //!
-//! The record key is any [tuple key](keyloom::key), so a table can be clustered: with keys
-//! `(customer, order)` the orders of a customer are adjacent and form one range.
+//! The record key is any [tuple key](keyloom::key), so a table can be clustered. With keys
+//! `(customer, order)`, the orders of a customer are adjacent and form one range.
 //!
 //! # Invariants
 //!
 //! * Every key of the subspace decodes as a record key and every value as a record.
-//! * After every transaction, the data [attached](Table::with) to the table is exactly what follows
-//!   from the records.
+//! * After every transaction, the data [attached](Table::with) to the table is exactly the data
+//!   derived from the records.
 //!
 //! # Cost
 //!
-//! The round trips of an operation that writes do not include the commit, which adds one.
+//! The round trips of a write do not include the commit, which adds one.
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
@@ -29,40 +29,40 @@
 //! | [`delete`](Table::delete) | 1 get, 1 key written, and the changes of the derived data | 1 |
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
 //! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
-//! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
+//! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads exactly the records that it returns | 1 |
 //!
-//! A [unique](crate::Index::unique) index reads before it writes: it adds its gets, in one round
-//! trip per call. Derived data that is not plain entries adds [round trips of its
-//! own](crate::aggregate#cost), once per record if it is maintained record by record, as a
-//! [`RankedIndex`](crate::aggregate::RankedIndex) is.
+//! A [unique](crate::Index::unique) index reads before it writes: its gets add one round trip per
+//! call. Derived data other than plain entries adds [round trips of its
+//! own](crate::aggregate#cost). Kinds that are maintained record by record, such as a
+//! [`RankedIndex`](crate::aggregate::RankedIndex), add these round trips once per record.
 //!
 //! A put that changes no derived data writes exactly one key. An empty batch costs nothing. If a
-//! key occurs twice in a batch, only its last record is written. From 4,096 records on, a batch
+//! key occurs twice in a batch, only its last record is written. A batch of 4,096 records or more
 //! first reads one range (1 round trip) to check whether there are records between its first and
-//! its last key; if there are none, it skips the gets. A batch writes the records and their derived
-//! data together in the order of their keys, which is about twice as fast for a store as unordered
-//! writes. The store limits how many records fit into a transaction; see
+//! its last key. If there are none, the batch skips the gets. A batch writes the records and their
+//! derived data together in the order of their keys. Stores take ordered writes about twice as fast
+//! as unordered ones. The store limits how many records fit into a transaction; see
 //! [`BatchSize`](crate::BatchSize) for loads of any size.
 //!
 //! # Errors and transactions
 //!
-//! An operation that fails may have made part of its writes *in the transaction*. So the
-//! transaction [does not commit](keyloom::Writer#a-failed-write) after it. Return the error from
-//! the body of [`transact`](keyloom::Store::transact). To avoid the failure, read first, in the
-//! same transaction, whether the write is possible.
+//! An operation that fails may have made part of its writes *in the transaction*. So after a failed
+//! operation the transaction [does not commit](keyloom::Writer#a-failed-write). Return the error
+//! from the body of [`transact`](keyloom::Store::transact). To avoid the failure, first check in
+//! the same transaction whether the write is possible.
 //!
 //! # Records that do not decode
 //!
 //! A program of another version, another codec or a damaged file may leave a record that does not
-//! decode. Reading it is an error that names its key. A [`range`](Table::range) continues after it;
-//! to continue a [`page`](Table::page), pass the continuation from the error. The record can be
-//! deleted and replaced like any other:
+//! decode. Reading such a record returns an error that names its key. A [`range`](Table::range)
+//! continues after the record; to continue a [`page`](Table::page), pass the continuation from the
+//! error. The record can be deleted and replaced like any other:
 //!
 //! | attached | [`delete`](Table::delete), [`put`](Table::put) and their `_many` |
 //! |---|---|
-//! | nothing | delete and replace it |
-//! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since its old entries cannot be computed, each index is scanned once for entries of such records, in the same transaction |
-//! | other data that can [forget](crate::Derived::forget) records | the same, at its own cost |
+//! | nothing | delete or replace the record |
+//! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since the old entries of the record cannot be computed, each index is scanned once for entries of such records, in the same transaction |
+//! | other data that can [forget](crate::Derived::forget) records | the same, at the cost of that kind |
 //! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair the derived data |
 //!
 //! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. If derived data is
@@ -70,14 +70,14 @@
 //!
 //! # When not to use it
 //!
-//! When fields of one record are read or written independently, or when a record is larger than a
-//! few kilobytes: a put writes the whole record. When the keys come from another system and are not
-//! tuples.
+//! Do not use a table if fields of one record are read or written independently, or if records are
+//! larger than a few kilobytes. A put writes the whole record. A table also does not suit keys from
+//! another system that are not tuples.
 //!
 //! # Source
 //!
-//! The "row" of every document and wide-column store. The record layers on ordered stores, such as
-//! FoundationDB's, work this way.
+//! A table corresponds to the rows of document and wide-column stores. Record layers on ordered
+//! stores, such as FoundationDB's, work this way.
 
 mod before;
 mod changes;
@@ -122,13 +122,13 @@ pub struct Table<K, V, C = Postcard> {
     space: Subspace,
     upkeep: Upkeep<K, V>,
     codec: PhantomData<fn() -> C>,
-    /// The key of a record, if it is part of it. Shared by all clones.
+    /// Returns the key that a record contains; set by [`Table::keyed_by`]. Shared by all clones.
     key_of: Arc<OnceLock<fn(&V) -> K>>,
-    /// Checked in each transaction of a repair that a schema runs.
+    /// The check that each transaction of a repair in a schema runs.
     repair_guard: Option<RepairGuard>,
 }
 
-/// Fails if a repair must not continue.
+/// Returns an error if a repair must not continue.
 pub(crate) type RepairGuard = Arc<dyn Fn(&mut DynWriter<'_>) -> Result<()> + Send + Sync>;
 
 impl<K, V, C> Clone for Table<K, V, C> {
@@ -185,12 +185,13 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         Self { repair_guard: Some(guard), ..self.clone() }
     }
 
-    /// Ends a repair that another one has replaced. The [repair](crate::Maintained::repair_with) of
-    /// a kind calls this first in each of its transactions.
+    /// Ends a repair that a later repair has replaced. The [repair](crate::Maintained::repair_with)
+    /// of a kind calls this function first in each of its transactions.
     ///
     /// # Errors
-    /// [`SchemaError::RepairTakenOver`](crate::SchemaError::RepairTakenOver) and the other errors of
-    /// [`Attached::repair`](crate::Attached::repair); never outside of a schema.
+    /// [`SchemaError::RepairTakenOver`](crate::SchemaError::RepairTakenOver) and the other errors
+    /// of [`Attached::repair`](crate::Attached::repair). It never fails for a table outside of a
+    /// schema.
     pub fn check_repair(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
             let guard = self.repair_guard.as_ref();
@@ -211,9 +212,9 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         self.owner().is_some()
     }
 
-    /// The same table with `derived` attached: from now on puts and deletes *through this value*
-    /// maintain it. Records that are already in the table are not visited;
-    /// [`repair`](crate::Maintained::repair) does that.
+    /// The same table with `derived` attached: from now on, puts and deletes *through this value*
+    /// maintain `derived`. Records that are already in the table are not visited;
+    /// [`repair`](crate::Maintained::repair) visits them.
     ///
     /// The table refuses every write if `derived` overlaps with the records or with other data
     /// attached to the table. It also refuses every write if a [schema](crate::schema) owns the
@@ -224,8 +225,9 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         self
     }
 
-    /// [`with`](Table::with), for derived data that must be outside of `all`, which contains the
-    /// table: for a pattern that keeps more than the table there, as a tree does.
+    /// Like [`with`](Table::with), but `derived` must not overlap with `all`, a subspace that
+    /// contains the table. Patterns such as trees, which store more than the table in `all`, use
+    /// this function.
     #[must_use]
     pub fn with_outside<const HOW: u8>(
         mut self,
@@ -236,8 +238,9 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         self
     }
 
-    /// The same table, for records that contain their key: each clone of it refuses to put a record
-    /// under another key than the one that `key_of` returns. Costs nothing in the store.
+    /// The same table, for records that contain their key. The table and all its clones refuse to
+    /// put a record under a key other than the one that `key_of` returns. Costs nothing in the
+    /// store.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -255,7 +258,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     }
 
     /// # Errors
-    /// [`Error::InvalidArgument`] for a record that has another key than `packed`.
+    /// [`Error::InvalidArgument`] for a record whose key is not `packed`.
     pub(crate) fn refuse_other_key(&self, packed: &[u8], value: &V) -> Result<()> {
         let Some(key_of) = self.key_of.get() else { return Ok(()) };
         let own = self.space.pack(&key_of(value));
@@ -270,8 +273,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         .at(packed))
     }
 
-    /// The same table, which refuses each write with `error`: for a pattern whose constructor
-    /// returns no result.
+    /// The same table, which refuses each write with `error`. Used by patterns whose constructor
+    /// does not return a `Result`.
     #[must_use]
     pub fn refusing(self, error: Error) -> Self {
         Self { upkeep: Upkeep::Refused(error), ..self }

@@ -57,9 +57,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Self::read_many(reader, &keys)
     }
 
-    /// The records whose keys `select` selects, in ascending order unless it is
-    /// [`descending`](crate::descending). A key prefix selects the keys that begin with it, and
-    /// `..` selects all; [`Select`] lists the other forms.
+    /// The records whose keys `select` selects, in ascending order unless `select` is
+    /// [`descending`](crate::descending). A key prefix selects the keys that begin with the prefix,
+    /// and `..` selects all; [`Select`] lists the other forms.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -91,9 +91,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// At most `limit` of the records of [`range`](Table::range), beginning after `after`.
     ///
-    /// A record that does not decode ends the page before it, so a page may be shorter than `limit`
-    /// and have a `next`. A page that begins with such a record is an error, in which an
-    /// [`UnreadableEntry`] holds the continuation after it:
+    /// A page ends before a record that does not decode, so a page may be shorter than `limit` and
+    /// still have a `next`. If the first record of a page does not decode, the page is an error
+    /// with an [`UnreadableEntry`], which holds the continuation after that record:
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -165,7 +165,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         answers(entries, next, behind)
     }
 
-    /// The records of packed keys, in the order of `keys`. Without keys it costs no round trip.
+    /// The records of packed keys, in the order of `keys`. Costs no round trip if `keys` is empty.
     pub(crate) fn read_many(
         reader: &impl Reader,
         keys: &[impl AsRef<[u8]>],
@@ -177,8 +177,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(records)
     }
 
-    /// The records of many keys, in the order of `keys`, each with the error if it does not decode.
-    /// Costs a get for each key, in one round trip.
+    /// The records of many keys, in the order of `keys`; a record that does not decode is an error
+    /// in its place. Costs a get for each key, in one round trip.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -214,8 +214,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 }
 
-/// A record of a table, and some of another, in one round trip. `entries` are those of the tables
-/// that the transaction will write: the writes need not read them again.
+/// Reads a record of a table and records of another table in one round trip. `entries` are the keys
+/// of the schema entries of the tables that the transaction will write. They are read in the same
+/// round trip, so the writes need not read them again.
 ///
 /// # Errors
 /// The errors of [`Table::get`].
@@ -254,11 +255,11 @@ where
     Ok((first, others))
 }
 
-/// A key and a record from an entry of a table in `space`, as ranges and pages of the store return
-/// it.
+/// Decodes the key and the record of an entry of a table in `space`. The entry comes from a range
+/// or a page of the store.
 ///
 /// # Errors
-/// An error with the key if it or the record does not decode.
+/// [`Error::At`] if the key or the record does not decode.
 #[inline]
 pub fn record<B: Deref<Target = [u8]>, K: RecordKey, V, C: Codec<V>>(
     space: &Subspace,

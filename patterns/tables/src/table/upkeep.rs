@@ -10,21 +10,22 @@ use smallvec::SmallVec;
 
 use super::follow::{Follow, Followed};
 
-/// The owner of a table: a schema, which states in an entry what is derived from the table's
+/// The owner of a table: a schema. An entry of the schema lists the data derived from the table's
 /// records. Each transaction that writes reads this entry.
 pub(crate) trait Owner<K, V>: fmt::Debug + Send + Sync {
-    /// The value, for the schema that made it. (With `Any` as a supertrait, each use of a table
-    /// would ask for records without borrows.)
+    /// Returns the value as `Any`, so that the schema can downcast it. (With `Any` as a supertrait,
+    /// each use of a table would require `'static` records.)
     fn as_any(&self) -> &dyn Any;
 
     /// The error of a write if [`Table::with`](crate::Table::with) has attached derived data to the
     /// table.
     fn refused(&self) -> Error;
 
-    /// The key of the entry.
+    /// The key of the table's entry.
     fn entry(&self) -> &KeyBuf;
 
-    /// The bytes of the entry: those by which it is recognized, without a copy, if they are equal.
+    /// The bytes of the entry. If the owner already holds equal bytes, returns its own bytes
+    /// without a copy.
     fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]>;
 
     /// Whether the program has declared derived data in `space`.
@@ -39,13 +40,14 @@ pub(crate) trait Owner<K, V>: fmt::Debug + Send + Sync {
     /// The derived data that a transaction must maintain if `entry` is the table's entry.
     ///
     /// # Errors
-    /// The reason if this program cannot maintain all of the data.
+    /// The reason why this program cannot maintain all of the data.
     fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>>;
 
     /// Refuses an entry with derived data of this kind that the program does not declare.
     ///
     /// # Errors
-    /// The name of the data; an error with the key if the entry does not decode.
+    /// [`SchemaError::Undeclared`](crate::SchemaError::Undeclared); [`Error::At`] if the entry does
+    /// not decode.
     fn refuse_undeclared_kind(&self, entry: &[u8], kind: &str) -> Result<()>;
 }
 
@@ -55,7 +57,7 @@ pub(crate) enum Upkeep<K, V> {
     Given(Followed<K, V>),
     /// The data that the schema declares.
     Owned(Arc<dyn Owner<K, V>>),
-    /// None: every write is refused, since it could leave other data inconsistent.
+    /// No data: every write is refused, since it could leave other data inconsistent.
     Refused(Error),
 }
 
@@ -103,7 +105,8 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// The key of the table's entry in the schema, which each transaction that writes must read.
+    /// The key of the table's entry in the schema. Each transaction that writes must read this
+    /// entry.
     pub(crate) fn entry(&self) -> Option<&KeyBuf> {
         match self {
             Self::Owned(owned) => Some(owned.entry()),
@@ -111,7 +114,7 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// The bytes of the table's entry, shared with the table if it knows them.
+    /// The bytes of the table's entry, shared with the owner if it already holds the same bytes.
     pub(crate) fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]> {
         match self {
             Self::Owned(owned) => owned.entry_bytes(entry),
@@ -119,8 +122,8 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// The derived data to maintain, given the table's entry in the schema as the transaction has
-    /// read it.
+    /// The derived data to maintain. `entry` is the table's entry in the schema, as read by the
+    /// transaction.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         match self {
             Self::Given(given) => Ok(Arc::clone(given)),
@@ -140,12 +143,12 @@ impl<K, V> Clone for Upkeep<K, V> {
     }
 }
 
-/// Whether `space` is the subspace of the derived data, or inside it.
+/// Whether `space` is the subspace of the derived data, or is inside that subspace.
 pub(crate) fn holds<K, V>(derived: &dyn Derived<K, V>, space: &Subspace) -> bool {
     derived.subspace().is_some_and(|all| all.contains(space.prefix()))
 }
 
-/// Refuses derived data whose entries would overlap with the records or with other entries.
+/// Refuses derived data whose subspace would overlap with the records or with other derived data.
 fn refuse_overlap<K, V>(
     derived: &dyn Derived<K, V>,
     table: &Subspace,

@@ -24,11 +24,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// changed derived data.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a record that has [another key](Table::keyed_by);
-    /// [`Error::At`] with an [`Error::Value`] if the codec cannot encode the record; with
-    /// [`Undecodable`] in an [`Error::Other`] if the record that it replaces [does not
-    /// decode](crate::table#records-that-do-not-decode) and the derived data depends on it; any error of
-    /// the derived data; any error of the store.
+    /// [`Error::InvalidArgument`] for a record that contains [another key](Table::keyed_by);
+    /// [`Error::At`] with an [`Error::Value`] if the codec cannot encode the record; [`Error::At`]
+    /// with [`Undecodable`] in an [`Error::Other`] if the old record [does not
+    /// decode](crate::table#records-that-do-not-decode) and the derived data depends on it; any
+    /// error of the derived data; any error of the store.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| {
             let packed = self.space.pack(key);
@@ -36,10 +36,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
-    /// Sets many records and updates the derived data. The effect is that of one
-    /// [`put`](Table::put) after another. But the records that they replace are read in one round
-    /// trip, and all writes are made in the order of their keys. So it is also the way to load many
-    /// records.
+    /// Sets many records and updates the derived data. The effect is the same as one
+    /// [`put`](Table::put) after another. But all old records are read in one round trip, and all
+    /// writes are made in the order of their keys. So `put_many` also suits bulk loads.
     ///
     /// Takes pairs or references to pairs. If a key occurs twice, its last record is written.
     ///
@@ -56,13 +55,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// Costs one key written per record. With derived data attached, also one get per record, all
-    /// in one round trip, and the writes of the changed derived data. Keeps in memory the records,
-    /// the encoded bytes of their keys, of the records and of their derived entries, and the
-    /// records that they replace.
+    /// in one round trip, and the writes of the changed derived data. Holds in memory the new and
+    /// old records, and the encoded bytes of the keys, the new records and their derived entries.
     ///
     /// # Errors
-    /// The errors of [`put`](Table::put). A key that is too long, and an old or new record that the
-    /// codec cannot encode or decode, is reported before anything is written.
+    /// The errors of [`put`](Table::put). A key that is too long, a record that the codec cannot
+    /// encode, and an old record that the codec cannot decode are reported before anything is
+    /// written.
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -83,8 +82,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// Removes the record of `key` and the data derived from it, and returns whether there was a
     /// record.
     ///
-    /// Also removes a record that does not decode, as far as the [derived
-    /// data](crate::table#records-that-do-not-decode) allows.
+    /// Also removes a record that does not decode, if the [derived
+    /// data](crate::table#records-that-do-not-decode) allows it.
     ///
     /// # Errors
     /// The errors of [`put`](Table::put).
@@ -108,8 +107,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     /// Removes the records of many keys and the data derived from them, and returns how many
-    /// records there were. The effect is that of one [`delete`](Table::delete) after another, but
-    /// the records are read in one round trip.
+    /// records there were. The effect is the same as one [`delete`](Table::delete) after another,
+    /// but the records are read in one round trip.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -139,11 +138,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     /// Changes the record of `key` from `old`, which the caller has read in this transaction, to
-    /// `new`; `None` stands for no record. Saves [`put`](Table::put) and [`delete`](Table::delete)
-    /// the get. With another `old` than the stored one, derived data becomes wrong.
+    /// `new`; `None` means no record. Saves the get of [`put`](Table::put) and
+    /// [`delete`](Table::delete). If `old` is not the stored record, derived data becomes wrong.
     ///
     /// # Errors
-    /// The errors of [`put`](Table::put), except for the old record.
+    /// The errors of [`put`](Table::put), except those for the old record.
     pub fn replace(
         &self,
         txn: &mut impl Writer,
@@ -193,7 +192,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
     }
 
-    /// Makes changes of distinct records, whose old records are in `met`; if it is empty, there are
+    /// Makes changes of distinct records. `met` holds the old records; if `met` is empty, there are
     /// no old records. Writes the records and the derived data together in the order of their keys.
     fn make(
         &self,
@@ -222,8 +221,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                 changed.push(RecordChange { key, stored_key, old, new });
             }
         }
-        // Derived data is updated before the records: it may write immediately, and it may refuse
-        // the change.
+        // Derived data is updated before the records: an update may write immediately, and may
+        // refuse the change.
         let mut writes = SortedWrites::default();
         for follow in followed {
             let visited: SmallVec<[_; 1]>;
