@@ -1,13 +1,14 @@
-//! Work in transactions as large as the store allows.
+//! Adapts the number of items per transaction to the limits of the store.
 
 use keyloom::{Result, Store};
 
-/// The number of items per transaction, adjusted at run time: if the store reports a transaction
-/// as too large or too slow, it is rolled back and repeated with half as many items.
+/// The number of items per transaction, adjusted at run time. If the store reports a transaction as
+/// too large or too slow, the transaction is rolled back and repeated with half as many items.
 ///
-/// A transaction that loses against concurrent writers twice runs with half as many items, too,
-/// then with a quarter, and so on: the shorter it takes, the more likely it commits between two of
-/// them. This size doubles with each transaction that commits at once.
+/// A transaction that conflicts with concurrent writers twice also runs again with half as many
+/// items, then with a quarter, and so on. A shorter transaction is more likely to commit between
+/// two concurrent commits. The reduced number doubles with each transaction that commits at the
+/// first attempt, up to the number that the store accepts.
 ///
 /// Stores have different limits: LMDB accepts any number of writes, etcd 4,096. The same load fits
 /// both:
@@ -27,19 +28,19 @@ use keyloom::{Result, Store};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// Reuse the value for the next job of the same kind: it keeps the size that fitted. A size that
-/// the store reported as too large is not tried again.
+/// Reuse the `BatchSize` for the next job of the same kind, since it keeps the size that the store
+/// accepted. A size that the store reported as too large is not tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSize {
-    /// What the store accepts.
+    /// The number of items that the store accepts.
     most: usize,
-    /// What commits beside other writers.
+    /// The number of items of the next transaction; smaller than `most` after conflicts.
     now: usize,
 }
 
-/// How often a transaction runs with the same number of items.
-// One conflict may be chance, and the repeat often commits. More runs of the same size lose more
-// work against steady writers; fewer make batches small for no reason.
+/// The number of attempts before the first halving after conflicts.
+// One conflict may be chance, and the second attempt often commits. More attempts of the same size
+// waste more work if other writers commit steadily. Fewer make batches small for no reason.
 const RUNS: u32 = 2;
 
 impl BatchSize {
@@ -59,16 +60,16 @@ impl BatchSize {
         self.now = items.clamp(1, self.most);
     }
 
-    /// Runs `body` in one transaction, as [`Store::transact`] does, and passes it the number of
-    /// items that it may process. If that was too much, or if the transaction has conflicted twice,
-    /// `body` runs again with half as many.
+    /// Runs `body` in one transaction, as [`Store::transact`] does. The second argument of `body`
+    /// is the number of items that it may process. If the transaction is too large, or has
+    /// conflicted twice, `body` runs again with half as many items.
     ///
-    /// For jobs that read their items from the store itself, page by page.
+    /// Use it for jobs that read their items from the store, page by page.
     ///
     /// # Errors
     /// The errors of [`Store::transact`]. An error for which
-    /// [`is_batch_too_large`](keyloom::Error::is_batch_too_large) holds is returned only if a single
-    /// item caused it.
+    /// [`is_batch_too_large`](keyloom::Error::is_batch_too_large) returns `true` is returned only
+    /// if a single item caused it.
     pub fn transact<S: Store, T>(
         &mut self,
         store: &S,
@@ -96,14 +97,14 @@ impl BatchSize {
         }
     }
 
-    /// Runs `body` over `items`, some of them in each transaction, and commits each transaction.
+    /// Runs `body` over all `items`, in one transaction per batch.
     ///
-    /// An item is assumed to be at least one write, so a transaction never begins with more items
-    /// than the number of writes that the store allows.
+    /// An item is assumed to take at least one write, so the number of items per transaction never
+    /// exceeds the number of writes that the store allows.
     ///
     /// # Errors
-    /// The errors of [`transact`](BatchSize::transact). Earlier transactions stay committed; if
-    /// `body` is idempotent, as a put is, run all of it again.
+    /// The errors of [`transact`](BatchSize::transact). Earlier transactions stay committed. If
+    /// `body` is idempotent, as a put is, call `transact_all` again with all items.
     pub fn transact_all<S: Store, I>(
         &mut self,
         store: &S,
@@ -133,8 +134,8 @@ mod tests {
 
     use super::BatchSize;
 
-    /// A writer commits during each transaction of more than 8 items. Without smaller batches, it
-    /// would be given up.
+    /// Another writer commits during each transaction of more than 8 items, so larger batches never
+    /// commit.
     #[test]
     fn a_batch_that_conflicts_shrinks_and_grows_again() {
         let store = Memory::builder().optimistic(true).build();
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(size.get(), 1_000);
     }
 
-    /// The control: one size in all runs loses each time.
+    /// The negative control: with the same size in all runs, every run conflicts.
     #[test]
     fn a_batch_of_one_size_is_given_up() {
         let store = Memory::builder().optimistic(true).build();

@@ -1,4 +1,4 @@
-//! Checks that last longer than a snapshot may.
+//! Runs checks that take longer than the lifetime of a snapshot.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use keyloom::{KeyBuf, Result, Snapshots, Store};
 
 use crate::inconsistency::{Inconsistency, Rule};
 
-/// Runs a check of any pattern over [`Snapshots`], each of which is read for a short time, so that
-/// tables of any size are checked on stores whose snapshots do not last.
+/// Runs a check of any pattern over [`Snapshots`], a series of snapshots that are each read for a
+/// short time. So tables of any size can be checked on stores whose snapshots expire.
 ///
-/// In one snapshot, a check is exact. Over several, it may take for a fault what a writer has
-/// changed in between, so if it reports something, it runs a second time, and the faults that both
-/// report are returned. Data that changes all the time, such as the total of a busy group, may be
-/// reported by both: check again, in one snapshot if the store can.
+/// In one snapshot, a check is exact. Over several snapshots, it may report a concurrent change as
+/// a fault. If it does report faults, it runs a second time, and only the faults that both runs
+/// report are returned. Both runs may report data that changes all the time, such as the total of a
+/// busy group. In this case check again, in one snapshot if the store allows it.
 ///
 /// To stop the check, or to bound it, wrap the reader in a [`Budgeted`](keyloom::Budgeted).
 ///
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// What a check reports that finds other faults each time.
+    /// The result of a check that finds different faults in each run, and the number of runs.
     fn reported(longest: u64, passes: [&[u8]; 2]) -> (Vec<u8>, usize) {
         let store = Faulty::new(Memory::new());
         store.transact(|txn| (0..100_u8).try_for_each(|n| txn.put(&[n], b""))).unwrap();

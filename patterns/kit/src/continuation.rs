@@ -1,4 +1,4 @@
-//! Pages, and continuations of paged queries as bytes that can be stored.
+//! Pages of queries, and the continuations at which the next page begins.
 
 use std::ops::{Bound, Deref};
 
@@ -7,7 +7,7 @@ use keyloom::{Error, KeyRange, Order, Result};
 
 use crate::Fnv;
 
-/// The format that this code writes.
+/// The format version that this code writes.
 const FORMAT: u8 = 1;
 
 /// The position at which a paged query resumes. Its bytes can be stored, or sent to a client and
@@ -15,14 +15,14 @@ const FORMAT: u8 = 1;
 ///
 /// A continuation holds a key and not a count, so no entry is skipped or repeated if other
 /// transactions write between two pages. The continuation of a ranked search holds the score and
-/// the id of the last hit. It belongs to one query; other queries refuse it.
+/// the id of the last hit. A continuation belongs to one query; other queries refuse it.
 ///
 /// | bytes | content |
 /// |---|---|
 /// | 1 | the format (1) |
 /// | 1 | 0: after a key in ascending order, 1: in descending order, 2: at another position |
-/// | 8 | a hash of the query (FNV-1a, big-endian), for 0 and 1 of its bounds |
-/// | the rest | the key of the last entry; the position |
+/// | 8 | a hash of the query (FNV-1a, big-endian); for 0 and 1, a hash of the bounds of the query |
+/// | the rest | for 0 and 1, the key of the last entry; for 2, the position |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation(Vec<u8>);
 
@@ -32,13 +32,14 @@ impl Continuation {
         Self([&[FORMAT, order_code(order)], &hash(range)[..], last].concat())
     }
 
-    /// The continuation at `position` of a query with another position than a key, such as a ranked
-    /// search. `query` is a hash of all that the query consists of.
+    /// The continuation of a query whose position is not a key, such as a ranked search. `query` is
+    /// a hash of the whole query.
     pub fn at(query: u64, position: &[u8]) -> Self {
         Self([&[FORMAT, POSITION], &query.to_be_bytes()[..], position].concat())
     }
 
-    /// The position that was given to [`at`](Continuation::at), if it belongs to `query`.
+    /// The position that was passed to [`at`](Continuation::at), if this continuation belongs to
+    /// `query`.
     ///
     /// # Errors
     /// The errors of [`last_key`](Continuation::last_key).
@@ -52,12 +53,12 @@ impl Continuation {
     }
 
     /// A continuation from the bytes of [`as_bytes`](Continuation::as_bytes). Accepts any bytes; a
-    /// query refuses those that do not belong to it.
+    /// query refuses bytes that do not belong to it.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 
-    /// The rest of `range` after `after`, or all of `range` without one.
+    /// The rest of `range` after `after`, or all of `range` if `after` is `None`.
     ///
     /// # Errors
     /// The errors of [`last_key`](Continuation::last_key).
@@ -74,7 +75,7 @@ impl Continuation {
     /// This continuation if it belongs to a query over `range` in `order`, otherwise `None`.
     ///
     /// # Errors
-    /// [`Error::NewerFormat`].
+    /// [`Error::NewerFormat`] for a continuation of a newer program.
     pub fn of_query(self, range: &KeyRange<'_>, order: Order) -> Result<Option<Self>> {
         match self.last_key(range, order) {
             Ok(_) => Ok(Some(self)),
@@ -83,16 +84,17 @@ impl Continuation {
         }
     }
 
-    /// The key after which to resume, if it belongs to a query over `range` in `order`.
+    /// The key after which to resume, if this continuation belongs to a query over `range` in
+    /// `order`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query or order, and for bytes
-    /// that are not a continuation; [`Error::NewerFormat`].
+    /// [`Error::InvalidArgument`] for a continuation of another query or order, and for bytes that
+    /// are not a continuation; [`Error::NewerFormat`] for a continuation of a newer program.
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         self.rest(order_code(order), hash(range), |last| range.contains(last))
     }
 
-    /// What follows the header, if that is of a query of this code and hash.
+    /// The bytes after the header, if the header has this code and this hash of a query.
     fn rest(
         &self,
         code: u8,
@@ -101,7 +103,7 @@ impl Continuation {
     ) -> Result<&[u8]> {
         let refused = |why| {
             let value = match self.0.as_slice() {
-                // Another position than a key says nothing to a reader.
+                // A position that is not a key is not readable, so the error leaves it out.
                 [_, POSITION, ..] => String::new(),
                 bytes => display_named(bytes.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
             };
@@ -125,7 +127,7 @@ impl Continuation {
     }
 }
 
-/// A part of the results of a query, and where the next part begins.
+/// One page of the results of a query, with the continuation of the next page.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -142,12 +144,12 @@ impl Continuation {
 pub struct Page<T> {
     /// The results, in the order of the query.
     pub items: Vec<T>,
-    /// The position of the next page, `None` after the last one. A page may have fewer items than
-    /// its limit and not be the last; the page after a full one may be empty.
+    /// The position of the next page, `None` after the last one. A page that is not the last may
+    /// have fewer items than its limit. The page after a full one may be empty.
     pub next: Option<Continuation>,
 }
 
-/// The first entry of a page cannot be read: a record that does not decode, or a key or value that
+/// The first entry of a page is unreadable: a record that does not decode, or a key or value that
 /// is not an entry of the index.
 ///
 /// The enclosing error names the key. Delete, replace or repair the entry, or skip it with
@@ -161,8 +163,8 @@ pub struct UnreadableEntry {
 }
 
 impl UnreadableEntry {
-    /// Wraps `error`, the reason why the entry of `key` cannot be read, with the continuation after
-    /// it.
+    /// Wraps `error`, the reason why the entry of `key` is unreadable, with the continuation after
+    /// the entry.
     pub fn error(error: Error, key: &[u8], next: Continuation) -> Error {
         let (key, source) = match error {
             Error::At { key, source } => (key, *source),
@@ -172,11 +174,11 @@ impl UnreadableEntry {
     }
 }
 
-/// A page of the answers before the first one that is an error. If all are valid, the next page
-/// begins at `next`; otherwise it begins at `behind(key)`, where `key` is the last valid entry.
+/// A page of the items before the first error. Without an error, the next page begins at `next`.
+/// With an error, it begins at `behind(key)`, where `key` is the key of the last valid entry.
 ///
 /// # Errors
-/// [`UnreadableEntry`] if the first answer is an error.
+/// [`UnreadableEntry`] if the first item is an error.
 pub fn answers<T, Q: Deref<Target = [u8]>>(
     entries: impl IntoIterator<Item = (Q, Result<Option<T>>)>,
     next: Option<Continuation>,
@@ -194,7 +196,7 @@ pub fn answers<T, Q: Deref<Target = [u8]>>(
     Ok(Page { items, next })
 }
 
-/// The code of another position than a key.
+/// The code of a position that is not a key.
 const POSITION: u8 = 2;
 
 fn order_code(order: Order) -> u8 {
@@ -206,8 +208,8 @@ fn order_code(order: Order) -> u8 {
 
 const HASH_BYTES: usize = 8;
 
-/// Distinguishes queries. It prevents mistakes, not attacks: a continuation gives no more access
-/// than its query does.
+/// A hash that distinguishes queries. It protects against mistakes, not against attacks; a forged
+/// continuation reads no more than its query may read.
 fn hash(range: &KeyRange<'_>) -> [u8; HASH_BYTES] {
     let mut hash = Fnv::new();
     let (start, end) = range.normalized().unwrap_or((Bound::Unbounded, Bound::Excluded(&[])));

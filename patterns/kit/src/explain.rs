@@ -1,11 +1,11 @@
-//! The reads of a query.
+//! Counts the reads of a query.
 
 use std::fmt;
 use std::iter::FusedIterator;
 
 use keyloom::Result;
 
-/// The number of reads so far of a query that can read more than it returns.
+/// The read counts so far of a query that may read more entries than it returns.
 ///
 /// ```
 /// use keyloom_tables::Explain;
@@ -17,8 +17,8 @@ use keyloom::Result;
 pub struct Explain {
     /// The planned ranges, including those that were replaced by several smaller ones.
     pub planned: u64,
-    /// Ranges begun, as in [`Cost::ranges`](keyloom::Cost::ranges), including those begun after skipped entries. Each is a seek in a local store
-    /// and a round trip in a remote store.
+    /// Ranges begun, as in [`Cost::ranges`](keyloom::Cost::ranges), including those begun after
+    /// skipped entries. Each range is a seek in a local store and a round trip in a remote store.
     pub ranges: u64,
     /// Keys read, including those that were returned.
     pub keys_scanned: u64,
@@ -54,7 +54,7 @@ pub trait Scan: FusedIterator {
     fn explain(&self) -> Explain;
 }
 
-/// What a [`scan`] steps: it counts its reads, as a [`Walk`](crate::Walk) does.
+/// The state of a [`scan`], which counts its reads, as a [`Walk`](crate::Walk) does.
 pub trait Reading {
     /// The reads so far.
     fn reads(&self) -> Explain;

@@ -32,7 +32,7 @@ impl Default for Fnv {
     }
 }
 
-/// For maps with short keys, on which FNV-1a is fast.
+/// For hash maps with short keys, which FNV-1a hashes fast.
 impl Hasher for Fnv {
     fn finish(&self) -> u64 {
         self.0
@@ -42,6 +42,6 @@ impl Hasher for Fnv {
         self.add(bytes);
     }
 
-    /// Ignores the length: a key is a single slice of bytes.
+    /// Ignores the length prefix, since a key is hashed as a single slice.
     fn write_usize(&mut self, _: usize) {}
 }

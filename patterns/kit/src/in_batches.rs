@@ -1,4 +1,4 @@
-//! The driver of all work in bounded transactions.
+//! Runs work in bounded transactions.
 
 use std::ops::ControlFlow;
 
@@ -8,16 +8,17 @@ use keyloom::{Result, Store};
 use crate::page_behind;
 use crate::{BatchSize, Progress, RepairOptions};
 
-/// Runs `body` in one transaction after the other until it says that the work is finished: a
-/// repair, a sweep, a migration. `body` gets the number of keys to visit, and the progress of the
-/// committed transactions, which it advances: with the position at which the next one continues.
+/// Runs `body` in one transaction after another until the progress is finished. Repairs, sweeps and
+/// migrations run this way. `body` receives the number of keys to visit and the progress of the
+/// committed transactions. `body` updates this progress, including the position at which the next
+/// transaction continues.
 ///
-/// `body` must advance the position, or remove what it has visited, or say that the work is
-/// finished: otherwise it is called forever. It may run more than once for one commit, each time
-/// from the committed progress. It refuses a position of other data, as [`page_behind`] does.
+/// `body` must advance the position, remove the entries that it visits, or set `finished`;
+/// otherwise it is called forever. It may run more than once for one commit, each time from the
+/// committed progress. It should refuse a position of other data, as [`page_behind`] does.
 ///
-/// Calls `progress` after each commit, and stops if that breaks. A transaction that is too large
-/// for the store, or that loses against other writers, runs again with fewer keys; see
+/// Calls `progress` after each commit, and stops if `progress` breaks. A transaction that is too
+/// large for the store, or that conflicts with other writers, runs again with fewer keys; see
 /// [`BatchSize`].
 ///
 /// ```
@@ -48,7 +49,7 @@ use crate::{BatchSize, Progress, RepairOptions};
 /// ```
 ///
 /// # Errors
-/// Those of `body` and of the store. What was committed before stays.
+/// The errors of `body` and of [`BatchSize::transact`]. Earlier transactions stay committed.
 pub fn in_batches<S: Store>(
     store: &S,
     options: &RepairOptions,

@@ -1,4 +1,4 @@
-//! The order of a scan.
+//! The order in which scans and pages read.
 
 use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
@@ -6,17 +6,17 @@ use std::ops::{
 
 use keyloom::Order;
 
-/// What a scan or a page reads, and in which order: see [`descending`].
+/// The argument of a scan or a page together with an order; see [`descending`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InOrder<T> {
-    /// What it reads.
+    /// The selection, range of ids, tree node or path pattern to read.
     pub of: T,
-    /// The order.
+    /// The order in which to read it.
     pub order: Order,
 }
 
 /// Wraps a [selection](crate::Select), a [range of ids](OrderedRange), a tree node or a path
-/// pattern, so that a scan or a page reads it in descending order. Without it, they are ascending.
+/// pattern, so that a scan or a page reads it in descending order. The default is ascending.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store, Subspace};
@@ -35,8 +35,7 @@ pub fn descending<T>(of: T) -> InOrder<T> {
     in_order(of, Order::Descending)
 }
 
-/// Like [`descending`], with the order as an argument. Of two around each other, the outer one
-/// decides.
+/// Like [`descending`], with the order as an argument. If two are nested, the outer order applies.
 pub fn in_order<T>(of: T, order: Order) -> InOrder<T> {
     InOrder { of, order }
 }

@@ -6,8 +6,8 @@ use std::fmt;
 use keyloom::key::display_named;
 use keyloom::{Error, KeyBuf};
 
-/// One fault: a key, and the rule that it breaks. If it stops an operation, it is the error, in an
-/// [`Error::Other`](keyloom::Error::Other).
+/// A fault that a check reports: a key, and the rule that the key breaks. An operation that fails
+/// because of a fault returns the fault in an [`Error::Other`](keyloom::Error::Other).
 ///
 /// ```
 /// use keyloom::{KeyBuf, pack};
@@ -24,40 +24,39 @@ pub struct Inconsistency {
     pub rule: Rule,
     /// The description of the fault; it follows the key in the message.
     pub text: Cow<'static, str>,
-    /// For a [contested](Rule::Contested) entry: the packed key of the record that it does not
-    /// belong to.
+    /// For a [contested](Rule::Contested) entry, the packed key of the record that also makes the
+    /// entry but does not own it.
     pub record: Option<KeyBuf>,
 }
 
-/// A rule of derived data, of a tree or of an aggregate, which an [`Inconsistency`] breaks.
+/// A rule of derived data, of a tree or of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
     /// The entry should exist, but does not.
     Missing,
-    /// The value differs from the one that follows from the other data.
+    /// The value differs from the value computed from the source data.
     Wrong,
-    /// The entry exists, but does not follow from the other data.
+    /// The entry exists, but no source data makes it.
     Dangling,
-    /// The key or its value is not of this kind of data.
+    /// The key or its value does not belong to this kind of data.
     Foreign,
-    /// Two records make this entry, but only one of them can have it, as in a unique index. The
-    /// entry belongs to one of them; change one of the two records. A repair cannot fix this.
+    /// Two records make this entry, but only one of them can own it, as in a unique index. A repair
+    /// cannot fix this. Change one of the two records.
     ///
-    /// While the entry is missing, it belongs to the first of the two records and is reported as
-    /// missing as well. (A check reads 1,000 records at a time. If the two records are in different
-    /// chunks, it reports the entry as missing twice; after a repair the second report is
+    /// While the entry is missing, the first of the two records owns it, and the check also reports
+    /// it as missing. (A check reads 1,000 records at a time. If the two records are in different
+    /// chunks, the check reports the entry as missing twice. After a repair, the second report is
     /// `Contested`.)
     Contested,
-    /// The value does not decode. The data that follows from it is unknown, so a repair leaves it
-    /// unchanged: delete or replace the record, or set the value of the node.
+    /// The value does not decode. Its derived data is unknown, so a repair leaves both unchanged.
+    /// Delete or replace the record, or set the value of the node.
     Undecodable,
     /// The parent does not exist, or cannot have children.
     NoParent,
     /// The node is its own descendant.
     Cycle,
-    /// A denormalized field is older than its source, and a
-    /// propagation will refresh it.
+    /// A denormalized field is older than its source, and a propagation will refresh the field.
     Pending,
 }
 
@@ -79,24 +78,24 @@ impl Rule {
 }
 
 impl Inconsistency {
-    /// A broken rule at `key`.
+    /// The fault that `key` breaks `rule`.
     pub fn new(key: KeyBuf, rule: Rule) -> Self {
         Self { key, rule, text: Cow::Borrowed(rule.text()), record: None }
     }
 
-    /// The same with another text, which follows the key.
+    /// The same fault with another text, which follows the key in the message.
     #[must_use]
     pub fn with_text(self, text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into(), ..self }
     }
 
-    /// A key of another kind of data, or a damaged one, with the reason.
+    /// The fault of a key of another kind of data, or of a damaged key; `error` is the reason.
     pub fn foreign(key: KeyBuf, error: Error) -> Self {
         let error = if let Error::At { source, .. } = error { *source } else { error };
         Self::new(key, Rule::Foreign).with_text(format!("is wrong: {error}"))
     }
 
-    /// An entry that two records make, and that does not belong to `record`.
+    /// The fault of an entry that `record` also makes but does not own.
     pub fn contested(entry: KeyBuf, record: KeyBuf) -> Self {
         let text =
             format!("belongs to another record, but {} also produces it", display_named(&record));

@@ -1,19 +1,19 @@
-//! What the patterns of keyloom have in common, between the store and all families. A program needs
-//! it only to define a pattern of its own: the crates of the families re-export what their callers
-//! name.
+//! The common parts of all patterns of keyloom: the layer between the store and the pattern
+//! families. A program needs this crate only to define its own pattern. The crates of the families
+//! re-export the types that their callers need.
 //!
-//! | for | there is |
+//! | task | items |
 //! |---|---|
-//! | data that follows from records | [`derived`]: [`Derived`](derived::Derived), [`DerivedEntries`](derived::DerivedEntries), [`SortedWrites`](derived::SortedWrites) |
-//! | typed keys and parts of entries | [`RecordKey`], [`parts`], [`pack_one`], [`shortened`] |
+//! | data derived from records | [`derived`]: [`Derived`](derived::Derived), [`DerivedEntries`](derived::DerivedEntries), [`SortedWrites`](derived::SortedWrites) |
+//! | typed keys, and the parts of entries | [`RecordKey`], [`parts`], [`pack_one`], [`shortened`] |
 //! | which keys a query reads, and in which order | [`Select`], [`within`], [`starting_with`], [`SelectValues`], [`OrderedRange`], [`descending`] |
 //! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
-//! | scans that skip entries and count what they read | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
+//! | scans that skip entries and count their reads | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
 //! | work in bounded transactions | [`in_batches`], [`Stages`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
 //!
-//! A scan over the first entry of each group, which steps over the other entries or begins a new
-//! range, whichever is cheaper:
+//! This example scans the first entry of each group. It steps over the other entries or begins a
+//! new range, whichever is cheaper:
 //!
 //! ```
 //! use keyloom::{Memory, Order, Reader, Result, Store, Subspace, Writer};

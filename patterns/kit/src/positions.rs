@@ -1,9 +1,10 @@
-//! Where work in bounded transactions resumes: behind the last key of a subspace.
+//! The positions at which work in bounded transactions resumes: after the last visited key of a
+//! subspace.
 
 use keyloom::key::display_named;
 use keyloom::{EntryPage, Error, Order, Reader, Result, Subspace};
 
-/// At most `limit` entries of `space` after `last`, which must be in it.
+/// At most `limit` entries of `space` after the key `last`, which must be in `space`.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for a key of another subspace; any error of the store.
@@ -22,10 +23,10 @@ pub fn page_behind<'r, R: Reader>(
     reader.page(rest, Order::Ascending, limit)
 }
 
-/// Refuses a position that is outside of the subspace in which a work resumes.
+/// Returns an error if `last`, the position at which to resume, is outside of `space`.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`].
+/// [`Error::InvalidArgument`] for a key of another subspace.
 pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
     match last.filter(|last| !space.self_and_children().contains(last)) {
         None => Ok(()),

@@ -5,8 +5,8 @@ use keyloom::KeyBuf;
 /// The options of a repair, or of other work in bounded transactions.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// The largest number of records or entries that one transaction visits. Default: 1,000. If a
-    /// store refuses a batch as too large, it is halved until it fits; see
+    /// The largest number of records or entries that one transaction visits. Default: 1,000. If the
+    /// store refuses a batch as too large, the batch is halved until the store accepts it; see
     /// [`BatchSize`](crate::BatchSize).
     pub batch: usize,
     /// The position at which to resume; `None` starts from the beginning.
@@ -22,27 +22,27 @@ impl Default for RepairOptions {
 /// The position of work in bounded transactions: everything up to `last` is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairPosition {
-    /// The part of a work that consists of several, from 0; see [`Stages`](crate::Stages).
+    /// The index of the part, from 0, if the work has several parts; see [`Stages`](crate::Stages).
     pub stage: u32,
-    /// Whether the work visits the entries, to remove those that no record makes. Before that it
-    /// visits the records, to write entries that are missing or wrong.
+    /// The phase of the work. If `false`, the work visits the records and writes missing or wrong
+    /// entries. If `true`, it visits the entries and removes those that no record makes.
     pub entries: bool,
     /// The last visited key, `None` at the beginning of the records or of the entries.
     pub last: Option<KeyBuf>,
 }
 
 /// The work done so far in bounded transactions: by a repair, a build, a drain, a drop, a
-/// propagation of denormalized fields, a sweep of what is no longer needed, or a move or a deletion
-/// in a tree.
+/// propagation of denormalized fields, a sweep of garbage, or a move or a deletion in a tree.
 ///
-/// A function that takes a `progress` calls it after each commit and stops if that returns
+/// A function with a `progress` argument calls it after each commit and stops if `progress` returns
 /// [`ControlFlow::Break`](std::ops::ControlFlow::Break).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Whether the work is complete.
     pub finished: bool,
-    /// The current position, for [`RepairOptions::resume`]. Builds, drains, drops, propagations and
-    /// moves and deletions in trees keep their position in the store and resume by themselves.
+    /// The current position, for [`RepairOptions::resume`]. Builds, drains, drops, propagations,
+    /// and moves and deletions in trees keep their position in the store and resume there without
+    /// this option.
     pub position: RepairPosition,
     /// Records visited.
     pub records: u64,
@@ -52,7 +52,7 @@ pub struct Progress {
     pub written: u64,
     /// Keys removed.
     pub removed: u64,
-    /// Entries left to another record that also makes them; see
+    /// Entries left unchanged because they belong to another record that also makes them; see
     /// [`Rule::Contested`](crate::Rule::Contested).
     pub contested: u64,
     /// Records that do not decode, whose entries are left unchanged; see
@@ -81,7 +81,7 @@ impl Progress {
         self.written + self.removed
     }
 
-    /// The sum of this work and a second one after it, at the position of the second one.
+    /// The sum of this progress and of `second`, at the position of `second`.
     #[must_use]
     pub fn followed_by(&self, second: &Self) -> Self {
         Self {

@@ -5,26 +5,26 @@ use keyloom::{KeyBuf, Pack, Reader, Result, Unpack};
 
 use crate::parts::Parts;
 
-/// The bound of a record key: it can be packed, and unpacked into an owned value. Every owned
-/// tuple, number and string is a record key; a type of your own becomes one with
-/// `#[derive(Key)]` of the crate `keyloom-patterns`, or with [`impl_parts!`](crate::impl_parts).
+/// The trait bound of record keys: types that can be packed, and unpacked into an owned value.
+/// Every owned tuple, number and string is a record key. To make your own type a record key, use
+/// `#[derive(Key)]` of the crate `keyloom-patterns`, or [`impl_parts!`](crate::impl_parts).
 ///
-/// If it implements [`Borrow`](std::borrow::Borrow) for another type, both must be packed alike, as `str` and `String`
-/// are.
+/// If a record key implements [`Borrow`](std::borrow::Borrow) for another type, both must have the
+/// same packed form, as `str` and `String` do.
 pub trait RecordKey: Pack + for<'k> Unpack<'k> + Parts + 'static {}
 
 impl<K: Pack + for<'k> Unpack<'k> + Parts + 'static> RecordKey for K {}
 
-/// A record key as exactly one element: a composite key is a nested tuple after the parts. So the
-/// entry of parts `("a",)` and key `("b", "c")` differs from that of parts `("a", "b")` and key
-/// `("c",)`.
+/// Packs a record key as exactly one element. In an entry, a composite key is a nested tuple after
+/// the parts. So the entry of parts `("a",)` and key `("b", "c")` differs from the entry of parts
+/// `("a", "b")` and key `("c",)`.
 pub fn pack_one<K: Pack>(key: &K) -> KeyBuf {
     let mut packer = Packer::new();
     key.pack_element(&mut packer);
     packer.finish()
 }
 
-/// [`Reader::get_many`], but without keys it costs no round trip.
+/// Like [`Reader::get_many`], but costs no round trip if `keys` is empty.
 ///
 /// # Errors
 /// Any error of the store.

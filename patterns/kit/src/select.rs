@@ -8,19 +8,19 @@ use keyloom::{KeyBuf, KeyRange, Order, Pack, Subspace, pack};
 use crate::parts::{AnyParts, PrefixOf};
 use crate::{InOrder, pack_one};
 
-/// Which keys of a subspace a query reads.
+/// A selection of the keys of a subspace that a query reads.
 ///
 /// | given | selected keys |
 /// |---|---|
-/// | `"FR"`, `("FR", "11")` | those that begin with these elements |
+/// | `"FR"`, `("FR", "11")` | keys that begin with these elements |
 /// | `..`, `()` | all |
-/// | [`starting_with`]`(("FR", "Par"))` | those that begin with these elements, where the last one is a prefix of a string |
-/// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | those in the range, compared by their leading elements |
+/// | [`starting_with`]`(("FR", "Par"))` | keys that begin with these elements, where the last one is a prefix of a string |
+/// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | keys in the range, compared by their leading elements |
 /// | [`descending`](crate::descending)`(7)`, of any of these | the same keys, read in descending order |
 ///
-/// `P` is the type of the parts of an index or of a record key. With the [types](crate::parts) of
-/// an index, a selection of another type does not compile; with [`AnyParts`], any value can be
-/// given.
+/// `P` is the type of the parts of an index or of a record key. If it is the [type](crate::parts)
+/// of the parts of an index, a selection of another type does not compile. If it is [`AnyParts`],
+/// any value is accepted.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -42,10 +42,10 @@ use crate::{InOrder, pack_one};
     note = "give leading parts in their types: one alone, several in a tuple, `..` for all, `within(18..30)` for a range"
 )]
 pub trait Select<P = AnyParts> {
-    /// The keys of `space` that are selected.
+    /// The selected keys of `space`.
     fn key_range(&self, space: &Subspace) -> KeyRange<'static>;
 
-    /// The order in which a scan or a page reads them.
+    /// The order in which a scan or a page reads the selected keys.
     fn order(&self) -> Order {
         Order::Ascending
     }
@@ -71,9 +71,9 @@ impl<P, Q: PrefixOf<P>> Select<P> for Q {
 #[derive(Clone, Copy, Debug)]
 pub struct StartingWith<Q>(Q);
 
-/// Selects the keys that begin with the elements of `prefix`. If its last element is a string or
-/// bytes, it is a prefix as well: `("FR", "Par")` finds Paris and Parthenay. A last element of
-/// another type must match completely.
+/// Selects the keys that begin with the elements of `prefix`. If the last element of `prefix` is a
+/// string or bytes, it matches every string or bytes that begin with it: `("FR", "Par")` finds
+/// Paris and Parthenay. A last element of another type must match completely.
 pub fn starting_with<Q: Pack>(prefix: Q) -> StartingWith<Q> {
     StartingWith(prefix)
 }
@@ -102,8 +102,8 @@ pub struct Within<Q> {
 /// [`Desc`](keyloom::Desc), the larger value comes first.
 ///
 /// The bounds may have fewer elements than the keys. A bound includes or excludes all keys that
-/// begin with it: `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before
-/// its first. An excluded start is written as a pair of bounds:
+/// begin with it: `..=("FR", "11")` ends with the last city of region 11, and `..("FR", "11")` ends
+/// before the first city of that region. An excluded start is written as a pair of bounds:
 ///
 /// ```
 /// use keyloom_tables::within;
@@ -121,7 +121,7 @@ impl<Q: Pack> Within<Q> {
     }
 }
 
-/// Selects like a key of another type that is packed alike.
+/// Uses a selection for keys of another type that has the same packed form.
 pub struct Untyped<S>(pub S);
 
 impl<P, S: Select> Select<P> for Untyped<S> {
@@ -134,7 +134,8 @@ impl<P, S: Select> Select<P> for Untyped<S> {
     }
 }
 
-/// The keys of `space` between two bounds; a bound also covers the keys that begin with it.
+/// The keys of `space` between two bounds. A bound also includes or excludes the keys that begin
+/// with it.
 pub fn key_range_between<Q: Pack>(
     space: &Subspace,
     start: Bound<&Q>,
@@ -161,7 +162,7 @@ impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
 
 /// The values of a field that a query selects.
 ///
-/// A value is one element of a key, so a tuple is one value. A tuple is also selected by its
+/// A value is one element of a key, so a tuple is one value. A tuple can also be selected by its
 /// leading elements.
 ///
 /// | given | selected values |
@@ -170,18 +171,18 @@ impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
 /// | `(2020,)`, `(2020, 6)` | the tuples that begin with these elements |
 /// | `..`, `()` | all |
 /// | [`starting_with`]`("Par")`, `(("FR", "Par"))` | the strings with this prefix; the tuples that begin with these elements, where the last one is a prefix of a string |
-/// | [`within`]`(18..30)`, `(..=(2020, 6))` | the values in the range, of the type of the bounds |
+/// | [`within`]`(18..30)`, `(..=(2020, 6))` | the values in the range that have the type of the bounds |
 /// | [`descending`](crate::descending)`(5)`, of any of these | the same values, read in descending order |
 ///
-/// A selection of another type than the values of the field is an error: a number if the field has
-/// strings, `(2020, 6)` if it has numbers, `((2020, 6),)` if it has tuples of numbers. A field
-/// should hold values of one type. If it holds values of two types, queries of both types are
-/// valid.
+/// A selection whose type differs from the type of the values is an error. Examples are a number
+/// for a field of strings, `(2020, 6)` for a field of numbers, and `((2020, 6),)` for a field of
+/// tuples of numbers. A field should hold values of one type. If a field holds values of two types,
+/// queries of both types are valid.
 pub trait SelectValues {
     /// The selected values.
     fn selected(&self) -> SelectedValues;
 
-    /// The order in which a scan reads them.
+    /// The order in which a scan reads the values.
     fn order(&self) -> Order {
         Order::Ascending
     }
@@ -202,11 +203,11 @@ impl<S: SelectValues> SelectValues for InOrder<S> {
 pub enum SelectedValues {
     /// All values.
     All,
-    /// The values that begin with these elements, packed as one.
+    /// The values that begin with these elements, packed as one element.
     Beginning(KeyBuf),
-    /// The same, where the last element is only a prefix of a string.
+    /// The values that begin with these elements, where the last one is a prefix of a string.
     StringBeginning(KeyBuf),
-    /// The values between two, each packed as one element.
+    /// The values between two bounds, each packed as one element.
     Between(Bound<KeyBuf>, Bound<KeyBuf>),
 }
 

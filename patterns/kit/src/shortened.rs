@@ -1,18 +1,19 @@
-//! Strings that are too long for a key.
+//! Short forms of strings that are too long for a key.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// A string that stands for `text` in a key: `text` itself, or if it has more than `most` bytes,
-/// its beginning of at most `most` bytes, `…` and 32 digits of its SHA-256, which are 35 bytes
-/// more. A key has 511 bytes for all of its parts, so 200 is a good limit for one string.
+/// The short form of `text` for a key. A text of at most `most` bytes is unchanged. The short form
+/// of a longer text is a prefix of at most `most` bytes, followed by `…` and 32 digits of the
+/// SHA-256 of the text. `…` and the digits add 35 bytes. A key has 511 bytes for all of its parts,
+/// so 200 is a good limit for one string.
 ///
-/// Use it for URLs, paths and titles in indexes, in fields that are grouped by, and in queries. Two
-/// texts have the same short form only if they are equal: no two with the same digits are known,
-/// and to find two takes 2<sup>64</sup> attempts. Short forms are in the order of the texts, except
-/// among texts that have the first `most` - 3 bytes in common.
+/// Use it for URLs, paths and titles in indexes, in group-by fields and in queries. In practice,
+/// different texts never have the same short form: no collision of the digits is known, and finding
+/// one takes 2<sup>64</sup> attempts. Short forms sort like the texts, except among texts that have
+/// the first `most` - 3 bytes in common.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -35,13 +36,13 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     let mut short = beginning(text, most).to_owned();
     short.push('…');
     for byte in digest(text.as_bytes()) {
-        // A string can always be written to.
+        // Writing to a `String` never fails.
         let _ = write!(short, "{byte:02x}");
     }
     Cow::Owned(short)
 }
 
-/// The beginning of at most `most` bytes, up to the end of a character.
+/// The longest prefix of at most `most` bytes that ends at the end of a character.
 fn beginning(text: &str, most: usize) -> &str {
     // A character has at most four bytes.
     (most.saturating_sub(3)..=most).rev().find_map(|end| text.get(..end)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Work of several parts, as one.
+//! Combines several jobs in bounded transactions into one job.
 
 use std::ops::ControlFlow;
 
@@ -6,9 +6,9 @@ use keyloom::{Error, Result};
 
 use crate::{Progress, RepairOptions, RepairPosition};
 
-/// Runs works in bounded transactions one after the other, as one work: a repair of a pattern that
-/// consists of several indexes and tables. Its progress is that of all parts together, and its
-/// position names the part, so it resumes in the part at which it was stopped.
+/// Runs several jobs in bounded transactions one after another, as parts of one job. An example is
+/// the repair of a pattern with several indexes and tables. The progress is the sum over all parts.
+/// The position names the part, so the job resumes in the part where it was stopped.
 ///
 /// ```
 /// use keyloom_kit::{Progress, RepairOptions, Stages};
@@ -39,20 +39,20 @@ use crate::{Progress, RepairOptions, RepairPosition};
 pub struct Stages<F> {
     batch: usize,
     progress: F,
-    /// The place of the next part.
+    /// The index of the next part.
     next: u32,
-    /// The part to resume in, and the position in it.
+    /// The part in which to resume, and the position in that part.
     from: RepairPosition,
     done: Progress,
-    /// Whether `progress` has broken.
+    /// Whether `progress` has returned `Break`.
     is_broken: bool,
-    /// Whether a part is not finished, or was not begun.
+    /// Whether a part did not finish or did not begin.
     is_stopped: bool,
 }
 
 impl<F: FnMut(&Progress) -> ControlFlow<()>> Stages<F> {
-    /// No work done yet. `progress` is called after each commit of each part, and once at the end;
-    /// if it breaks, no other part begins.
+    /// No part has run yet. `progress` is called after each commit of each part, and once at the
+    /// end. If it breaks, no other part begins.
     pub fn new(options: &RepairOptions, progress: F) -> Self {
         Self {
             batch: options.batch,
@@ -65,11 +65,12 @@ impl<F: FnMut(&Progress) -> ControlFlow<()>> Stages<F> {
         }
     }
 
-    /// Runs the next part, unless the work was stopped before it or resumes after it. `part` gets
-    /// the options for it, calls its second argument after each commit, and returns what it did.
+    /// Runs the next part. Skips the part if the job was stopped before this part or resumes after
+    /// it. `part` receives its options, calls its second argument after each commit, and returns
+    /// its progress.
     ///
     /// # Errors
-    /// Those of the part.
+    /// The errors of `part`.
     pub fn run(
         &mut self,
         part: impl FnOnce(
@@ -106,11 +107,11 @@ impl<F: FnMut(&Progress) -> ControlFlow<()>> Stages<F> {
         Ok(())
     }
 
-    /// What all parts did; finished if each of them is. The position of a finished work
-    /// is the beginning.
+    /// Returns the progress of all parts together, which is finished if all parts are. The position
+    /// of a finished job is the beginning.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the work was to resume in a part that it does not have.
+    /// [`Error::InvalidArgument`] if the position to resume at names a part that does not exist.
     pub fn end(mut self) -> Result<Progress> {
         if self.from.stage > 0 && self.from.stage >= self.next {
             return Err(Error::InvalidArgument {

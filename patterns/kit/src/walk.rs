@@ -7,15 +7,15 @@ use keyloom::{Entry, KeyRange, Order, Reader, Result};
 
 use crate::explain::Explain;
 
-/// The largest number of entries that are stepped over before a new range begins after them. In
-/// LMDB or in memory, a scan reads about as many entries in the time that it takes to begin a
-/// range. So the steps and the new range together cost at most twice as much as the better choice
-/// alone.
+/// The maximum number of entries to step over before a new range begins. In LMDB or in memory, a
+/// scan reads about 16 entries in the time that it takes to begin a range. So the steps and the new
+/// range together cost at most twice as much as the better choice alone.
 const STEPS_PER_RANGE: usize = 16;
 
-/// While the skipped groups are longer than that, stepping is tried for one group in this many.
-// A trial in vain costs as much as a new range, so it adds an eighth to the cost of long groups.
-// Rarer trials notice later that groups have become short.
+/// While the skipped groups are longer than [`STEPS_PER_RANGE`], stepping is tried for one in this
+/// many groups.
+// A failed trial costs as much as a new range, so trials add an eighth to the cost of long groups.
+// With rarer trials, the scan detects later that groups have become short.
 const TRIED_ONCE_IN: u32 = 8;
 
 /// A scan of the entries of a range; see [`Walk::leave`].
@@ -36,7 +36,7 @@ pub struct Walk<'r, R: Reader> {
 pub struct Left<B> {
     /// The last entry that was stepped over.
     pub passed: Option<Entry<B>>,
-    /// Whether a new range began, so that there may be other skipped entries after `passed`.
+    /// Whether a new range began. If so, there may be other skipped entries after `passed`.
     pub sought: bool,
     /// The first entry that was not skipped.
     pub next: Option<Entry<B>>,
@@ -82,15 +82,15 @@ impl<'r, R: Reader> Walk<'r, R> {
 
     /// Advances to the first entry in `rest`, which must extend to the end of the scan.
     ///
-    /// Steps over the entries before it while that is cheap, and otherwise begins a new range. A
-    /// remote store has prefetched a page, and a new range costs a round trip. In other stores a
-    /// new range costs as much as some steps; the lengths of the previous skips decide which one is
-    /// tried first.
+    /// Steps over the skipped entries while that is cheap, and otherwise begins a new range. On a
+    /// remote store, a new range costs a round trip, so the scan first steps over the rest of the
+    /// prefetched page. On other stores, a new range costs as much as some steps, and the lengths
+    /// of the previous skips decide whether to step first.
     pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
         Ok(self.left(rest)?.next)
     }
 
-    /// [`leave`](Self::leave), with the last entry that was stepped over.
+    /// Like [`leave`](Self::leave), but also returns the last entry that was stepped over.
     pub fn left(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
         let mut passed = None;
         for _ in 0..self.allowance() {
@@ -121,7 +121,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         self.entries = None;
     }
 
-    /// The number of the next entries that are prefetched.
+    /// The number of prefetched entries that were not read yet.
     pub fn at_hand(&self) -> usize {
         self.reader.prefetched().saturating_sub(self.taken)
     }

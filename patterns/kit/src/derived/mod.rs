@@ -1,9 +1,9 @@
-//! Derived data: what follows from the records of a table, and changes with them.
+//! Derived data: data that is computed from the records of a table and changes with them.
 //!
-//! [`Derived`] is the trait that a table calls at each change of a record. [`DerivedEntries`] is
-//! enough for data that are plain entries: the entries of a record are a function of it, and the
-//! difference between the old and the new ones is written. The checks and repairs, which read
-//! tables, are in `keyloom_tables::derived`.
+//! [`Derived`] is the trait that a table calls at each change of a record. If the derived data
+//! consists of plain entries, implement [`DerivedEntries`] instead: a function returns the entries
+//! of a record, and the difference between old and new entries is written. The checks and repairs,
+//! which read tables, are in `keyloom_tables::derived`.
 
 mod writes;
 
@@ -17,11 +17,11 @@ use smallvec::SmallVec;
 
 pub use writes::{SortedWrites, word};
 
-/// The change of one record from `old` to `new`; `None` stands for a missing record.
+/// The change of one record from `old` to `new`; `None` means that there is no record.
 pub struct RecordChange<'c, K, V> {
     /// The key of the record.
     pub key: &'c K,
-    /// The whole key under which the table stores the record, for errors that name it.
+    /// The whole key under which the table stores the record, for error messages.
     pub stored_key: &'c [u8],
     /// The record before the change.
     pub old: Option<&'c V>,
@@ -47,7 +47,7 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
     }
 }
 
-/// Data that follows from the records of a table and is maintained with them.
+/// Data that is computed from the records of a table and maintained with them.
 ///
 /// ```
 /// use keyloom::{DynWriter, Memory, Reader, Result, Store, Subspace, Writer};
@@ -89,15 +89,14 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Derived<K, V>: Send + Sync {
-    /// Updates the data for changes of distinct records. They are passed together because a batch
-    /// is cheaper: its reads share one round trip, and its writes are made in the order of their
-    /// keys.
+    /// Updates the data for changes of distinct records. The changes are passed together because a
+    /// batch is cheaper: its reads share one round trip, and its writes are made in key order.
     ///
     /// The entries of `writes` are written after all derived data of the table has been updated.
-    /// Entries that other derived data has put there are not visible in `txn` before
+    /// Entries that other derived data has added to `writes` are not visible in `txn` before
     /// `writes.apply(txn)`.
     ///
-    /// The caller writes the records themselves, before or after this call: do not read them here.
+    /// The caller writes the records, before or after this call. So do not read the records here.
     ///
     /// # Errors
     /// Any error that makes a change impossible. The transaction then [does not
@@ -112,8 +111,8 @@ pub trait Derived<K, V>: Send + Sync {
     /// Refuses changes that [`update`](Derived::update) would refuse whatever the store holds, such
     /// as an entry that is too long for a key.
     ///
-    /// Called instead of `update` if a schema defers the update,
-    /// so that the write of the record fails and not the later update. The default refuses nothing.
+    /// Called instead of `update` if a schema defers the update. So an invalid change fails when
+    /// the record is written, and not in the later update. The default refuses nothing.
     ///
     /// # Errors
     /// The errors of `update` that do not depend on the contents of the store.
@@ -122,8 +121,8 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Like [`update`](Derived::update), during a build of a schema. The build also passes the
-    /// records that it visits. `reached` is the last result of
+    /// Like [`update`](Derived::update), but called while a schema builds this data. The build also
+    /// passes the records that it visits. `reached` is the last result of
     /// [`finish_build`](Derived::finish_build), or `None` while the build still visits records. An
     /// implementation may leave out the data that `finish_build` computes. The default calls
     /// `update`.
@@ -158,17 +157,18 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(None)
     }
 
-    /// The subspace of the data, if all of it is in one. `Table::with`
-    /// refuses derived data that overlaps with other data.
+    /// The subspace of the data, if all data is in one subspace. `Table::with` refuses derived data
+    /// that overlaps with other data.
     fn subspace(&self) -> Option<&Subspace> {
         None
     }
 
-    /// The places of the records whose data is not in the store. A schema calls
-    /// this with records of earlier versions, since an upgrade must not change what the data is
-    /// computed from. [`DerivedEntries`] read their entries in one round trip.
+    /// The indexes in `records` of the records whose derived data is not in the store. A schema
+    /// calls this with records of earlier versions, because an upgrade of a record must not change
+    /// its derived data. [`DerivedEntries`] read their entries in one round trip.
     ///
-    /// The default finds none: for kinds of which one record does not tell, such as totals.
+    /// The default returns none. It is for derived data that cannot be checked for a single record,
+    /// such as totals.
     ///
     /// # Errors
     /// Any error of the store.
@@ -177,12 +177,12 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Removes all data that follows from records whose values are unknown because they do not
-    /// decode. Returns whether it could do so.
+    /// Removes all derived data of records that do not decode, and whose values are therefore
+    /// unknown. Returns whether this was possible.
     ///
-    /// If so, the table deletes or replaces the records; a record that replaces one is passed to
-    /// [`update`](Derived::update) without an old value. The default returns `false`, and the table
-    /// then refuses the change.
+    /// If so, the table deletes or replaces the records, and passes each new record to
+    /// [`update`](Derived::update) without an old value. If not, the table refuses the change. The
+    /// default returns `false`.
     ///
     /// # Errors
     /// Any error of the store.
@@ -200,7 +200,7 @@ pub struct LostRecords<'c, K> {
 }
 
 impl<'c, K: Pack> LostRecords<'c, K> {
-    /// These keys, in any order.
+    /// The lost records with these keys, in any order.
     pub fn new(keys: impl Iterator<Item = &'c K>) -> Self {
         let mut keys: Vec<_> = keys.map(|key| (pack(key), key)).collect();
         keys.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -209,12 +209,12 @@ impl<'c, K: Pack> LostRecords<'c, K> {
 }
 
 impl<'c, K> LostRecords<'c, K> {
-    /// The keys, in their order.
+    /// The keys, in packed order.
     pub fn keys(&self) -> impl Iterator<Item = &'c K> {
         self.keys.iter().map(|(_, key)| *key)
     }
 
-    /// Whether `key` is one of them.
+    /// Whether `key` is among the keys.
     pub fn contains(&self, key: &K) -> bool {
         let packed = (self.pack)(key);
         self.keys.binary_search_by(|(other, _)| other.cmp(&packed)).is_ok()
@@ -233,7 +233,7 @@ pub type DerivedEntry = (KeyBuf, EntryValue);
 /// The value of a derived entry.
 pub type EntryValue = SmallVec<[u8; 16]>;
 
-/// Derived data that are plain entries in a subspace of their own, each made by one record.
+/// Derived data that consists of plain entries in its own subspace, each made by one record.
 pub trait DerivedEntries<K, V>: Send + Sync {
     /// The subspace of the entries. It must contain nothing else.
     fn space(&self) -> &Subspace;
@@ -241,21 +241,21 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     /// The entries of a record.
     ///
     /// Must be a pure function: the same record always gives the same entries. If the result
-    /// varies, entries remain that no write removes; a check finds them. Of several entries with
-    /// one key the smallest is used.
+    /// varies, some entries are never removed; a check finds them. If several entries have the same
+    /// key, the smallest one is used.
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry>;
 
-    /// The key of the record that made an entry.
+    /// The key of the record that makes the entry.
     ///
     /// # Errors
-    /// Any error, if the bytes are not an entry of this kind. A check then reports the entry as a
-    /// fault and continues; a repair writes the entry again from its record, or removes it.
+    /// Any error if the bytes are not an entry of this kind. A check then reports the entry as a
+    /// fault and continues. A repair writes the entry again from its record, or removes it.
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
 
     /// Collects the writes that update the entries when records change. The default collects the
-    /// difference between the old and the new entries. An implementation may do that at a lower
-    /// cost, or read the store and refuse a change; the resulting entries must be those that
-    /// [`entries`](DerivedEntries::entries) returns.
+    /// difference between the old and the new entries. An implementation may compute the difference
+    /// at a lower cost, or read the store and refuse a change. The resulting entries must be those
+    /// that [`entries`](DerivedEntries::entries) returns.
     ///
     /// # Errors
     /// Any error that makes a change impossible, such as an entry that is too long for a key.
@@ -286,21 +286,21 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     }
 }
 
-/// The argument of `Table::with`: every [`Derived`] type, and every
-/// [`DerivedEntries`] type, whose difference this module writes.
+/// The argument of `Table::with`: every [`Derived`] type and every [`DerivedEntries`] type. For the
+/// latter, this module writes the difference between old and new entries.
 ///
 /// `HOW` distinguishes the two and is always inferred. (A blanket implementation of `Derived` for
 /// all `DerivedEntries` would prevent generic patterns from implementing [`Derived`]: another crate
 /// could implement `DerivedEntries` for them as well.)
 pub trait Attach<K, V, const HOW: u8> {
-    /// The value that the table calls at each change.
+    /// The derived data that the table updates at each change.
     fn attached(&self) -> Arc<dyn Derived<K, V>>;
 }
 
 /// `HOW` for [`Derived`] data.
 const AS_DERIVED: u8 = 0;
 
-/// `HOW` for [`DerivedEntries`], which are maintained by their difference.
+/// `HOW` for [`DerivedEntries`]. They are maintained by writing the difference of their entries.
 pub const AS_ENTRIES: u8 = 1;
 
 /// `HOW` for an `Index`, whatever the types of its parts are.
@@ -318,7 +318,7 @@ impl<K, V, D: DerivedEntries<K, V> + Clone + 'static> Attach<K, V, AS_ENTRIES> f
     }
 }
 
-/// Maintains entries by writing the difference between those of the old and the new value.
+/// Maintains entries by writing the difference between the entries of the old and the new value.
 struct Difference<D>(D);
 
 impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
@@ -346,7 +346,7 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
         let mut stored = txn.get_many(&keys)?.into_iter();
         let lacks = |entries: &Vec<DerivedEntry>| {
             let stored = stored.by_ref().take(entries.len());
-            // All of them are taken, also after one that differs.
+            // Consume all stored values of this record, even after one that differs.
             let differ = stored.zip(entries).filter(|(stored, (_, value))| {
                 stored.as_deref().is_none_or(|stored| *stored != **value)
             });
@@ -366,7 +366,7 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
 
 /// The keys of the entries made by records that do not decode. Reads all entries in one range.
 ///
-/// A key that is not an entry belongs to no record, and is left for a check.
+/// Skips keys that are not entries; a check reports them.
 pub fn entries_made_by<K, V, D: DerivedEntries<K, V> + ?Sized>(
     derived: &D,
     reader: &impl Reader,

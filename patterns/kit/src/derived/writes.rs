@@ -1,15 +1,15 @@
-//! Batches of writes, made in the order of their keys.
+//! Batches of writes in key order.
 //!
-//! Sorted writes are the fastest for an ordered store: consecutive writes touch the same or
-//! adjacent pages, and at the end of the key space pages are filled one after the other.
+//! An ordered store is fastest with sorted writes: consecutive writes touch the same or adjacent
+//! pages, and appends at the end of the key space fill one page after another.
 
 use keyloom::{Result, Writer, check_key, check_value};
 
 use super::DerivedEntry;
 use crate::Progress;
 
-/// Collects writes, and makes them in the order of their keys. If a key is written twice, only the
-/// later write is made.
+/// Collects writes, and applies them in key order. If a key is written twice, only the later write
+/// is applied.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Store};
@@ -33,10 +33,10 @@ pub struct SortedWrites {
     writes: Vec<Write>,
 }
 
-/// 32 bytes, since a sort moves them.
+/// Kept at 32 bytes, because the sort moves these structs.
 #[derive(Clone, Copy, Debug)]
 struct Write {
-    /// Sixteen bytes of the key, from the current depth of the sort.
+    /// Sixteen bytes of the key, starting at the current depth of the sort.
     word: u128,
     at: usize,
     value_bytes: u32,
@@ -125,13 +125,15 @@ impl SortedWrites {
         Ok(())
     }
 
-    /// The number of bytes of the collected keys and values: where the next key will be.
+    /// The number of bytes of the collected keys and values. The next key will be stored at this
+    /// offset.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Adds `amount` to the put of 8 bytes, little-endian, whose key is at this place of the
-    /// collected bytes. Returns whether the key begins with `key`; the caller knows its length.
+    /// Adds `amount` to the little-endian 8-byte value of the put whose key is at offset `at` of
+    /// the collected bytes. Does so only if the bytes there begin with `key`, and returns whether
+    /// they do. The caller must make sure that the key there is as long as `key`.
     pub fn add_to(&mut self, at: usize, key: &[u8], amount: i64) -> bool {
         let there =
             self.bytes.get_mut(at..).and_then(|bytes| bytes.split_at_mut_checked(key.len()));
@@ -142,8 +144,8 @@ impl SortedWrites {
         })
     }
 
-    /// Calls `visit` with each key in order and with the sum of the amounts that were collected for
-    /// it as [`put`](SortedWrites::put)s of 8 bytes, little-endian.
+    /// Calls `visit` with each key in order and with the sum of its amounts. The amounts were
+    /// collected as [`put`](SortedWrites::put)s of 8 bytes, little-endian.
     pub fn each_sum(&mut self, mut visit: impl FnMut(&[u8], i64) -> Result<()>) -> Result<()> {
         let Self { bytes, writes } = self;
         sort(bytes, writes, 0);
@@ -163,7 +165,7 @@ impl SortedWrites {
         Ok(Write { word: 0, at, value_bytes: 0, key_bytes, is_put: false })
     }
 
-    /// Makes the writes and clears the collection.
+    /// Applies the writes and clears the collection.
     ///
     /// # Errors
     /// Any error of the store.
@@ -171,10 +173,11 @@ impl SortedWrites {
         txn.guarded(|txn| self.apply_with(&mut Self::default(), txn))
     }
 
-    /// Makes the writes of two collections, all of them in the order of their keys, and clears
-    /// both. The two must not write a common key.
+    /// Applies the writes of two collections in one pass in key order, and clears both. No key may
+    /// be in both collections.
     ///
-    /// Each is sorted by itself: the records of a load are in order already.
+    /// Each collection is sorted separately, because the records of a load are usually in order
+    /// already.
     pub fn apply_with(&mut self, other: &mut Self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
             let (mut puts, mut one, mut two) = (Vec::new(), self.in_order(), other.in_order());
@@ -201,14 +204,14 @@ impl SortedWrites {
     }
 }
 
-/// Writes in the order of their keys.
+/// Writes in key order.
 struct InOrder<'w> {
     bytes: &'w [u8],
     writes: &'w [Write],
 }
 
 impl<'w> InOrder<'w> {
-    /// Splits off the writes whose keys are not after `key`.
+    /// Splits off the writes whose keys are at most `key`.
     fn through(&mut self, key: &[u8]) -> Self {
         let before = self.writes.partition_point(|write| write.key(self.bytes) <= key);
         let (before, rest) = self.writes.split_at(before);
@@ -216,7 +219,7 @@ impl<'w> InOrder<'w> {
         Self { bytes: self.bytes, writes: before }
     }
 
-    /// Makes the writes, apart from some last puts, which it leaves in `puts`.
+    /// Applies the writes, except for some of the last puts, which remain in `puts`.
     fn make(self, puts: &mut Vec<(&'w [u8], &'w [u8])>, txn: &mut impl Writer) -> Result<()> {
         let Self { bytes, writes } = self;
         let mut later = writes.iter().skip(1);
@@ -251,13 +254,13 @@ impl<'w> InOrder<'w> {
 }
 
 /// Minimum number of puts per call of `put_sorted`, except before a delete and at the end.
-// With fewer, LMDB fills more runs of pages, each with a few extra puts. More need more memory: 32
-// bytes for each put that waits.
+// With fewer, LMDB fills more runs of pages, each with a few extra puts. With more, the pending
+// puts take more memory: 32 bytes each.
 const PUTS_AT_ONCE: usize = 16_384;
 
 /// The number of writes that are prefetched into the cache at a time.
-// Fewer leave cache misses one after the other. More may displace the first of them from the cache
-// before their writes.
+// With fewer, cache misses do not overlap. With more, the first prefetched lines may be evicted
+// from the cache before their writes.
 const AT_ONCE: usize = 32;
 
 impl Write {
@@ -288,12 +291,12 @@ impl Write {
     }
 }
 
-/// Sorts writes whose keys agree in their first `depth` bytes; writes with equal keys stay in the
-/// order in which they were collected.
+/// Sorts writes whose keys agree in their first `depth` bytes. The sort is stable: writes with
+/// equal keys stay in the order in which they were collected.
 ///
 /// Compares sixteen bytes at a time, as integers stored in the array itself. Comparing whole keys
-/// would cause a cache miss per comparison, only to read the subspace prefix that all of them
-/// share. Sixteen bytes after this prefix are most of a short key, so few keys are read twice.
+/// would cause a cache miss per comparison, only to read the subspace prefix that all keys share.
+/// Sixteen bytes after this prefix cover most of a short key, so few keys are read twice.
 fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
     if writes.len() < 2 {
         return;
@@ -306,8 +309,8 @@ fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
             write.key_len().saturating_sub(depth),
         );
     }
-    // Short keys are padded with zeros, so the key length decides between equal words. Stable,
-    // which also finds the parts that are in order already, as the records of a load.
+    // Short keys are padded with zeros, so the key length decides between equal words. A stable
+    // sort also detects runs that are already in order, such as the records of a load.
     writes.sort_by_key(|write| (write.word, write.key_len().min(end)));
     let same =
         |a: &Write, b: &Write| a.word == b.word && a.key_len().min(end) == b.key_len().min(end);
@@ -328,8 +331,8 @@ fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
     })
 }
 
-/// The first sixteen of `len` bytes as a number that compares as they do; fewer bytes are padded
-/// with zeros. More bytes may follow the `len` bytes.
+/// The first sixteen of `len` bytes as an integer that compares like the bytes. Fewer bytes are
+/// padded with zeros. `bytes` may be longer than `len`.
 pub fn word(bytes: &[u8], len: usize) -> u128 {
     let mut last = [0; 16];
     let chunk = bytes.first_chunk().unwrap_or_else(|| {
@@ -351,8 +354,8 @@ mod tests {
 
     use super::SortedWrites;
 
-    /// Keys of few distinct bytes, so that they share prefixes; zeros are also the padding of short
-    /// keys.
+    /// Keys with few distinct byte values, so that they share prefixes. Zero is one of these
+    /// values, because short keys are padded with zeros.
     fn key() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![Just(0), Just(1), Just(0xFF)];
         (0..3_usize, vec(byte, 1..24)).prop_map(|(shared, rest)| {

@@ -8,11 +8,11 @@ use keyloom::{KeyBuf, pack};
 
 use super::{KeyShape, Parts};
 
-/// The group of a record in an index, such as a tenant, or a tenant and a category: the leading
-/// parts of its entries. `G` is the [type](super) of these parts.
+/// The group of a record in an index: the leading parts of its entries, such as a tenant, or a
+/// tenant and a category. `G` is the [type](super) of these parts.
 ///
-/// The function of a grouped index returns it. A query then names one group and reads only the
-/// entries of that group.
+/// The function of a grouped index returns the group of each record. A query names one group and
+/// reads only the entries of that group.
 pub struct Group<G> {
     /// Packed.
     parts: KeyBuf,
@@ -38,7 +38,7 @@ impl<G> Group<G> {
     }
 }
 
-/// The group alone.
+/// Yields only the group itself.
 impl<G> IntoIterator for Group<G> {
     type Item = Self;
     type IntoIter = std::iter::Once<Self>;
@@ -71,6 +71,6 @@ impl<G> fmt::Debug for Group<G> {
 /// The types of the leading parts, for the definition in a schema; empty if there are none.
 pub fn shape_of_group<G: KeyShape>() -> String {
     let shape = G::key_shape();
-    // The definitions of indexes without leading parts have never had a shape.
+    // Stored definitions of indexes without leading parts have no shape, so it stays empty.
     if shape == <()>::key_shape() { String::new() } else { shape }
 }

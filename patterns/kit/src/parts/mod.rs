@@ -2,9 +2,9 @@
 //!
 //! The types of the parts of an index come from its function:
 //! `entry((&city.country, Desc(city.population)))` makes an `Index` whose parts are
-//! `(String, Desc<u64>)`. A query gives leading parts in these types. Strings and bytes may be
-//! borrowed, and literals take the type of their part. A query of another type does not compile,
-//! since it could find nothing:
+//! `(String, Desc<u64>)`. A query passes leading parts of these types. Strings and bytes may be
+//! borrowed, and literals take the type of their part. A query of another type could find nothing,
+//! so it does not compile:
 //!
 //! ```compile_fail,E0277
 //! use keyloom::{Desc, Memory, Store, Subspace};
@@ -22,16 +22,17 @@
 //! | `(Option<u8>, Vec<u8>)` | `Some(3)`, `(None::<u8>, b"abc")` |
 //!
 //! Integers of all widths share one [encoding](keyloom::key), but a query must use the width of the
-//! part. Convert a variable of another width, as in `u64::from(id)`; the conversion then fails for
-//! a number that the part cannot hold.
+//! part. Convert a variable of another width, as in `u64::from(id)` or `u8::try_from(n)`. A
+//! conversion to a narrower type returns an error for a number that the part cannot hold.
 //!
-//! In an entry, the record key follows the parts. A selection that includes elements of the record
-//! key needs `Index::untyped`, whose parts are [`AnyParts`].
+//! In an entry, the record key follows the parts. To select by elements of the record key as well,
+//! use `Index::untyped`, whose parts are [`AnyParts`].
 //!
 //! # A type of your own
 //!
-//! A type that [delegates to a tuple](keyloom::key#a-struct-as-a-key) becomes a part with
-//! [`impl_parts!`](crate::impl_parts), or with `#[derive(Key)]` of the crate `keyloom-patterns`:
+//! To use a type that [delegates to a tuple](keyloom::key#a-struct-as-a-key) as a part, declare it
+//! with [`impl_parts!`](crate::impl_parts), or with `#[derive(Key)]` of the crate
+//! `keyloom-patterns`:
 //!
 //! ```
 //! use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
@@ -85,15 +86,15 @@ mod variants;
     note = "a type of your own becomes one with `#[derive(keyloom_patterns::Key)]`, or with `keyloom_tables::impl_parts!`"
 )]
 pub trait Parts: Pack + KeyShape {
-    /// The owned type: `String` for `&str`. It is the type of the parts in the index.
+    /// The owned type, such as `String` for `&str`. The parts of the index have this type.
     type Owned: Parts<Owned = Self::Owned>;
-    /// The type borrowed from an entry: `&str` for `String`.
+    /// The type borrowed from an entry, such as `&str` for `String`.
     type Borrowed<'k>: Unpack<'k>;
     /// The type of the first part.
     type First;
 }
 
-/// A value that is packed like an equal `P`: a `P`, or a borrowed form of it.
+/// A value that has the same packed form as an equal `P`: a `P`, or a borrowed form of it.
 #[diagnostic::on_unimplemented(
     message = "mismatched part: expected `{P}`, found `{Self}`",
     label = "this part is a `{P}`",
@@ -101,7 +102,7 @@ pub trait Parts: Pack + KeyShape {
 )]
 pub trait PackAs<P>: Pack {}
 
-/// A value that is packed like the leading parts of a `P`, or like all of them.
+/// A value that has the same packed form as the leading parts of a `P`, or as all its parts.
 #[diagnostic::on_unimplemented(
     message = "mismatched parts: `{Self}` is not a prefix of `{P}`",
     label = "the parts are `{P}`",
@@ -109,7 +110,8 @@ pub trait PackAs<P>: Pack {}
 )]
 pub trait PrefixOf<P>: Pack {}
 
-/// Stands for parts whose types are not known at compile time: any value is a prefix of them.
+/// Represents parts whose types are not known at compile time. Any value counts as a prefix of such
+/// parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnyParts(());
 
@@ -123,7 +125,7 @@ impl<P: Parts> PrefixOf<P> for RangeFull {}
 impl Parts for () {
     type Owned = ();
     type Borrowed<'k> = ();
-    // It has no first part.
+    // `()` has no first part.
     type First = Infallible;
 }
 
@@ -147,8 +149,8 @@ impl<T: Parts + ToOwned + ?Sized> Parts for Cow<'_, T> {
 impl<P: Parts, Q: PackAs<P> + ToOwned + ?Sized> PackAs<P> for Cow<'_, Q> {}
 impl<P: Parts, Q: PrefixOf<P> + ToOwned + ?Sized> PrefixOf<P> for Cow<'_, Q> {}
 
-/// Types that are one element at every level, so that a value alone equals a tuple of only that
-/// value.
+/// Types that are packed as one element, alone or nested. A single value is packed like a tuple of
+/// only that value.
 macro_rules! one_element {
     ($([$($generics:tt)*] $type:ty, owned $owned:ty, borrowed $borrowed:ty;)+) => {$(
         impl<$($generics)*> Parts for $type {
@@ -222,8 +224,8 @@ macro_rules! tuple {
     };
 }
 
-/// The prefixes of a tuple, from the longest. The first list holds the given parts, the second
-/// those left out.
+/// The prefixes of a tuple, the longest first. The first list holds the given parts, the second
+/// list holds the parts left out.
 macro_rules! prefixes {
     ([] [$($left:ident)*]) => {};
     ([$($part:ident $given:ident)+] [$($left:ident)*]) => {
@@ -233,7 +235,7 @@ macro_rules! prefixes {
     };
 }
 
-/// Moves the last part from the given parts to those left out.
+/// Moves the last given part to the parts left out.
 macro_rules! without_last {
     ([$part:ident $given:ident] [$($before:ident)*] [$($left:ident)*]) => {
         prefixes!([$($before)*] [$part $($left)*]);
@@ -259,13 +261,14 @@ tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK L QL);
 /// Makes your own types usable as record keys and as the parts of an index; see the
 /// [module](crate::parts#a-type-of-your-own).
 ///
-/// `impl_parts!(Isbn as u64)` says that an `Isbn` is packed like a `u64`, or like a tuple with only
-/// that; `impl_parts!(Batch as (String, u32))` that a `Batch` is packed like this tuple. A
-/// schema stores these types with the name of yours, and refuses a program in which
-/// they differ ([`KeyShape`]). So say what [`Pack`] does, and change both together.
+/// `impl_parts!(Isbn as u64)` declares that an `Isbn` is packed like a `u64`, or like a tuple of
+/// one `u64`. `impl_parts!(Batch as (String, u32))` declares that a `Batch` is packed like this
+/// tuple. A schema stores the declared types with the name of your type, and refuses a program that
+/// declares others ([`KeyShape`]). The declaration must match the implementation of [`Pack`], so
+/// change both together.
 ///
-/// The types must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives such
-/// a value whole, alone or as one part in a tuple.
+/// The types must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query passes
+/// such a value as a whole, alone or as one part in a tuple.
 #[macro_export]
 macro_rules! impl_parts {
     ($($type:ty as $parts:ty),+ $(,)?) => {$(

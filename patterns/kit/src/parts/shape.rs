@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use super::{AnyParts, Parts};
 
-/// The elements as which a type is packed, in words that a schema stores and
-/// compares. Integers of all widths share one encoding, and so do all kinds of strings.
+/// The shape of a key type: the elements of its packed form, as text that a schema stores and
+/// compares. Integers of all widths share one encoding, and all kinds of strings share another.
 ///
-/// A type of your own has its name and the elements that it delegates to, as
-/// [`impl_parts!`](crate::impl_parts) declares them. So a schema refuses a program
-/// whose type delegates to other elements, even if the type has the same name.
+/// The shape of your own type consists of its name and of the elements that
+/// [`impl_parts!`](crate::impl_parts) declares. So a schema refuses a program whose type delegates
+/// to other elements, even if the type has the same name.
 ///
 /// ```
 /// use keyloom_tables::parts::KeyShape;
@@ -25,7 +25,7 @@ use super::{AnyParts, Parts};
     note = "a type of your own becomes one with `#[derive(keyloom_patterns::Key)]`, or with `keyloom_tables::impl_parts!`"
 )]
 pub trait KeyShape {
-    /// The elements, in words: `(integer, string)`.
+    /// The elements as text, such as `(integer, string)`.
     fn key_shape() -> String;
 }
 

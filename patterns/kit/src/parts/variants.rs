@@ -1,15 +1,15 @@
-//! The numbers and names of the variants of a key, which programs join.
+//! Merges the variants of an enum key that different programs declare.
 
 use std::collections::BTreeMap;
 
-/// The shape of a variant by its number: its name, and the shapes of its fields.
+/// The name of each variant and the shapes of its fields, by the number of the variant.
 type Variants = BTreeMap<u32, (String, String)>;
 
-/// The [shape](super::KeyShape) of keys that the programs of two shapes may write: that of both,
-/// with the variants of both. `None` if one would read a key of the other as another value: a
-/// number belongs to another variant, a variant to another number, or anything else differs.
+/// Merges two [shapes](super::KeyShape): the result has the variants of both. `None` if one program
+/// could read a key of the other as another value. This is the case if a number belongs to
+/// different variants, if a variant has different numbers, or if anything else differs.
 ///
-/// A variant that has another name only looks like two that were exchanged.
+/// A renamed variant is refused too, because it looks the same as two exchanged variants.
 pub fn join(stored: &str, declared: &str) -> Option<String> {
     let (Some((head, stored)), Some((other_head, declared))) =
         (stored.split_once('{'), declared.split_once('{'))
@@ -37,7 +37,7 @@ fn join_variants(mut joined: Variants, declared: Variants) -> Option<Variants> {
     Some(joined)
 }
 
-/// The text up to the brace that ends it, and the text behind.
+/// The text before the brace that closes it, and the text after this brace.
 fn closed(text: &str) -> Option<(&str, &str)> {
     let (at, _) = text
         .match_indices(['{', '}'])
@@ -63,7 +63,7 @@ fn variants(mut text: &str) -> Option<Variants> {
     Some(variants)
 }
 
-/// The text up to the first separator outside of braces, and the text behind.
+/// The text before the first separator outside of braces, and the text after it.
 fn first_variant(text: &str) -> (&str, &str) {
     let mut depth = 0_u32;
     for (at, mark) in text.match_indices(['{', '}', '|']) {
@@ -88,8 +88,9 @@ fn write(variants: Variants) -> String {
 
 /// The shape of an enum: the name of the type, and each variant with its number and its fields.
 ///
-/// In parentheses if a variant has fields: each variant is then a tuple, also one without fields.
-/// So an enum that gets its first variant with fields does not join with what it was.
+/// If any variant has fields, the variants are in parentheses, because then every variant is packed
+/// as a tuple, even one without fields. So after an enum gets its first variant with fields, its
+/// shape cannot be merged with the old shape.
 pub fn shape_of_enum<T>(variants: &[(u32, &str, &[String])]) -> String {
     let name = keyloom::value::shape::type_name::<T>();
     let of = |(number, name, fields): &(u32, &str, &[String])| {

@@ -1,4 +1,4 @@
-//! Gathers the derived data that a table should have, by key and in bounded memory, and pairs it
+//! Computes the derived data that a table should have, by key and in bounded memory, and pairs it
 //! with the stored data.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,13 @@ use keyloom_kit::derived::is_undecodable;
 
 use crate::table::{Table, record};
 
-/// The number of keys that one pass over a table keeps in memory, each with its gathered value.
-// A key has at most 511 bytes, so they take up to some 50 MB. For each further so many keys, the
-// table is read again.
+/// The maximum number of keys, with their gathered values, that one pass over a table keeps in
+/// memory.
+// A key has at most 511 bytes, so these keys take up to some 50 MB. For each further 100,000 keys,
+// the table is read again.
 pub(super) const KEPT: usize = 100_000;
 
-/// The derived data of a table for at most `kept` of the smallest keys of a range.
+/// The derived data that a table should have for the `kept` smallest keys of a range.
 pub(super) struct Pass<A> {
     /// The number of records that were read.
     pub(super) records: u64,
@@ -28,14 +29,16 @@ pub(super) struct Pass<A> {
     pub(super) left: Option<KeyRange<'static>>,
 }
 
-/// Reads all records of `table` and gathers the output of `give` for each, for the `kept` smallest
-/// keys in `range`.
+/// Reads all records of `table` and gathers the items that `give` returns for them, for the `kept`
+/// smallest keys in `range`.
 ///
-/// There may be more groups than fit in memory, and records are not sorted by group. So when one
-/// key too many is gathered, the largest one is dropped. A later pass gathers it.
+/// There may be more groups than fit in memory, and records are not sorted by group. So when more
+/// than `kept` keys are gathered, the largest key is dropped. A later pass gathers it.
 ///
-/// A record that does not decode is passed to `lost`, unless `give` knows its output without the
-/// value; then `lost` gets no error. It is skipped, unless `lost` returns an error.
+/// For a record that does not decode, `give` receives no value. If it returns items anyway, `lost`
+/// is called with the key but without an error, and the items are gathered. If it returns `None`,
+/// `lost` also receives the error, and the record is skipped. An error that `lost` returns ends the
+/// pass.
 pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     table: &Table<K, V, C>,
     reader: &impl Reader,
@@ -81,10 +84,10 @@ pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     Ok(Pass { records, gathered, done, left: Some(left) })
 }
 
-/// A key with its gathered and its stored value. One of the two may be missing.
+/// A key with its gathered value and its stored value. One of the two may be missing.
 pub(super) type Pair<A, B> = (KeyBuf, Option<A>, Option<B>);
 
-/// Merges the expected and the stored entries, both in key order.
+/// A merge join of the expected and the stored entries, which are both in key order.
 pub(super) struct SideBySide<G: Iterator, I: Iterator> {
     gathered: Peekable<G>,
     stored: Peekable<I>,

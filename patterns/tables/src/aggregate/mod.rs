@@ -1,30 +1,29 @@
-//! Aggregation with composite keys: how is data counted, summed and ranked per group, on the fly or
-//! kept up to date?
+//! Aggregation with composite keys: how is data counted, summed and ranked per group, at query time
+//! or incrementally?
 //!
-//! Keys with a common prefix are stored next to each other. So the leading elements of a key
-//! already group the entries. There are two ways to use this grouping:
+//! Keys with a common prefix are adjacent. So the leading elements of the keys already group the
+//! entries. There are two ways to use this grouping:
 //!
-//! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each, and the
-//!   entries whose keys have given elements after those of the group ([skip
-//!   scans](Grouping::first_of_each)). It [folds](Grouping::fold) groups as it streams over their
-//!   entries. It reads the data itself and stores nothing.
+//! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each group, and the
+//!   entries with given elements after the elements of the group ([skip
+//!   scans](Grouping::first_of_each)). It [folds](Grouping::fold) groups while it streams over
+//!   their entries. It reads the data itself and stores nothing.
 //! * **Maintained**: attached to a [`Table`](crate::Table), [`Totals`] keep counts and sums,
 //!   [`RankedIndex`] keeps ranks, [`RollUp`] keeps sums per time bucket, and [`Sketches`] estimate
 //!   distinct counts. Each change of a record costs additional writes; queries are cheap.
 //!
-//! The minimum, the maximum and the top k need no derived data of their own. They are the ends of
-//! an [`Index`](crate::Index) or of the entries of a [`RankedIndex`], and stay correct after
-//! deletes.
+//! The minimum, the maximum and the top k need no extra derived data. They are at the ends of an
+//! [`Index`](crate::Index) or of the entries of a [`RankedIndex`], and stay correct after deletes.
 //!
 //! # Layout
 //!
-//! | what | key | value |
+//! | type | key | value |
 //! |---|---|---|
 //! | [`Totals`] | subspace, parts | 8 bytes, a [counter](keyloom::Writer::add) |
 //! | [`RankedIndex`] | subspace, `"entries"`, parts, record key | as in an [`Index`](crate::index#layout) |
-//! | | subspace, `"counts"`, level (1 to 4), parts, record key | a counter: the number of entries from this one up to the next one of the level |
-//! | | subspace, `"counts"`, level | a counter: the number of entries before the first one of the level |
-//! | [`RollUp`] | subspace, `"events"`, group (one element: a tuple is nested), time, amount, record key | as in an [`Index`](crate::index#layout) |
+//! | | subspace, `"counts"`, level (1 to 4), parts, record key | a counter: the number of entries from this one up to, but not including, the next one on the level |
+//! | | subspace, `"counts"`, level | a counter: the number of entries before the first one on the level |
+//! | [`RollUp`] | subspace, `"events"`, group (one element, so a tuple is nested), time, amount, record key | as in an [`Index`](crate::index#layout) |
 //! | | subspace, `"buckets"`, width, group, begin | a counter |
 //! | [`Sketches`] | subspace, group | an HLL sketch in the format of Apache DataSketches (serial version 1) |
 //!
@@ -35,60 +34,61 @@
 //! ("web", "visits", "buckets", 3600, "a.org", 1699999200)    ->  visits in that hour
 //! ```
 //!
-//! An entry of a ranked index is on level n above the entries if a hash of its parts and record key
-//! ends in 4 n zero bits. On average one entry of 16 is also on the next level. So the levels
-//! depend only on the current entries, not on the order of inserts and deletes.
+//! An entry of a ranked index is on level n of the counts if a hash of its parts and record key
+//! ends in 4 n zero bits. On average, one in 16 entries of a level is also on the next level. So
+//! the levels depend only on the current entries, not on the order of inserts and deletes.
 //!
 //! # Invariants
 //!
 //! * A total is the sum of the contributions of all records. A missing total is 0.
-//! * A count of a ranked index is the sum of the counts of the level below, up to the next entry of
-//!   its own level.
-//! * For each width, the sum of a bucket is the sum of its events.
-//! * A sketch contains every value of its group. It may also contain deleted values.
+//! * A count of a ranked index is the sum of the counts on the level below, from its own entry up
+//!   to the next entry on its level.
+//! * For each width, a bucket holds the sum of its events.
+//! * A sketch counts every value of its group. It may also count deleted values.
 //!
 //! # Cost
 //!
 //! | on the fly | cost |
 //! |---|---|
-//! | distinct groups, first or last of each | 1 range, and per group either 1 range or the steps over its entries, whichever seems cheaper (at most 16 steps more); the last of each ascending, and the first descending, take 1 range more per group that was skipped by a range |
+//! | distinct groups, first or last of each | 1 range, and per group either 1 range or the steps over its entries, whichever is expected to be cheaper (a wrong guess costs at most 16 more steps); the last entries in ascending order, and the first in descending order, take 1 more range per group that was skipped by a range |
 //! | entries with given elements after the group | the entries found, and per group at most 2 ranges and 32 steps |
 //! | fold | one pass over the entries; memory for one group |
 //!
 //! | maintained | put or delete of a record | query |
 //! |---|---|---|
 //! | [`Totals`] | 1 counter add per total that changes; 0 reads | [`get`](Totals::get): 1 get |
-//! | [`RankedIndex`] | per entry added or removed: 4 ranges, 1 key for the entry and up to 5 counts; one of 16 added entries takes 3 ranges and some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
-//! | [`RollUp`] | 1 raw entry, and 1 counter add per width | [`total`](RollUp::total): at most 2 w + 1 ranges for w widths, and at each end the raw entries of less than one narrowest bucket |
-//! | [`Sketches`] | 1 get per group with a value that is new to the record; 1 key written if the value is new to the sketch | [`estimate`](Sketches::estimate): 1 get |
+//! | [`RankedIndex`] | per entry added or removed: 4 ranges, 1 key for the entry and up to 5 counts; one in 16 added entries takes 3 more ranges and some 16 more keys | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
+//! | [`RollUp`] | 1 raw entry, and 1 counter add per width | [`total`](RollUp::total): at most 2 w + 1 ranges for w widths, and at each end the raw entries of a part of one narrowest bucket |
+//! | [`Sketches`] | 1 get per group with a value that the old record did not have; 1 key written if the sketch changes | [`estimate`](Sketches::estimate): 1 get |
 //!
-//! | attached | additional round trips of a put or delete, on a store behind a network | additional round trips of a batch of records |
+//! | attached | additional round trips of a put or delete, on a remote store | additional round trips of a batch of records |
 //! |---|---|---|
-//! | [`Totals`], [`RollUp`] | none; 1 per total on a store without native counter adds | none, or 1 per total: a batch adds once to each total, however many of its records change it |
+//! | [`Totals`], [`RollUp`] | none; 1 per total on a store without native counter adds | none, or 1 per total: a batch adds only once to each total |
 //! | [`Sketches`] | 1 | 1: the sketches of all groups are read together, and each is written once |
 //! | [`RankedIndex`] | 4 or more per entry added or removed, 1 per range | the same per entry: **1,000 new records take some 4,000 round trips**. Use a [repair](crate::Maintained::repair) for the initial load |
 //!
-//! A put that changes nothing in a group costs nothing for that group. On stores behind a network,
-//! each range prefetches a page of entries ([`Reader::prefetched`](keyloom::Reader::prefetched)).
-//! There a skip scan uses up the page before it begins another range: a range is a round trip, a
-//! step within the page is free.
+//! A put that changes nothing in a group costs nothing for that group. On remote stores, each range
+//! prefetches a page of entries ([`Reader::prefetched`](keyloom::Reader::prefetched)). There, a
+//! skip scan uses up the page before it begins another range, because a range costs a round trip
+//! and a step within the page is free.
 //!
 //! Totals and buckets are changed by counter adds, without a read. So on a store with native
-//! counter adds, writes to hot groups do not conflict. A writer to a ranked index reads and writes
-//! a count on each level, and one count of the top level covers some 65,536 entries. On a store
-//! with concurrent transactions, two writers conflict if their entries fall under the same top
-//! count. **In an index of fewer than some 65,536 entries nearly all writers conflict**, even if
-//! they write to different groups: their transactions run one after the other.
+//! counter adds, writes to hot groups do not conflict. A write to a ranked index reads and writes
+//! one count on each level, and a count of the top level covers some 65,536 entries. On a store
+//! with concurrent transactions, two writers conflict if the same top-level count covers their
+//! entries. **In an index of fewer than some 65,536 entries, nearly all writers conflict**, even if
+//! they write to different groups. Their transactions then run one after another.
 //!
 //! # When not to use it
 //!
-//! * Groups that are not a leading part of any key: add an [`Index`](crate::Index) whose keys begin
-//!   with them.
-//! * Exact distinct counts: use a skip scan of an index of `(group, value)`, which also takes
-//!   deletes into account. [`Sketches`] are for sets of values too large to store.
-//! * Sums of floats: the sum depends on the order of the additions. Use integers in a small unit.
-//! * Repeated folds over all entries: use the maintained forms. Conversely, maintained totals that
-//!   are read once a day cost more than one fold.
+//! * Groups whose elements do not lead any key: add an [`Index`](crate::Index) whose keys begin
+//!   with these elements.
+//! * Exact distinct counts: use a skip scan of an index of `(group, value)`, which also reflects
+//!   deletes. [`Sketches`] are for sets of values that are too large to store.
+//! * Sums of floats: a sum of floats depends on the order of the additions. Use integers in a small
+//!   unit.
+//! * Repeated folds over all entries: use the maintained types. Conversely, maintaining totals that
+//!   are read only once a day costs more than one fold per day.
 //!
 //! # Source
 //!
@@ -96,7 +96,8 @@
 //! scans: the "loose index scan" of MySQL and PostgreSQL's wiki, H. Leslie and others, *Efficient
 //! Search of Multidimensional B-Trees* (VLDB 1995). Ranks: `RankedSet` of FoundationDB's Record
 //! Layer, which is a skip list (W. Pugh, 1990) with counts. Sketches: P. Flajolet and others,
-//! *HyperLogLog* (2007), by the crate of [Apache DataSketches](https://datasketches.apache.org).
+//! *HyperLogLog* (2007), in the implementation of [Apache
+//! DataSketches](https://datasketches.apache.org).
 
 mod expected;
 mod ranked;

@@ -1,4 +1,4 @@
-//! Ranked index: an index that counts how many of its entries come before any other.
+//! Ranked index (order statistics): an index that counts the entries before any given entry.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,12 +21,12 @@ use crate::index::{Found, Index, IndexEntries};
 use crate::table::Table;
 
 /// An [`Index`] with several levels of counts above it. It finds ranks, counts of any range and the
-/// n-th entry without reading the entries in between; see the [module](crate::aggregate).
+/// n-th entry without reading the entries before them; see the [module](crate::aggregate).
 ///
-/// Each entry added or removed takes 4 ranges, one after the other, to find its counts. This holds
-/// also when many records change at once, and on a store behind a network each range is a round
-/// trip. To load many records, load them before the index is declared and
-/// [build](crate::Attached::build) it afterwards: a build reads and counts in batches.
+/// Each entry added or removed takes 4 consecutive ranges to find its counts, also when many
+/// records change at once. On a remote store, each range is a round trip. To load many records,
+/// load them before the index is declared, and [build](crate::Attached::build) the index
+/// afterwards, because a build reads and counts in batches.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store, Subspace};
@@ -79,15 +79,16 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         self.index.space()
     }
 
-    /// The index of the entries, for all other queries: minimum and maximum, top k, pages.
+    /// The index of the entries, for all other queries, such as minimum, maximum, top k and pages.
     pub fn index(&self) -> &Index<K, V, P> {
         &self.index
     }
 
     /// The number of selected entries.
     ///
-    /// Costs 10 ranges, and some 70 keys for each end of the selection that lies within the index,
-    /// whatever the number of entries. The top level grows by one key per 65,536 entries.
+    /// Costs 10 ranges, and reads some 70 keys for each end of the selection that is inside the
+    /// index. This is almost independent of the number of entries: only the top level grows, by one
+    /// key per 65,536 entries.
     ///
     /// # Errors
     /// Any error of the store, and [`Error::NotACounter`](keyloom::Error::NotACounter).
@@ -97,13 +98,13 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         Ok(self.counts.before(reader, &to)?.saturating_sub(before))
     }
 
-    /// The number of selected entries before those with `parts` in the order of the selection: the
-    /// rank of `parts`, counted from 0. No entry needs to have these parts.
+    /// The rank of `parts`, counted from 0: the number of selected entries before the entries with
+    /// `parts`, in the order of the selection. No entry needs to have these parts.
     ///
     /// Costs the same as [`count`](RankedIndex::count).
     ///
     /// # Errors
-    /// Errors of [`count`](RankedIndex::count).
+    /// The errors of [`count`](RankedIndex::count).
     pub fn rank(
         &self,
         reader: &impl Reader,
@@ -122,13 +123,13 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         Ok(self.counts.before(reader, &to)?.saturating_sub(before))
     }
 
-    /// The entry that `n` of the selected entries precede in the order of the selection. `None` if
-    /// at most `n` entries are selected.
+    /// The selected entry with the rank `n`, counted from 0 in the order of the selection. `None`
+    /// if at most `n` entries are selected.
     ///
-    /// Costs 15 ranges, and as many keys as [`count`](RankedIndex::count).
+    /// Costs 15 ranges, and reads as many keys as [`count`](RankedIndex::count).
     ///
     /// # Errors
-    /// Errors of [`count`](RankedIndex::count), and [`Error::At`](keyloom::Error::At) for a
+    /// The errors of [`count`](RankedIndex::count), and [`Error::At`](keyloom::Error::At) for a
     /// malformed entry.
     pub fn nth<'r, R: Reader>(
         &self,
@@ -151,7 +152,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         entry.map(|entry| self.index.found(entry)).transpose()
     }
 
-    /// The first selected key and the first key after the selected ones, as tails of entries.
+    /// The first selected key and the first key after the selected keys, as tails of entries.
     fn ends(&self, select: impl Select<P>) -> (KeyBuf, KeyBuf) {
         let all = self.index.space().self_and_children();
         let range = select.key_range(self.index.space()).intersect(all);
@@ -164,7 +165,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         let to = match end {
             Bound::Included(key) => successor(key),
             Bound::Excluded(key) => KeyBuf::from_slice(key),
-            // Unreachable: the range was cut to the subspace, which has an end.
+            // Unreachable: the range was intersected with the subspace, which has an end.
             Bound::Unbounded => KeyBuf::new(),
         };
         (self.tail(&from), self.tail(&to))
@@ -180,9 +181,8 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
 impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for RankedIndex<K, V, P> {
     crate::described!(|_| "ranked index", parts | _ | P::key_shape());
 
-    /// Reports the faults that [`Maintained::check`](crate::Maintained::check) finds in the
-    /// entries, then those in the counts. Compares each level of counts with the level below it, in
-    /// 2 ranges per level.
+    /// Reports the faults of the entries, as the check of an [`Index`] does, and then the faults of
+    /// the counts. Compares each level of counts with the level below it, in 2 ranges per level.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -200,7 +200,8 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for RankedIndex
     /// ```
     ///
     /// # Errors
-    /// Any error of the store.
+    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the
+    /// table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -211,10 +212,10 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for RankedIndex
         Ok(found)
     }
 
-    /// Repairs or builds the entries, then the counts, in bounded transactions while other writers
-    /// go on; see [`derived::repair`](crate::derived::repair()). A transaction for the counts
-    /// visits `batch` entries of one level and goes on to the next entry that has a count. It takes
-    /// 2 ranges and a commit.
+    /// Repairs or builds the entries, then the counts, in bounded transactions, concurrently with
+    /// other writers; see [`derived::repair`](crate::derived::repair()). A transaction for the
+    /// counts visits `batch` entries of one level, and then continues up to the next entry that has
+    /// a count. It takes 2 ranges and a commit.
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the
@@ -275,7 +276,7 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
         writes: &mut SortedWrites,
     ) -> Result<()> {
         let Some(reached) = reached else {
-            // Only entries are written here. They are counted together after the last record.
+            // Only entries are written here. `finish_build` counts them after the last record.
             return changes.iter().try_for_each(|change| {
                 let (gone, new) = self.difference(change)?;
                 gone.iter().try_for_each(|entry| writes.delete(entry))?;
@@ -312,7 +313,7 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
-    /// Returns an error if a key of the entry would be too long.
+    /// Returns an error if the key of the entry or of one of its counts would be too long.
     fn check_lengths(&self, entry: &[u8]) -> Result<()> {
         check_key(entry)?;
         check_key(&self.counts.longest(&self.tail(entry)))
@@ -326,7 +327,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         let index = self.index.untyped();
         let entries = |value| BTreeSet::from_iter(entries_if(&index, change.key, value));
         let (old, new) = (entries(change.old), entries(change.new));
-        // Keys that the store would refuse are refused before the first write.
+        // Keys that the store would refuse must be refused before the first write.
         new.iter().try_for_each(|(entry, _)| self.check_lengths(entry))?;
         let gone = old.difference(&new).map(|(entry, _)| entry.clone()).collect();
         Ok((gone, new.difference(&old).cloned().collect()))

@@ -6,25 +6,25 @@ use keyloom_kit::Fnv;
 use super::totals::read;
 
 /// The number of levels of counts above the entries. Part of the layout.
-// The highest level has a node for each 65,536 entries, all of which a rank may read: 153 for ten
-// million. A further level would save some of these reads, and cost each change one more write.
+// A rank query may read all nodes of the top level, one per 65,536 entries: 153 for ten million
+// entries. Another level would save some of these reads, but add one write to each change.
 pub(super) const LEVELS: u8 = 4;
 
-/// A node of a level covers 2 to this power nodes of the level below, on average. Part of the
-/// layout.
-// A larger one reads more counts on each level. A smaller one needs more levels, each of which is a
-// write of each change.
+/// On average, a node covers 2^`FAN_OUT_BITS` nodes of the level below. Part of the layout.
+// With a larger value, queries read more counts on each level. With a smaller value, more levels
+// are needed, and each level adds one write to each change.
 const FAN_OUT_BITS: u32 = 4;
 
 /// The entries, as level 0, and the counts above them.
 ///
 /// A node of level n is an entry whose hash ends in 4 n zero bits. It counts the entries from
-/// itself up to the next node of its level. The head of a level has an empty tail and counts the
-/// entries before the first node. It exists only while there are such entries. So the levels depend
-/// only on the current entries, not on the order of inserts and deletes.
+/// itself up to, but not including, the next node of its level. The head of a level has an empty
+/// tail and counts the entries before the first node. The head exists only while there are such
+/// entries. So the levels depend only on the current entries, not on the order of inserts and
+/// deletes.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
-    /// Indexed by level; level 0 is that of the entries.
+    /// Indexed by level; level 0 is the level of the entries.
     levels: [Level; LEVELS as usize + 1],
 }
 
@@ -69,7 +69,7 @@ impl Level {
     }
 
     /// The number of entries from the node `from` up to the node `to`, or up to the end of the
-    /// level without a `to`. Reads the keys of this level.
+    /// level if `to` is `None`. Reads the keys of this level.
     fn between(&self, reader: &impl Reader, from: &[u8], to: Option<&[u8]>) -> Result<i64> {
         let from = self.key(from);
         let to = to.map(|tail| self.key(tail));
@@ -93,12 +93,12 @@ impl Level {
     }
 }
 
-/// Which counts exist: all, or those that a build has written so far. A build counts from the
-/// lowest level to the highest, and each level from its end to its beginning.
+/// The counts that exist: all, or those that a build has written so far. A build writes the levels
+/// from the lowest to the highest, and each level from its end to its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted<'k> {
     All,
-    /// Those at and after this key of a level, and those of all levels below.
+    /// The counts at and after this key on its level, and all counts of the lower levels.
     From(&'k [u8]),
 }
 
@@ -107,7 +107,7 @@ impl Counted<'_> {
         match self {
             Self::All => true,
             Self::From(reached) if level.all().contains(reached) => key >= reached,
-            // The keys of the levels sort in the order of the levels.
+            // All keys of a level sort before the keys of the next level.
             Self::From(reached) => key < reached,
         }
     }
@@ -138,7 +138,8 @@ impl Counts {
         self.levels.iter().skip(1).any(|level| level.all().contains(key))
     }
 
-    /// The longest key that an entry with this tail may need.
+    /// The longest key that an entry with this tail may need: the key of its count on the top
+    /// level.
     pub(super) fn longest(&self, tail: &[u8]) -> KeyBuf {
         self.levels.last().map(|level| level.key(tail)).unwrap_or_default()
     }
@@ -162,8 +163,8 @@ impl Counts {
                 level.set(txn, &before, count, count.wrapping_add(1))?;
                 continue;
             }
-            // A new node takes over the entries after it from the node before. Both counts are
-            // computed from the level below, so that a wrong count is not passed on. A repair
+            // A new node splits the node before it and takes over the later entries. Both counts
+            // are computed from the level below, so that a wrong count does not spread. A repair
             // relies on this, since it runs from the end to the beginning.
             let next = level.node_from(txn, &key)?;
             let next = next.as_deref().map(|next| level.tail(next));
@@ -191,7 +192,7 @@ impl Counts {
             let (before, count) = level.node_before(txn, &key)?;
             let mut rest = count.wrapping_sub(1);
             if level.number <= height {
-                // The node before takes over the count of the removed node.
+                // The node before the removed node takes over its count.
                 rest = rest.wrapping_add(txn.counter(&key)?);
                 txn.delete(&key)?;
             }
@@ -209,8 +210,8 @@ impl Counts {
             let mut last = 0;
             for entry in reader.range(range, Order::Ascending)? {
                 let entry = entry?;
-                // The last node may also count entries from `tail` on, so the level below counts
-                // its part.
+                // The last node may also count entries at or after `tail`. So its count is not
+                // added here; the entries before `tail` are counted on the level below.
                 total = total.wrapping_add(std::mem::replace(&mut last, level.count(&entry)?));
                 from = KeyBuf::from_slice(level.tail(&entry.0));
             }
@@ -220,7 +221,7 @@ impl Counts {
         Ok(total.max(0).cast_unsigned())
     }
 
-    /// The entry that `n` others precede.
+    /// The entry with the rank `n`, counted from 0.
     pub(super) fn nth<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -250,9 +251,8 @@ impl Counts {
     }
 }
 
-/// The number of levels above the entries on which an entry is a node: the trailing zero bits of a
-/// hash of its tail, divided by 4. The hash is FNV-1a with the finalizer of MurmurHash3. Part of
-/// the layout.
+/// The highest level on which an entry is a node: the number of trailing zero bits of a hash of its
+/// tail, divided by 4. The hash is FNV-1a with the finalizer of MurmurHash3. Part of the layout.
 pub(super) fn height(tail: &[u8]) -> u8 {
     let mut fnv = Fnv::new();
     fnv.add(tail);

@@ -12,7 +12,7 @@ use super::ranked_counts::{Counts, Level, height};
 use super::totals::decode;
 use crate::table::Table;
 
-/// Compares each level with the one below it and adds the faults of the counts to `found`.
+/// Compares each level with the level below it and adds the faults of the counts to `found`.
 pub(super) fn check(
     counts: &Counts,
     reader: &impl Reader,
@@ -96,10 +96,11 @@ fn is_node(tail: &[u8], level: &Level) -> bool {
 /// Repairs the counts from the lowest level to the highest, and each level from its end to its
 /// beginning.
 ///
-/// The order is backwards because a writer that removes a node adds its count to the node before
-/// it, which is then still to be repaired. A node that a writer adds is counted from the level
-/// below, so faults before it have no effect. So all nodes after the repaired position stay correct
-/// while other writers go on.
+/// The repair runs backwards because a writer that removes a node adds its count to the node before
+/// it. If the removed node was not yet repaired, neither was the node before it, so the wrong count
+/// is repaired later. A node that a writer adds is counted from the level below, so faults before
+/// it have no effect. So all nodes after the repaired position stay correct despite concurrent
+/// writers.
 pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     counts: &Counts,
     store: &S,
@@ -117,7 +118,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
         let is_top = usize::from(level.number) + 1 == counts.levels().len();
         let mut before = at(level).map(|key| KeyBuf::from_slice(level.tail(key)));
         if before.as_ref().is_some_and(|tail| tail.is_empty()) {
-            // This level was repaired up to its beginning.
+            // This level is repaired completely, up to its beginning.
             done.finished = is_top;
             continue;
         }
@@ -144,8 +145,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     Ok(())
 }
 
-/// One transaction of a build. Continues at `reached`, which the previous transaction returned, and
-/// returns its own position; `None` after the last level.
+/// One transaction of a build. Continues at `reached`, the position that the previous transaction
+/// returned. Returns the new position, or `None` after the last level.
 pub(super) fn count_next(
     counts: &Counts,
     txn: &mut impl Writer,
@@ -159,7 +160,7 @@ pub(super) fn count_next(
     });
     let (below, level, before) = match at {
         Some((below, level, tail)) if !tail.is_empty() => (below, level, Some(tail)),
-        // The previous level was counted up to its beginning, or no level was begun.
+        // The previous level is counted completely, or no level was begun.
         _ => match pairs.next() {
             Some((below, level)) => (below, level, None),
             None => return Ok(None),
@@ -175,7 +176,7 @@ pub(super) fn count_next(
 /// The result of one repair transaction.
 #[derive(Default)]
 struct Part {
-    /// The node where it stopped; `None` at the beginning of the level.
+    /// The node where the transaction stopped; `None` at the beginning of the level.
     from: Option<KeyBuf>,
     visited: u64,
     written: u64,
@@ -183,8 +184,8 @@ struct Part {
 }
 
 /// Repairs nodes of `level` before the tail `before`, in descending order. Visits `batch` entries
-/// of the level below, and goes on to the next node. The nodes from `before` on are already
-/// correct.
+/// of the level below, and continues up to the next node. The nodes at and after `before` are
+/// already correct.
 fn recount(
     txn: &mut impl Writer,
     below: &Level,
@@ -193,7 +194,7 @@ fn recount(
     batch: usize,
 ) -> Result<Part> {
     // The node where the previous batch stopped may have been removed. The node before it then
-    // counts its entries, so this batch begins at the next existing node.
+    // counts its entries. So this batch begins before the next existing node.
     let behind = match before {
         Some(tail) => level.node_from(txn, &level.key(tail))?,
         None => None,

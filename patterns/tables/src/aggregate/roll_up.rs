@@ -32,8 +32,8 @@ pub struct Event<G> {
 }
 
 impl Event<()> {
-    /// An event of `amount` in `group` at `time`, in the unit of the widths. With an amount of 1,
-    /// events are counted. Use `()` as the group if there is only one.
+    /// An event of `amount` in `group` at `time`. The unit of `time` is the unit of the widths. To
+    /// count events, use an amount of 1. If there is only one group, use `()`.
     ///
     /// The group is one element of the keys; a tuple becomes a nested tuple. So no group is a
     /// prefix of another, and `("a",)` is not the same group as `"a"`.
@@ -77,7 +77,7 @@ pub struct RollUp<K, V, G> {
     space: Subspace,
     events: Index<K, V, AnyParts>,
     buckets: Totals<K, V, AnyParts>,
-    /// From the narrowest to the widest; each is a multiple of the previous one.
+    /// From the narrowest to the widest. Each width is a multiple of the previous one.
     widths: Arc<[i64]>,
     group: PhantomData<fn() -> G>,
 }
@@ -99,7 +99,7 @@ impl<K, V, G> fmt::Debug for RollUp<K, V, G> {
     }
 }
 
-/// The source of a part of an interval: buckets of one width, or raw entries.
+/// A part of an interval, which is summed from buckets of one width, or from raw entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Span {
     width: Option<i64>,
@@ -114,8 +114,8 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
     /// Each bucket begins at a multiple of its width. With seconds since 1970, days are UTC days.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if there is no width, if a width is not positive, or if one is
-    /// not a larger multiple of the previous one.
+    /// [`Error::InvalidArgument`] if `widths` is empty, if a width is not positive, or if a width
+    /// is not a larger multiple of the previous width.
     pub fn new(
         space: &Subspace,
         widths: &[i64],
@@ -164,9 +164,9 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
     /// The sum of the amounts in `group` in the half-open interval `times`, and the number of
     /// ranges and keys read for it. The sum wraps around on `i64` overflow.
     ///
-    /// Costs at most 2 w + 1 ranges for w widths. At both ends it reads raw entries of less than
-    /// one narrowest bucket, then buckets of each width up to the next wider one. The widest
-    /// buckets cover the middle.
+    /// Costs at most 2 w + 1 ranges for w widths. At both ends it reads the raw entries of a part
+    /// of one narrowest bucket, and then buckets of each width up to the boundary of the next wider
+    /// bucket. The widest buckets cover the middle.
     ///
     /// # Errors
     /// Any error of the store; [`Error::NotACounter`] for a malformed
@@ -199,8 +199,8 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
         Ok((total, explain))
     }
 
-    /// The first part of a repair, which the repair of the buckets follows. Also returns whether
-    /// `progress` stopped it.
+    /// Repairs the raw entries, the first part of a repair. Also returns whether `progress` stopped
+    /// it.
     fn repair_events<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -237,8 +237,8 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for RollUp<K, V
         options | roll_up | format!("widths {:?}", roll_up.widths())
     );
 
-    /// Reports the faults that [`Maintained::check`](crate::Maintained::check) finds in the raw
-    /// entries, then those that it finds in the buckets.
+    /// Reports the faults of the raw entries, as the check of an [`Index`] does, and then the
+    /// faults of the buckets, as the check of [`Totals`] does.
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data.
@@ -254,13 +254,14 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for RollUp<K, V
         Ok(found)
     }
 
-    /// Repairs or builds the raw entries and then the buckets, in bounded transactions while other
-    /// writers go on. Costs the sum of a [`Maintained::repair`](crate::Maintained::repair) of the
-    /// index and one of the [`Totals`]. Run only one repair at a time, as with [`Totals`].
+    /// Repairs or builds the raw entries and then the buckets, in bounded transactions,
+    /// concurrently with other writers. Costs as much as a repair of the index and a repair of the
+    /// [`Totals`] together. Run only one repair at a time, as with [`Totals`].
     ///
-    /// `progress` receives after each transaction the sum of what both parts have done so far, as
-    /// in [`derived::repair`](crate::derived::repair()). The positions that it receives are those
-    /// to resume at. Both parts visit the records, so each record is counted twice.
+    /// After each transaction, `progress` receives the sum of the progress of both parts so far. A
+    /// repair can resume at each position that `progress` receives; see
+    /// [`derived::repair`](crate::derived::repair()). Both parts visit the records, so each record
+    /// is counted twice.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -349,7 +350,8 @@ impl<G> Event<G> {
         parts
     }
 
-    /// The amount for the bucket of each width; the parts are width, group, begin.
+    /// The amount of the event for one bucket of each width. The parts of a bucket are width, group
+    /// and begin.
     fn contributions(&self, widths: &[i64]) -> Contributions<AnyParts> {
         let bucket = |width: &i64| {
             let mut parts = pack(width);
@@ -387,12 +389,12 @@ fn refuse_widths(widths: &[i64]) -> Result<()> {
     }
 }
 
-/// The begin of the bucket that contains `time`, or `i64::MIN` if it is below that.
+/// The begin of the bucket that contains `time`, at least `i64::MIN`.
 fn floor(time: i64, width: i64) -> i64 {
     time.div_euclid(width).saturating_mul(width)
 }
 
-/// Splits the interval into parts, each with the widest buckets that fit: raw entries at the edges
+/// Splits the interval into parts that use the widest possible buckets: raw entries at the edges,
 /// and wider buckets towards the middle. The parts do not overlap and cover the whole interval.
 fn spans(times: Range<i64>, widths: &[i64]) -> SmallVec<[Span; 8]> {
     let (mut left, mut right) = (SmallVec::<[Span; 8]>::new(), SmallVec::<[Span; 8]>::new());

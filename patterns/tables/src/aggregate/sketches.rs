@@ -1,5 +1,5 @@
-//! Distinct counts by HyperLogLog: estimates the number of distinct values of a group in a few
-//! kilobytes.
+//! Distinct counts by HyperLogLog: estimates of the number of distinct values of a group, in a few
+//! kilobytes per group.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,8 +22,8 @@ use super::expected::{self, SideBySide};
 use crate::derived::Maintained;
 use crate::table::Table;
 
-/// The number of groups that one pass over a table keeps in memory, with their sketches.
-// A sketch is larger than a total, so this is less than for totals. For each further so many
+/// The maximum number of groups, with their sketches, that one pass over a table keeps in memory.
+// A sketch is larger than a total, so the number is lower than for totals. For each further 4,096
 // groups, the table is read again.
 const KEPT: usize = 4_096;
 
@@ -39,15 +39,15 @@ pub struct Seen<G, T> {
 type Values = SmallVec<[(KeyBuf, KeyBuf); 1]>;
 
 impl Seen<(), ()> {
-    /// The value `value` in the group `group`. Both are packed as keys. Values are equal exactly if
-    /// their packed bytes are.
+    /// The value `value` in the group `group`. Both are packed as keys. Two values are equal if
+    /// their packed bytes are equal.
     pub fn one<Q: Parts, P: Parts>(group: Q, value: P) -> Seen<Q::Owned, P::Owned> {
         Seen::from_iter([(group, value)])
     }
 }
 
 impl<G, T> Seen<G, T> {
-    /// No value.
+    /// No values: the record adds nothing to any sketch.
     pub fn none() -> Self {
         Self { values: SmallVec::new(), of: PhantomData }
     }
@@ -65,7 +65,7 @@ type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 /// Estimates how many distinct values each group has, maintained with the records of a [`Table`];
 /// see the [module](crate::aggregate).
 ///
-/// A sketch does not record how often a value was added, so **no value can be removed**: when the
+/// A sketch does not record how often a value was added, so **no value can be removed**. If the
 /// last record with a value is deleted or changed, the estimate stays the same.
 /// [`rebuild`](Sketches::rebuild) computes the sketches again from the records.
 ///
@@ -108,8 +108,8 @@ impl<K, V, G, T> fmt::Debug for Sketches<K, V, G, T> {
 }
 
 impl<K, V, G, T> Sketches<K, V, G, T> {
-    /// Sketches in `space` of the values that `function` returns, each with 2 to the power of
-    /// `log2_registers` registers. **Nothing else may be in `space`.** The function must be pure.
+    /// Sketches in `space` of the values that `function` returns. Each sketch has
+    /// 2^`log2_registers` registers. **Nothing else may be in `space`.** The function must be pure.
     ///
     /// | `log2_registers` | relative standard error | maximum size |
     /// |---|---|---|
@@ -119,12 +119,12 @@ impl<K, V, G, T> Sketches<K, V, G, T> {
     /// | 14 | 0.8 % | 12 KB |
     ///
     /// The error is 1.04 divided by the square root of the number of registers. A register has 6
-    /// bits. Below some dozens of values a sketch is a list of their hashes, which is smaller and
+    /// bits. Up to some dozens of values, a sketch is a list of their hashes, which is smaller and
     /// nearly exact. Existing sketches keep their number of registers until
     /// [`rebuild`](Sketches::rebuild).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless `log2_registers` is 4 to 21.
+    /// [`Error::InvalidArgument`] if `log2_registers` is not in `4..=21`.
     pub fn new(
         space: &Subspace,
         log2_registers: u8,
@@ -158,7 +158,8 @@ impl<K, V, G, T> Sketches<K, V, G, T> {
     pub fn estimate(&self, reader: &impl Reader, group: impl PackAs<G>) -> Result<f64> {
         let key = self.space.pack(&group);
         match reader.get(&key)? {
-            // The other estimate of a sketch depends on the order in which values were added.
+            // `estimate` of the crate depends on the order in which values were added; the
+            // composite estimate does not.
             Some(value) => Ok(decode(&key, &value)?.composite_estimate()),
             None => Ok(0.0),
         }
@@ -168,7 +169,7 @@ impl<K, V, G, T> Sketches<K, V, G, T> {
     /// once. Costs one range and reads the sketches of these groups.
     ///
     /// # Errors
-    /// Errors of [`estimate`](Sketches::estimate).
+    /// The errors of [`estimate`](Sketches::estimate).
     pub fn estimate_together(&self, reader: &impl Reader, select: impl Select<G>) -> Result<f64> {
         let mut union = self.union()?;
         for entry in reader.range(select.key_range(&self.space), Order::Ascending)? {
@@ -182,7 +183,8 @@ impl<K, V, G, T> Sketches<K, V, G, T> {
         HllUnion::new(self.empty.lg_config_k()).map_err(Error::other)
     }
 
-    /// The values of a record: each as the key of its sketch and a coupon.
+    /// The values of a record, each as the key of its sketch and a coupon (the hash that the sketch
+    /// stores).
     fn coupons(&self, key: &K, value: &V) -> Vec<(KeyBuf, Coupon)> {
         let whole = |group: KeyBuf| self.space.prefix().iter().chain(&group).copied().collect();
         let coupon = |value: KeyBuf| Coupon::from_value(raw_bytes::from_slice(&value));
@@ -192,8 +194,8 @@ impl<K, V, G, T> Sketches<K, V, G, T> {
 }
 
 impl<K, V, G, T> Sketches<K, V, G, T> {
-    /// The coupons of the new record without those of the old one, which the sketches already
-    /// contain.
+    /// The coupons of the new record without the coupons of the old record, which the sketches
+    /// already contain.
     fn new_coupons(&self, change: &RecordChange<'_, K, V>) -> Vec<(KeyBuf, Coupon)> {
         let of = |value: Option<&V>| value.map_or(Vec::new(), |v| self.coupons(change.key, v));
         let (old, mut new) = (of(change.old), of(change.new));
@@ -216,7 +218,8 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
             return Ok(Some(Inconsistency::new(entry, Rule::Foreign)));
         };
         let Some(Sketch(Some(expected))) = expected else { return Ok(None) };
-        // A value that the sketch lacks raises a register, and thereby the estimate.
+        // If the stored sketch lacks a value, the union has a higher register, and so a higher
+        // estimate.
         let (mut alone, mut together) = (self.union()?, self.union()?);
         alone.update(&stored);
         together.update(&stored);
@@ -229,8 +232,8 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
     ///
     /// Removes the old sketches and writes one key per group. Reads the whole table in the given
     /// transaction, and again for each further 4,096 groups. A store with one writer at a time
-    /// blocks other writers meanwhile; on other stores a conflict is likely. The alternative is to
-    /// attach a new `Sketches` in another subspace and use it from some day on.
+    /// blocks other writers meanwhile. On other stores, a conflict is likely. Alternatively, attach
+    /// a new `Sketches` in another subspace, and use it from a later date on.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -251,7 +254,7 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the
-    /// sketches; an error for the first record that does not decode.
+    /// sketches; [`Error::At`] for the first record that does not decode.
     pub fn rebuild<C: Codec<V>>(
         &self,
         txn: &mut impl Writer,
@@ -260,7 +263,8 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
         txn.guarded(|txn| self.rebuild_without(txn, table, |_, error| error.map_or(Ok(()), Err)))
     }
 
-    /// Rebuilds all sketches without the records that `lost` accepts.
+    /// Rebuilds all sketches. Records that do not decode are left out if `lost` returns no error
+    /// for them.
     fn rebuild_without<C: Codec<V>>(
         &self,
         txn: &mut impl Writer,
@@ -310,8 +314,8 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Mai
         options | sketches | sketches.options()
     );
 
-    /// Reports the sketches that lack a value of a record, and values that are not sketches. Values
-    /// that only deleted records had are not faults; see [`rebuild`](Sketches::rebuild).
+    /// Reports sketches that lack a value of a record, and stored values that are not sketches.
+    /// Values that only deleted records had are not faults; see [`rebuild`](Sketches::rebuild).
     ///
     /// Reads all records and all sketches in one snapshot: 2 ranges, and 2 more for each further
     /// 4,096 groups. Keeps up to 4,096 groups in memory.
@@ -327,7 +331,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Mai
         let (mut found, mut is_first) = (Vec::new(), true);
         let mut left = Some(self.space.self_and_children());
         while let Some(range) = left {
-            // Each pass reads all records; only the first one reports them.
+            // Each pass reads all records, so only the first pass reports undecodable records.
             let lost = |record, _| {
                 found.extend(is_first.then_some(Inconsistency::new(record, Rule::Undecodable)));
                 Ok(())
@@ -345,8 +349,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Mai
     }
 
     /// Rebuilds all sketches in one transaction, because a sketch does not contain the values that
-    /// it counts. A record that does not decode is [counted](Progress::undecodable), and its values
-    /// are not.
+    /// it counts. Records that do not decode are left out and [counted](Progress::undecodable).
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,

@@ -1,4 +1,4 @@
-//! Amounts per key, most of them summed as soon as they are collected.
+//! Sums of amounts per key. Most amounts are summed as soon as they are collected.
 
 use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_kit::derived::SortedWrites;
@@ -6,36 +6,36 @@ use keyloom_kit::derived::SortedWrites;
 /// Collects amounts for keys of one subspace.
 ///
 /// Many records count in the same groups, such as the edges of a vertex. If their amounts were
-/// summed only after the sort, most of the time of a load would go into that sort. So a table finds
-/// the last amount that was collected for a key by the key's hash, and the next amount is added to
-/// it. Two keys that share a place of the table replace each other there. Then a key is collected
-/// twice, which [`each`](Sums::each) corrects: so the table needs neither to grow nor a hash that
-/// resists chosen keys.
+/// summed only after the sort, a load would spend most of its time in this sort. So a hash table
+/// finds the last amount that was collected for a key, and the next amount is added to it. If two
+/// keys share a slot of the table, they replace each other. The same key may then be collected
+/// twice, and [`each`](Sums::each) adds up its amounts. So the table need not grow, and its hash
+/// need not resist chosen keys.
 pub(super) struct Sums {
     all: SortedWrites,
     places: Vec<Place>,
-    /// The prefix of the subspace, and the rest of the last key.
+    /// A buffer: the prefix of the subspace, followed by the parts of the last key.
     key: KeyBuf,
     prefix_len: usize,
 }
 
-/// Where a key and its amount are in the collected bytes.
+/// A slot of the hash table: the position of a key and its amount in the collected bytes.
 #[derive(Clone, Copy, Default)]
 struct Place {
     at: u32,
-    /// 0 if there is none.
+    /// 0 if the slot is empty.
     key_bytes: u32,
 }
 
-/// Fewer records are not worth a table.
-// With a lower number, small transactions clear a table for few hits. With a higher one, more
-// repeated groups are summed only after a sort.
+/// The minimum number of records for which a hash table is used.
+// With a lower number, small transactions initialize a table for few hits. With a higher number,
+// more repeated groups are summed only after a sort.
 const FEW: usize = 16;
-/// The most places of a table: 1 MiB, a part of a common second-level cache.
+/// The maximum number of slots of a table: 1 MiB, which fits in a common second-level cache.
 const MOST_PLACES: usize = 1 << 17;
 
 impl Sums {
-    /// For the amounts of so many records.
+    /// Prepares for the amounts of this number of records.
     pub(super) fn new(space: &Subspace, records: usize) -> Self {
         let places = if records < FEW { 0 } else { (2 * records).next_power_of_two() };
         Self {
@@ -78,9 +78,9 @@ impl Sums {
     }
 }
 
-/// A place for a key among `places`, which is a power of two, or 0.
+/// The slot of a key among `places` slots. `places` is a power of two, or 0.
 fn place_of(parts: &[u8], places: usize) -> usize {
-    // The multiplier is that of FxHash.
+    // The multiplier of FxHash.
     let mix =
         |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x517C_C1B7_2722_0A95);
     let (words, rest) = parts.as_chunks::<8>();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// With 2, 64 and 2^17 places: nearly all keys, some and few of them share one.
+        /// With many, some or few keys that share a slot of the table.
         #[test]
         fn sums_are_those_of_a_map(
             amounts in vec((vec(0..3_u8, 0..20), any::<i64>()), 0..400),

@@ -21,20 +21,20 @@ use crate::derived::Maintained;
 use crate::table::Table;
 
 /// The amounts that a record adds to totals; returned by the function of [`Totals`]. `P` is the
-/// [types](crate::parts) of their parts.
+/// [type](crate::parts) of the parts of these totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contributions<P> {
     amounts: Amounts,
     parts: PhantomData<fn() -> P>,
 }
 
-/// Amounts, and the packed parts of each.
+/// Amounts, each with its packed parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Amounts {
-    /// The parts, one after the other: most records have few short ones, which need no allocation.
+    /// The concatenated parts. Most records have few and short parts, which need no allocation.
     parts: KeyBuf,
-    /// The end of the parts of each amount, and the amount. Two, since many records count in two
-    /// groups, such as both ends of an edge.
+    /// For each amount, the end of its parts in `parts`, and the amount. Two fit without an
+    /// allocation, since many records count in two groups, such as both ends of an edge.
     all: SmallVec<[(usize, i64); 2]>,
 }
 
@@ -81,7 +81,7 @@ impl<P> Contributions<P> {
         all
     }
 
-    /// Ends the parts of an amount.
+    /// Adds an amount whose parts end at the current end of `parts`.
     fn end(&mut self, amount: i64) {
         self.amounts.all.push((self.amounts.parts.len(), amount));
     }
@@ -99,7 +99,8 @@ impl<Q: Parts> FromIterator<(Q, i64)> for Contributions<Q::Owned> {
     }
 }
 
-/// Gets no value for a record that does not decode, and then returns what follows from its key.
+/// Returns the amounts of a record. If the record does not decode, the value is `None`, and the
+/// function returns the amounts that depend only on the key, if it can.
 type Function<K, V> = dyn Fn(&K, Option<&V>) -> Option<Amounts> + Send + Sync;
 
 /// Counts and sums per group, maintained with the records of a [`Table`]; see the
@@ -129,8 +130,8 @@ type Function<K, V> = dyn Fn(&K, Option<&V>) -> Option<Amounts> + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` is the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64),
-/// (String, String)>`.
+/// `P` is the [type](crate::parts) of the parts: `totals` is a
+/// `Totals<u32, (String, i64), (String, String)>`.
 pub struct Totals<K, V, P> {
     space: Subspace,
     function: Arc<Function<K, V>>,
@@ -151,11 +152,11 @@ impl<K, V, P> fmt::Debug for Totals<K, V, P> {
 }
 
 impl<K, V, P> Totals<K, V, P> {
-    /// Totals in `space`. `function` returns what a record adds to them. **Nothing else may be in
-    /// `space`.**
+    /// Totals in `space`. `function` returns the contributions of a record. **Nothing else may be
+    /// in `space`.**
     ///
-    /// The function must be pure. If it changes, run [`repair`](crate::Maintained::repair) to
-    /// correct the totals.
+    /// The function must be pure. If the function changes, run
+    /// [`repair`](crate::Maintained::repair) to correct the totals.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
@@ -165,8 +166,8 @@ impl<K, V, P> Totals<K, V, P> {
         Self { space: space.clone(), function: Arc::new(function), parts: PhantomData }
     }
 
-    /// Totals of what follows from the keys of the records alone, such as the number of edges of a
-    /// vertex. So they stay right beside records that do not decode, which can be repaired,
+    /// Totals that depend only on the keys of the records, such as the number of edges of a vertex.
+    /// So they stay correct even if some records do not decode, and such records can be repaired,
     /// replaced and deleted.
     ///
     /// ```
@@ -208,9 +209,9 @@ impl<K, V, P> Totals<K, V, P> {
         reader.counter(&self.space.pack(&parts))
     }
 
-    /// The selected totals with their parts, without those that are 0.
+    /// The selected totals with their parts, except totals that are 0.
     ///
-    /// Costs one range. It also reads the totals that have returned to 0.
+    /// Costs one range, which also reads stored totals that are 0.
     ///
     /// # Errors
     /// Any error of the store. The iterator also returns
@@ -246,8 +247,8 @@ impl<K, V, P> Totals<K, V, P> {
         totals.sum()
     }
 
-    /// The whole keys that a record adds to, sorted and without duplicates, each with its amount.
-    /// `None` if the value is not known and they do not follow from the key alone.
+    /// The whole keys of the totals that a record adds to, sorted and without duplicates, each with
+    /// its amount. `None` if the value is not known and the amounts depend on the value.
     pub(super) fn contributions(&self, key: &K, value: Option<&V>) -> Option<Vec<(KeyBuf, i64)>> {
         let amounts = (self.function)(key, value)?;
         Some(merge(amounts.iter().map(|(parts, amount)| (self.whole(parts), amount)).collect()))
@@ -287,8 +288,8 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A record that does not decode is reported. It contributes nothing, or what [follows from its
-    /// key](Totals::of_keys).
+    /// A record that does not decode is reported. It contributes nothing, or only the amounts that
+    /// [depend only on its key](Totals::of_keys).
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the
@@ -301,17 +302,18 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
         totals_repair::check(self, reader, table)
     }
 
-    /// Repairs or builds the totals in bounded transactions while other writers go on.
+    /// Repairs or builds the totals in bounded transactions, concurrently with other writers.
     ///
-    /// Reads the records and the totals in one snapshot, and *adds* the differences to the totals
-    /// later. Other writers add their own changes meanwhile, so no writer waits for a group to be
-    /// counted. This is correct for one repair at a time: two would add the same difference twice.
-    /// In that case, and after a commit whose outcome is unknown, run the repair again.
+    /// Reads the records and the totals in one snapshot, and later *adds* the differences to the
+    /// totals. Other writers add their own changes meanwhile, so no writer waits until a group is
+    /// counted. This is correct only for one repair at a time, because two concurrent repairs would
+    /// add the same difference twice. If this happened, or if the outcome of a commit is unknown,
+    /// run the repair again.
     ///
     /// Calls `progress` after each transaction and uses options and positions as
     /// [`derived::repair`](crate::derived::repair()) does. Costs the same as
     /// [`check`](crate::Maintained::check), and a commit for each `batch` of wrong totals, at least
-    /// one. Attach the totals to the table that writers use before the repair begins.
+    /// one. Before the repair begins, attach the totals to the table that writers use.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -329,13 +331,13 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A record that does not decode is [counted](Progress::undecodable) and contributes nothing,
-    /// or what [follows from its key](Totals::of_keys). Remove it with
-    /// [`Table::delete_record_only`]: the totals are right without it.
+    /// A record that does not decode is [counted](Progress::undecodable). It contributes nothing,
+    /// or the amounts that [depend only on its key](Totals::of_keys). Remove it with
+    /// [`Table::delete_record_only`], since the totals are correct without it.
     ///
     /// # Errors
-    /// Errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position of
-    /// other data.
+    /// The errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position
+    /// of other data.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -397,8 +399,8 @@ impl<K, V, P> Totals<K, V, P> {
         sums.each(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })
     }
 
-    /// Collects the amounts of a record. Keys that the store would refuse are refused here, before
-    /// the first write.
+    /// Collects the amounts of a record. Returns an error for keys that the store would refuse,
+    /// before the first write.
     fn add_amounts(
         &self,
         key: &K,

@@ -1,4 +1,4 @@
-//! Finds wrong totals, and repairs them while other writers go on.
+//! Finds wrong totals, and repairs them concurrently with other writers.
 
 use std::ops::ControlFlow;
 
@@ -16,17 +16,17 @@ use crate::table::Table;
 /// A wrong total.
 struct Fault {
     what: Inconsistency,
-    /// The amount to add to it. If no total is stored, this is the whole total.
+    /// The amount to add to the total. If no total is stored, this is the whole total.
     lacks: i64,
 }
 
 /// The result of one pass over the records.
 struct Found {
-    /// At most as many as the pass may keep.
+    /// At most the number of faults that the pass may keep in memory.
     faults: Vec<Fault>,
     records: u64,
     totals: u64,
-    /// The range that is still to be checked.
+    /// The rest of the range, for the next pass.
     left: Option<KeyRange<'static>>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
     let (mut found, mut is_first) = (Vec::new(), true);
     let mut left = Some(totals.all());
     while let Some(range) = left {
-        // Each pass reads all records; only the first one reports them.
+        // Each pass reads all records, so only the first pass reports undecodable records.
         let lost = |record, _| {
             found.extend(is_first.then_some(Inconsistency::new(record, Rule::Undecodable)));
             Ok(())
@@ -111,14 +111,14 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
         let mut undecodable = 0;
-        // It contributes nothing, since the table will not subtract what it did: such a record is
-        // removed without its derived data.
+        // An undecodable record contributes nothing: when it is removed with `delete_record_only`,
+        // the table does not subtract its contribution.
         let lost = |_, _| {
             undecodable += 1;
             Ok(())
         };
         let pass = pass(totals, &store.snapshot()?, table, &range, KEPT, lost)?;
-        // Each pass reads all records.
+        // Each pass reads all records, so take the maximum and not the sum.
         done.undecodable = done.undecodable.max(undecodable);
         left = pass.left;
         done.records += pass.records;
@@ -147,13 +147,13 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     Ok(done)
 }
 
-/// Repairs the first `batch` faults or fewer, and returns how many.
+/// Repairs at most the first `batch` faults, and returns how many.
 fn fix(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> {
     let taken = batch.min(faults.len());
     for Fault { what, lacks } in faults.iter().take(taken) {
         if what.rule == Rule::Foreign {
-            // An add to a malformed total fails, so no writer has changed it. If the value is
-            // missing or a counter by now, it was repaired already.
+            // An add to a malformed total fails, so no writer has changed the value since. If the
+            // value is missing or a valid counter now, another repair has fixed it.
             if txn.get(&what.key)?.is_none_or(|value| totals::decode(&value).is_some()) {
                 continue;
             }
@@ -174,7 +174,8 @@ mod tests {
     use super::super::totals::contribution;
     use super::*;
 
-    /// Of the 30 totals, every third is wrong; of 30 others, every fourth is superfluous.
+    /// A store with 60 groups: of the first 30 totals, every third is wrong; of the other 30, every
+    /// fourth has a total without records.
     fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32, u32>) {
         let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
         let table = Table::<u32, u32>::new(&Subspace::new("records")).with(&totals);

@@ -28,13 +28,14 @@ where
     C: Codec<V>,
 {
     /// Reports every target whose copy differs from its source. The rule is [`Rule::Pending`] if
-    /// the source is marked, so that a propagation will refresh the copy. It is [`Rule::Wrong`] if
-    /// not; then only [`repair`](DenormalizedFields::repair) fixes the copy. Reads the targets
-    /// themselves, so it does not notice targets missing from the index; the check of the index
-    /// does.
+    /// the source is marked, because a propagation will refresh the copy. Otherwise the rule is
+    /// [`Rule::Wrong`], and only [`repair`](DenormalizedFields::repair) fixes the copy. The check
+    /// reads only the targets and their sources, so it does not detect targets that are missing
+    /// from the index. The check of the index detects them.
     ///
     /// # Errors
-    /// Any error of the store, and an error for a record that does not decode.
+    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a record that does not
+    /// decode.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
@@ -70,13 +71,13 @@ where
     }
 
     /// Sets every copy to the value of its source, in bounded transactions that report progress and
-    /// can be resumed; see [`derived::repair`](crate::derived::repair()). It also fills a copy that
-    /// is declared for existing records.
+    /// can be resumed; see [`derived::repair`](crate::derived::repair()). It also sets the copies
+    /// when a copy is declared for existing records.
     ///
-    /// Attach the copy to the table that writers use *before* the repair begins.
+    /// *Before* the repair begins, attach the copy to the table of the sources that writers use.
     ///
     /// # Errors
-    /// Errors of [`check`](DenormalizedFields::check).
+    /// The errors of [`check`](DenormalizedFields::check).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
@@ -84,7 +85,7 @@ where
     /// [`repair`](DenormalizedFields::repair) with options; see [`Maintained::repair_with`].
     ///
     /// # Errors
-    /// Errors of [`check`](DenormalizedFields::check).
+    /// The errors of [`check`](DenormalizedFields::check).
     pub fn repair_with(
         &self,
         store: &impl Store,
@@ -135,8 +136,8 @@ where
         "copies"
     }
 
-    /// No: sources with many targets are already deferred, by
-    /// [`propagate`](DenormalizedFields::propagate).
+    /// Returns `false`, because [`propagate`](DenormalizedFields::propagate) already defers the
+    /// changes of sources with many targets.
     fn can_be_deferred(&self) -> bool {
         false
     }
@@ -149,7 +150,7 @@ where
         self.attached()
     }
 
-    /// Reports stale copies, except those with a marked source: a propagation will refresh them.
+    /// Reports stale copies, except those with a marked source, which a propagation will refresh.
     fn check<C: Codec<S>>(
         &self,
         reader: &impl Reader,

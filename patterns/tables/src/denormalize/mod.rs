@@ -1,15 +1,17 @@
-//! Denormalization: how does a record carry fields of another, and how long may they be stale?
+//! Denormalization: how does a record carry fields of another record, and how long may these fields
+//! be stale?
 //!
 //! A list of posts shows the names of their authors. With a join, each page of posts costs one more
-//! round trip. With the names copied into the posts, it is one range. The price is paid when a name
-//! changes: every post with the name must be written. [`DenormalizedFields`] declares such a copy
-//! and maintains it. The record that owns the value is the *source* (the user). The record with the
+//! round trip. With the names copied into the posts, a page is one range. In return, a change of a
+//! name must write every post with this name. [`DenormalizedFields`] declares such a copy and
+//! maintains it. The record that owns the value is the *source* (the user). The record with the
 //! copy is the *target* (the post).
 //!
-//! * A few targets are changed in the transaction of the source, so their copies are never stale.
-//! * If there are more, the transaction only *marks* the source, and
+//! * If a source has few targets, they are changed in the transaction of the source, so their
+//!   copies are never stale.
+//! * If it has more targets, the transaction only *marks* the source, and
 //!   [`propagate`](DenormalizedFields::propagate) changes the targets later in bounded
-//!   transactions. Until it is done, readers use the mark to tell stale copies from fresh ones
+//!   transactions. Until the propagation is finished, readers use the mark to find stale copies
 //!   ([`refresh`](DenormalizedFields::refresh)).
 //!
 //! ```
@@ -49,29 +51,29 @@
 //!
 //! # Layout
 //!
-//! The copies are stored in the target records. In addition there is only a mark for each source
-//! with copies that may be stale:
+//! The copies are stored in the target records. The subspace holds only a mark for each source
+//! whose copies may be stale:
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, source key | 1 byte: the format (1); then the position of the propagation: nothing at the beginning, else a [continuation](crate::Continuation) of the index |
+//! | subspace, source key | the format (1), 1 byte; then the position of the propagation: empty before the first batch, later a [continuation](crate::Continuation) of the index |
 //!
 //! # Invariants
 //!
 //! * If a copy differs from its source, the source has a mark.
 //! * All copies up to the position of a mark are fresh. If the source changes again, its mark is
-//!   reset to the beginning.
-//! * Every mark is processed, however often other sources change.
+//!   reset to the start of the targets.
+//! * Every mark is processed eventually, even if other sources change often.
 //! * Targets that are put through [`DenormalizedFields::put`] carry the values of their sources in
 //!   the same transaction.
 //!
-//! No version is stored with a copy. Only its value decides whether it is fresh: if a name was
-//! changed and changed back, no copy is stale.
+//! No version is stored with a copy. A copy is fresh if its value equals the value of the source.
+//! So if a name was changed and changed back, no copy is stale.
 //!
 //! # Cost
 //!
-//! For a source with n targets, of which `inline` may be changed in its transaction (1,000 by
-//! default):
+//! n is the number of targets of the source. `inline` is the maximum number of targets that are
+//! changed in the transaction of the source (1,000 by default):
 //!
 //! | operation | cost in addition to the table's | round trips |
 //! |---|---|---|
@@ -81,27 +83,27 @@
 //! | [`put`](DenormalizedFields::put), [`put_many`](DenormalizedFields::put_many) of targets | 1 get per distinct source | 1 |
 //! | reading a target without a refresh | 0 | 0 |
 //! | [`refresh`](DenormalizedFields::refresh), nothing pending | 1 empty range | 1 |
-//! | [`refresh`](DenormalizedFields::refresh), something pending | 1 get per distinct source, and 1 for each that is pending | 3 |
-//! | [`propagate`](DenormalizedFields::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 where a round ends |
-//! | [`check`](DenormalizedFields::check), per 1,000 targets | all of them, 1 get per distinct source; 1 more if some are stale | 2 to 3 |
-//! | [`repair`](DenormalizedFields::repair), per batch of b | b targets, 1 get per distinct source, 1 key written per stale one | 3 |
+//! | [`refresh`](DenormalizedFields::refresh), something pending | 1 get per distinct source, and 1 more per pending source | 3 |
+//! | [`propagate`](DenormalizedFields::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 at the end of a round |
+//! | [`check`](DenormalizedFields::check), per 1,000 targets | all of these targets, 1 get per distinct source; 1 more per source of a stale target | 2 to 3 |
+//! | [`repair`](DenormalizedFields::repair), per batch of b | b targets, 1 get per distinct source, 1 key written per stale target | 3 |
 //!
-//! The derived data of targets that change together is updated in one batch. A unique index costs
-//! one more round trip for each batch, not for each target.
+//! The derived data of targets that change together is updated in one batch. So a unique index
+//! costs one more round trip per batch, not per target.
 //!
-//! With an index by source [in a schema](DenormalizedFields::in_schema): 1 more get for each put
-//! that changes the copied part, and for each batch of a propagation.
+//! If the index by source is [in a schema](DenormalizedFields::in_schema), each put that changes
+//! the copied part and each batch of a propagation cost 1 more get.
 //!
 //! # When not to use it
 //!
-//! * When sources change about as often as targets are read. A change costs n writes, a join one
-//!   get per source of a page.
-//! * When a copy must never be stale, and sources have more targets than one transaction can
-//!   change: read the source.
-//! * When there are few sources: a [hash join](crate::join) with all of them in memory also costs
-//!   nothing per row.
-//! * Within one table, such as the manager's name in the record of an employee: the record that is
-//!   put would be written twice.
+//! * When sources change about as often as targets are read. A change costs n writes, while a join
+//!   costs one get per distinct source of a page.
+//! * When a copy must never be stale, but a source has more targets than one transaction can
+//!   change. Read the source instead.
+//! * When there are few sources. A [hash join](crate::join) with all sources in memory reads
+//!   nothing per row either.
+//! * Within one table, such as the manager's name in the record of an employee. A put would write
+//!   the same record twice.
 //!
 //! # Source
 //!
@@ -125,17 +127,18 @@ use crate::index::{Found, Index};
 use crate::schema::{Attached, SchemaError};
 use crate::table::Table;
 
-/// A declared copy: part of each source record, stored in other records; see the [module](self).
+/// A denormalized field: a part of each source record is copied into other records; see the
+/// [module](self).
 ///
-/// It is cheap to clone. Attach it to the table of the sources with [`Table::with`], and put
-/// targets through it.
+/// Attach it to the table of the sources with [`Table::with`], and put targets through it. Clones
+/// are cheap.
 pub struct DenormalizedFields<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> {
     space: Subspace,
     sources: Table<SK, S, CS>,
     by_source: Index<K, V, AnyParts>,
     targets: Table<K, V, C>,
     functions: Arc<Functions<SK, S, V>>,
-    /// The index by source in its schema, with its state; it may be unreadable.
+    /// In a schema, the handle of the index by source. The index may be unreadable.
     attached: Option<Attached<Index<K, V, AnyParts>, C>>,
     inline: usize,
 }
@@ -184,16 +187,16 @@ where
 {
     /// Copies the `part` of a source into its targets with `set`.
     ///
-    /// * `space` holds the marks. Nothing else may be there.
-    /// * `sources` is read when a target is put. It need not have this copy attached, but the table
-    ///   through which sources are put must.
-    /// * `by_source` finds the targets of a source: its parts are exactly the key of the source. A
-    ///   target without an entry has no source; one with several entries carries a copy of each
-    ///   source. The index must be complete: targets missing from it are not found, and keep their
-    ///   old copy without a mark. For an index of a schema, see
+    /// * `space` holds the marks. Nothing else may be in `space`.
+    /// * `sources` is read when a target is put. This copy need not be attached to `sources`, but
+    ///   it must be attached to the table through which sources are put.
+    /// * `by_source` finds the targets of a source. Its parts are exactly the key of the source. A
+    ///   target without an entry has no source. A target with several entries carries a copy of
+    ///   each source. The index must be complete: a target missing from it keeps its old copy,
+    ///   without a mark. For an index of a schema, see
     ///   [`in_schema`](DenormalizedFields::in_schema).
-    /// * `targets` is the table with all its derived data attached, including that index. Targets
-    ///   are rewritten through it.
+    /// * `targets` is the table of the targets with all its derived data attached, including
+    ///   `by_source`. Targets are rewritten through this table.
     /// * `set` receives the target, the key of the source and the copied part, or `None` if the
     ///   source does not exist. It must be deterministic and must not change the target's reference
     ///   to the source.
@@ -222,14 +225,14 @@ where
         }
     }
 
-    /// A copy between tables of a [schema](crate::schema), with an index of the targets in it; see
-    /// [`new`](DenormalizedFields::new). Declare it with [`Schema::derive`](crate::Schema::derive)
-    /// as derived data of the sources.
+    /// A copy between tables of a [schema](crate::schema), with an index of the targets in the same
+    /// schema; see [`new`](DenormalizedFields::new). Declare it with
+    /// [`Schema::derive`](crate::Schema::derive) as derived data of the sources.
     ///
-    /// While the index is not readable, sources can be put; they are always marked, even if they
-    /// have few targets. A [propagation](DenormalizedFields::propagate) returns an error until the
-    /// index is built. Costs one more get for each put of a source that changes the copied part,
-    /// and for each batch.
+    /// While the index is not readable, sources can be put, but they are always marked, even if
+    /// they have few targets. A [propagation](DenormalizedFields::propagate) returns an error until
+    /// the index is built. Costs one more get for each put of a source that changes the copied
+    /// part, and for each batch of a propagation.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -271,8 +274,8 @@ where
                 why: "it is deferred, so the targets written last are missing; declare it with `index`",
             });
         }
-        // The schema owns this copy as derived data of the sources, so the copy must not own the
-        // table in turn.
+        // The table of the schema owns this copy as derived data, so the copy must not hold that
+        // table (a reference cycle).
         let sources = Table::with_codec(sources.space());
         let index = by_source.pattern();
         let copies = Self::new(space, &sources, index, by_source.table(), part, set);
@@ -297,11 +300,11 @@ where
         }
     }
 
-    /// The same copy, but at most `targets` are changed in the transaction of the source. With 0,
-    /// all of them wait for [`propagate`](DenormalizedFields::propagate).
+    /// Sets the maximum number of targets that are changed in the transaction of the source. With
+    /// 0, all targets wait for [`propagate`](DenormalizedFields::propagate).
     ///
-    /// Choose a number that fits the store: each target is one write, plus those of its derived
-    /// data.
+    /// Choose a number that fits the limits of the store: each target takes one write, plus the
+    /// writes of its derived data.
     #[must_use]
     pub fn inline(self, targets: usize) -> Self {
         Self { inline: targets, ..self }
@@ -315,7 +318,7 @@ where
     /// Puts a target with the copies from its sources.
     ///
     /// # Errors
-    /// Errors of [`put_many`](DenormalizedFields::put_many).
+    /// The errors of [`put_many`](DenormalizedFields::put_many).
     pub fn put(&self, txn: &mut impl Writer, key: &K, target: V) -> Result<()>
     where
         K: Clone,
@@ -330,7 +333,7 @@ where
     /// [`fill`](DenormalizedFields::fill) each copy and put the targets into the table.
     ///
     /// # Errors
-    /// Errors of [`fill`](DenormalizedFields::fill) and [`Table::put_many`].
+    /// The errors of [`fill`](DenormalizedFields::fill) and [`Table::put_many`].
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -343,7 +346,8 @@ where
         })
     }
 
-    /// Sets the copy in the targets `keys` from their source, and returns how many were stale.
+    /// Sets the copy in the targets `keys` to the value of their source, and returns how many were
+    /// stale.
     fn rewrite(
         &self,
         txn: &mut impl Writer,
@@ -353,7 +357,7 @@ where
     ) -> Result<u64> {
         let targets = self.targets.get_many(txn, keys)?;
         let mut stale = Vec::new();
-        // An entry without a record is a fault of the index.
+        // Skip entries without a record: they are faults of the index, and its check reports them.
         for (key, old) in keys.iter().zip(targets).filter_map(|(key, old)| Some((key, old?))) {
             let mut new = old.clone();
             (self.functions.copy)(&mut new, source_key, source);
@@ -385,7 +389,8 @@ where
         changes: &[RecordChange<'_, SK, S>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        // An update may read what an earlier one wrote, so records are processed one by one.
+        // An update may read what the update of an earlier record wrote, so records are processed
+        // one by one.
         writes.apply(txn)?;
         changes.iter().try_for_each(|change| self.follow(txn, change))
     }
@@ -412,7 +417,7 @@ where
             if page.next.is_none() {
                 let keys = page.items.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
                 self.rewrite(txn, &keys, key, new)?;
-                // A pending propagation has nothing left to do.
+                // All copies are fresh now, so a pending propagation is not needed.
                 return match txn.get(&mark)? {
                     Some(_) => txn.delete(&mark),
                     None => Ok(()),

@@ -10,7 +10,7 @@ use keyloom_kit::{BatchSize, Continuation, Page, Progress, RecordKey, RepairOpti
 use super::DenormalizedFields;
 use crate::index::Found;
 
-/// The format of the marks that this version writes.
+/// The format version of the marks that this code writes.
 const FORMAT: u8 = 1;
 
 /// The value of a mark whose propagation has not begun.
@@ -40,14 +40,14 @@ where
     /// Refreshes all copies of all marked sources, in bounded transactions, while other
     /// transactions read and write.
     ///
-    /// Visits the marked sources in key order and finishes each before the next. A source that
-    /// changes meanwhile is reset to the beginning and waits for the next round. So a source that
-    /// changes often does not delay the others.
+    /// Visits the marked sources in key order and finishes each source before the next. If a source
+    /// changes meanwhile, its mark is reset, and the source waits for the next round. So a source
+    /// that changes often does not delay the others.
     ///
-    /// In the [`Progress`], `records` counts targets visited, `written` targets whose copy was
-    /// stale, and `removed` marks, that is, sources whose copies are all fresh again. The position
-    /// is in the store: the next call, in any program, resumes there. Any number of programs may
-    /// propagate at once.
+    /// In the [`Progress`], `records` counts the targets visited, `written` counts the targets
+    /// whose copy was stale, and `removed` counts the removed marks, one per source whose copies
+    /// are all fresh again. The position is stored in the store, so the next call, in any process,
+    /// resumes there. Any number of processes may propagate concurrently.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -71,20 +71,20 @@ where
     /// ```
     ///
     /// # Errors
-    /// Any error of the store; an error for a target, a source or a mark that does not decode;
-    /// [`Error::NewerFormat`] for a mark of a newer program; errors of
-    /// [`Attached::at`](crate::Attached::at) if a source is marked and the index by source is [in a
-    /// schema](DenormalizedFields::in_schema).
+    /// Any error of the store; [`Error::At`] for a target, a source or the key of a mark that does
+    /// not decode; [`Error::Other`] for a value that is not a mark; [`Error::NewerFormat`] for a
+    /// mark of a newer program; the errors of [`Attached::at`](crate::Attached::at) if a source is
+    /// marked and the index by source is [in a schema](DenormalizedFields::in_schema).
     pub fn propagate(&self, store: &impl Store) -> Result<Progress> {
         let batch = RepairOptions::default().batch;
         self.propagate_with(store, batch, |_| ControlFlow::Continue(()))
     }
 
     /// [`propagate`](DenormalizedFields::propagate) with at most `batch` targets per transaction.
-    /// Calls `progress` after each transaction and stops if it breaks.
+    /// Calls `progress` after each transaction and stops if `progress` breaks.
     ///
     /// # Errors
-    /// Errors of [`propagate`](DenormalizedFields::propagate).
+    /// The errors of [`propagate`](DenormalizedFields::propagate).
     pub fn propagate_with(
         &self,
         store: &impl Store,
@@ -103,12 +103,12 @@ where
         Ok(done)
     }
 
-    /// One step of [`propagate`](DenormalizedFields::propagate) in the caller's transaction: at
-    /// most `batch` targets of one source. Continues from `done` and adds to it. The default
-    /// `Progress` begins with the first mark.
+    /// One step of [`propagate`](DenormalizedFields::propagate) in the caller's transaction, which
+    /// visits at most `batch` targets of one source. `done` is the result of the previous step, and
+    /// the result includes its counts. A default `Progress` begins with the first mark.
     ///
     /// # Errors
-    /// Errors of [`propagate`](DenormalizedFields::propagate).
+    /// The errors of [`propagate`](DenormalizedFields::propagate).
     pub fn propagate_batch(
         &self,
         txn: &mut impl Writer,
@@ -147,8 +147,8 @@ where
         })
     }
 
-    /// The position of a mark, or the beginning if it belongs to another index, for example because
-    /// the index was moved to another subspace.
+    /// The position of a mark. If the position belongs to another index, for example because the
+    /// index was moved to another subspace, returns `None`, the beginning.
     fn of_index(
         &self,
         position: Option<Continuation>,
@@ -158,8 +158,9 @@ where
         position.of_query(&source.key_range(self.by_source.space()), Order::Ascending)
     }
 
-    /// The next mark to process: the one processed last if its propagation has begun, else the next
-    /// one. After the last mark comes the first. Costs one range, one more if the mark was reset,
+    /// The next mark to process. `served` is the key of the mark processed last. This mark is
+    /// processed again if its propagation has begun and was not reset; otherwise the next mark
+    /// follows, and after the last mark the first. Costs one range, one more if the mark was reset,
     /// and one more at the end of a round.
     fn next_mark(&self, txn: &impl Writer, served: Option<&[u8]>) -> Result<Option<Mark>> {
         let all = self.space.self_and_children();

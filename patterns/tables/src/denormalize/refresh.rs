@@ -1,4 +1,4 @@
-//! Refreshes the copies in targets that are in memory.
+//! Refreshes the copies in targets that were read into memory.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use keyloom_kit::{RecordKey, get_many};
 use super::DenormalizedFields;
 use crate::table::Table;
 
-/// The sources of some targets, by the parts of their index entries.
+/// The sources of some targets, by the parts of the index entries of the targets.
 type Known<S> = HashMap<KeyBuf, Option<S>>;
 
 impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
@@ -22,21 +22,21 @@ where
     C: Codec<V>,
 {
     /// Sets the copies in targets to the current values of their sources, before the targets are
-    /// put. Returns for each target whether this changed it. Costs one get per distinct source, in
+    /// put. Returns for each target whether its copy changed. Costs one get per distinct source, in
     /// one round trip.
     ///
     /// # Errors
-    /// Any error of the store; an error for a source that does not decode;
-    /// [`Error::InvalidArgument`] if the parts of the index are not a key of a source.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) for a source that does not decode;
+    /// [`Error::InvalidArgument`] if the parts of the index are not the key of a source.
     pub fn fill(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         let wanted = self.different_sources(&*targets);
         let sources = self.read_sources(reader, wanted)?;
         self.set_all(targets, &sources)
     }
 
-    /// Sets the copies in targets that were read to the values of their sources. Returns for each
-    /// target whether it was stale. Targets without a pending source are fresh and cost nothing
-    /// more.
+    /// Sets the stale copies in targets that were read to the values of their sources. Returns for
+    /// each target whether it was stale. Targets without a pending source are fresh, and no source
+    /// is read for them.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -68,7 +68,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Errors of [`fill`](DenormalizedFields::fill).
+    /// The errors of [`fill`](DenormalizedFields::fill).
     pub fn refresh(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         if !self.is_anything_pending(reader)? {
             return Ok(vec![false; targets.len()]);
@@ -79,7 +79,7 @@ where
     }
 
     /// Whether any source has copies that may be stale. Costs one range, which is empty if there is
-    /// none.
+    /// no such source.
     ///
     /// # Errors
     /// Any error of the store.
@@ -108,7 +108,7 @@ where
         parts
     }
 
-    /// The marked sources of targets.
+    /// The sources of `targets` that are marked.
     pub(super) fn pending_sources<'c>(
         &self,
         reader: &impl Reader,
@@ -131,7 +131,8 @@ where
         Ok(parts.into_iter().zip(sources).collect())
     }
 
-    /// Sets the copies of the given sources, and returns which targets changed.
+    /// Sets the copies in `targets` that come from `sources`, and returns for each target whether
+    /// it changed.
     fn set_all(&self, targets: &mut [(K, V)], sources: &Known<S>) -> Result<Vec<bool>> {
         let set = |(key, target): &mut (K, V)| {
             let mut filled = target.clone();

@@ -8,7 +8,7 @@ use super::entities::entity_of;
 use super::path::{Step, steps};
 use super::tree::{Kind, decode};
 
-/// A list or a map, and the number of steps that lead to it.
+/// A list or a map, and the number of steps on the path to it.
 struct Parent {
     space: Subspace,
     kind: Kind,
@@ -16,11 +16,11 @@ struct Parent {
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// Reports all inconsistencies of the collection. Reads it in one range. Keeps the reported
-    /// faults and one path in memory.
+    /// Reports all inconsistencies of the collection. Reads the collection in one range. Keeps the
+    /// reported faults and one path in memory.
     ///
-    /// An aggregate is not derived from other data, so nothing can repair it. Remove the reported
-    /// keys, or put the entity again after a [`delete`](Aggregates::delete).
+    /// An aggregate is not derived from other data, so it cannot be repaired automatically. Remove
+    /// the reported keys, or [`delete`](Aggregates::delete) the entity and put it again.
     ///
     /// # Errors
     /// Any error of the store.
@@ -60,7 +60,7 @@ impl<K: RecordKey> Aggregates<K> {
         Ok(found)
     }
 
-    /// The path after the key of an entity.
+    /// The path in `key` after the key of its entity.
     fn path(&self, key: &[u8]) -> Option<Vec<Step>> {
         let (_, entity) = entity_of::<K>(self.space(), key).ok()?;
         entity.contains(key).then_some(())?;

@@ -1,4 +1,4 @@
-//! Entities that are divided into their fields.
+//! Collections of entities that are divided into their fields.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,10 +15,11 @@ use super::merge::merge;
 use super::path::{Step, keys_along, path_of};
 use super::tree::{Kind, Node, decode, encode, from_value, to_value};
 
-/// A collection of entities, each a set of records under one key; see the [module](super).
+/// A collection of entities. Each entity is stored as a set of records under one key; see the
+/// [module](super).
 ///
-/// `Aggregates` has no type parameter for the entities: each may have another shape. A serde enum
-/// that is tagged by a field can decode all of them:
+/// `Aggregates` has no type parameter for the entities, because each entity may have a different
+/// shape. An internally tagged serde enum can decode all of them:
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -49,8 +50,8 @@ use super::tree::{Kind, Node, decode, encode, from_value, to_value};
 /// ```
 ///
 /// An entity key must have a fixed number of elements: any number, string or tuple, but not a
-/// [`List`](keyloom::List). A path is one step (`"title"`) or a tuple of steps (`("tracks",
-/// &position, "title")`), and `()` is the path of the entity itself.
+/// [`List`](keyloom::List). A path is one step (`"title"`) or a tuple of steps
+/// (`("tracks", &position, "title")`). The path `()` is the entity itself.
 pub struct Aggregates<K> {
     space: Subspace,
     key: PhantomData<fn() -> K>,
@@ -69,7 +70,7 @@ impl<K> fmt::Debug for Aggregates<K> {
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// A collection of entities in `space`. Nothing else may be there.
+    /// A collection of entities in `space`. Nothing else may be in `space`.
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), key: PhantomData }
     }
@@ -95,7 +96,7 @@ impl<K: RecordKey> Aggregates<K> {
     /// Reads a part of an entity. Costs one get, and one more range if the part is a list or a map.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `path` is not a path; errors of [`get`](Aggregates::get).
+    /// [`Error::InvalidArgument`] if `path` is not a path; the errors of [`get`](Aggregates::get).
     pub fn field<T: DeserializeOwned>(
         &self,
         reader: &impl Reader,
@@ -115,14 +116,14 @@ impl<K: RecordKey> Aggregates<K> {
         node.map(|node| from_value(&node.join())).transpose().map_err(at)
     }
 
-    /// Replaces an entity. All its other fields are removed, also those that `T` does not have.
-    /// Writes only what differs.
+    /// Replaces an entity. Removes all other stored fields, also fields that `T` does not have.
+    /// Writes only the keys that differ.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::Value`] if serde cannot express the entity;
-    /// [`Error::InvalidArgument`] if it is not a struct or map, or for maps with keys other than
-    /// text and integers; [`Error::KeyTooLong`] if the names of a path are too long together. After
-    /// one of these three, nothing was written.
+    /// Any error of the store; [`Error::Value`] if serde cannot serialize the entity;
+    /// [`Error::InvalidArgument`] if the entity is not a struct or map, or has maps with keys other
+    /// than text and integers; [`Error::KeyTooLong`] if the names of a path are too long together.
+    /// After the last three errors, nothing was written.
     pub fn put<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -169,10 +170,10 @@ impl<K: RecordKey> Aggregates<K> {
     /// ```
     ///
     /// A field that `T` reads under another name (`alias`) counts as a field that `T` does not
-    /// have: rename it with [`put`](Aggregates::put).
+    /// have. To rename such a field, use [`put`](Aggregates::put).
     ///
     /// # Errors
-    /// Errors of `change`, [`get`](Aggregates::get) and [`put`](Aggregates::put).
+    /// The errors of `change`, [`get`](Aggregates::get) and [`put`](Aggregates::put).
     pub fn update<T: Serialize + DeserializeOwned>(
         &self,
         txn: &mut impl Writer,
@@ -198,9 +199,9 @@ impl<K: RecordKey> Aggregates<K> {
     /// path, including the entity. An item of a list must exist.
     ///
     /// # Errors
-    /// [`Error::At`] with the key of a part along the path that is not a divided list or map;
-    /// [`Error::At`] for a missing item of a list; [`Error::InvalidArgument`] if `path` is not a
-    /// path; errors of [`put`](Aggregates::put).
+    /// [`Error::At`] with the key of a part along the path that is not a divided list or map, or of
+    /// a missing item of a list; [`Error::InvalidArgument`] if `path` is not a path; the errors of
+    /// [`put`](Aggregates::put).
     pub fn set<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -211,11 +212,11 @@ impl<K: RecordKey> Aggregates<K> {
         txn.guarded(|txn| self.set_node(txn, key, &path, value, replaced))
     }
 
-    /// Like [`set`](Aggregates::set), but stores a list or a map undivided. It takes one key and is
-    /// read and written as a whole. Its maps may have any keys.
+    /// Like [`set`](Aggregates::set), but stores a list or a map undivided: it takes one key, and
+    /// is read and written as a whole. Maps in it may have keys of any type.
     ///
     /// # Errors
-    /// Errors of [`set`](Aggregates::set).
+    /// The errors of [`set`](Aggregates::set).
     pub fn set_undivided<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -247,8 +248,8 @@ impl<K: RecordKey> Aggregates<K> {
             return Err(Error::other(NoItem).at(part.prefix()));
         }
         let new = make(old.as_ref(), value).map_err(|error| error.at(part.prefix()))?;
-        // All keys are checked before the first write: the maps along the path have shorter keys
-        // than the part.
+        // `write` checks the lengths of all keys before the first write. The maps along the path
+        // have shorter keys than the part.
         self.write(txn, &part, old.as_ref(), &new)?;
         write_markers(txn, &missing)
     }
@@ -299,9 +300,9 @@ impl<K: RecordKey> Aggregates<K> {
         write_difference(txn, &old, &new.entries(part)?)
     }
 
-    /// The lists and maps that are missing along `path`. `wanted` has the kind that each must have:
-    /// that of the entity and of each step that leads further. Returns an error if one is of
-    /// another kind. Costs one round trip.
+    /// The lists and maps that are missing along `path`. `wanted` holds the required kinds of the
+    /// entity and of each part along the path. Returns an error if an existing part is of another
+    /// kind. Costs one round trip.
     pub(super) fn missing_along(
         &self,
         reader: &impl Reader,
@@ -319,7 +320,8 @@ impl<K: RecordKey> Aggregates<K> {
             let comes_from_item = at.checked_sub(1).is_some_and(|before| is_item(path.get(before)));
             match there {
                 Some(bytes) => expect(kind, &bytes).map_err(|error| error.at(key))?,
-                // A removed item is not created again, and a missing list has no items.
+                // A missing item is not created, because it may have been removed. A missing list
+                // has no items.
                 None if comes_from_item || is_item(path.get(at)) => {
                     return Err(Error::other(NoItem).at(key));
                 }
@@ -344,7 +346,8 @@ impl<K: RecordKey> Aggregates<K> {
     }
 }
 
-/// The new node of a part that is replaced as a whole. Items that stay keep their positions.
+/// The new node of a part that is replaced as a whole. Unchanged items of lists keep their
+/// positions.
 fn replaced(old: Option<&Node>, value: Value) -> Result<Node> {
     match old {
         Some(old) => merge(old, &old.clone().join(), &value).and_then(|new| divided(new, value)),
@@ -352,13 +355,14 @@ fn replaced(old: Option<&Node>, value: Value) -> Result<Node> {
     }
 }
 
-/// Divides a value that was undivided before.
+/// Divides the value if its node is a single undivided value.
 fn divided(node: Node, value: Value) -> Result<Node> {
     let whole = node.children.is_empty() && Kind::of(&node.value).is_none();
     if whole { Node::divide(value) } else { Ok(node) }
 }
 
-/// Returns an error if the value is not a divided list or map of the wanted kind.
+/// Returns an error if the stored value is not the marker of a divided list or map of the wanted
+/// kind.
 fn expect(wanted: Kind, bytes: &[u8]) -> Result<()> {
     match Kind::of(&decode(bytes)?) {
         Some(kind) if kind == wanted => Ok(()),

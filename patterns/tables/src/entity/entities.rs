@@ -13,8 +13,8 @@ use super::path::path_of;
 use super::tree::{Node, from_value};
 
 impl<K: RecordKey> Aggregates<K> {
-    /// The entities with selected keys, in key order, or [`descending`](crate::descending). Costs
-    /// one range.
+    /// The entities with selected keys, in key order, or in [`descending`](crate::descending)
+    /// order. Costs one range.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -51,7 +51,7 @@ impl<K: RecordKey> Aggregates<K> {
     }
 }
 
-/// An entity of any shape, as it is stored.
+/// An entity of any shape, as read from the store.
 #[derive(Clone, Debug)]
 pub struct Entity(Node);
 
@@ -59,7 +59,7 @@ impl Entity {
     /// Decodes the entity as a `T`.
     ///
     /// # Errors
-    /// [`Error::Value`] if it is not a `T`.
+    /// [`Error::Value`] if the entity is not a `T`.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T> {
         from_value(&self.0.join())
     }
@@ -107,7 +107,7 @@ where
             }
         }
         if self.order == Order::Descending {
-            // A list or map comes before what is in it.
+            // `Node::collect` needs a list or map before its items.
             parts.reverse();
         }
         match Node::collect(&space, parts.into_iter())? {

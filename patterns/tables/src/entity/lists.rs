@@ -19,9 +19,9 @@ pub enum ListPlace<'p> {
     First,
     /// After all other items.
     Last,
-    /// Directly before this position. Its item may have been removed.
+    /// Directly before this position. The item of the position may have been removed.
     Before(&'p ListPosition),
-    /// Directly after this position. Its item may have been removed.
+    /// Directly after this position. The item of the position may have been removed.
     After(&'p ListPosition),
 }
 
@@ -30,7 +30,7 @@ impl<K: RecordKey> Aggregates<K> {
     /// are missing.
     ///
     /// # Errors
-    /// Errors of [`insert`](Aggregates::insert).
+    /// The errors of [`insert`](Aggregates::insert).
     pub fn push<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -41,7 +41,7 @@ impl<K: RecordKey> Aggregates<K> {
         txn.guarded(|txn| self.insert(txn, key, list, ListPlace::Last, item))
     }
 
-    /// Inserts an item into a list and returns its position. Writes no other item.
+    /// Inserts an item into a list and returns its position. Other items are not written.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -62,8 +62,9 @@ impl<K: RecordKey> Aggregates<K> {
     /// # Errors
     /// [`Error::At`] with the key of a value that is not a list; [`Error::At`] with an
     /// [`Error::Other`] if there is no room between two positions; [`Error::KeyTooLong`], also for
-    /// a position that has grown after many insertions at one place, which
-    /// [`renumber`](Aggregates::renumber) shortens; errors of [`set`](Aggregates::set).
+    /// a position that has grown after many insertions at one place
+    /// ([`renumber`](Aggregates::renumber) makes positions short again); the errors of
+    /// [`set`](Aggregates::set).
     pub fn insert<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -89,10 +90,10 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// The items of a list with their positions; empty if there is no list. Costs one range.
+    /// The items of a list with their positions. Empty if there is no list. Costs one range.
     ///
     /// # Errors
-    /// Errors of [`get`](Aggregates::get).
+    /// The errors of [`get`](Aggregates::get).
     pub fn items<T: DeserializeOwned>(
         &self,
         reader: &impl Reader,
@@ -113,11 +114,11 @@ impl<K: RecordKey> Aggregates<K> {
         children.into_iter().filter_map(item).collect()
     }
 
-    /// Gives the items of a list the positions that they would have if the list were written as a
-    /// whole. A position that the program kept then belongs to another item or to none.
+    /// Assigns new positions to the items of a list, as if the list were written as a whole. A
+    /// position that the program has kept then belongs to another item or to no item.
     ///
     /// # Errors
-    /// Errors of [`get`](Aggregates::get).
+    /// The errors of [`get`](Aggregates::get).
     pub fn renumber(&self, txn: &mut impl Writer, key: &K, list: impl Pack) -> Result<()> {
         txn.guarded(|txn| {
             path_of(&list)?;
@@ -137,7 +138,7 @@ impl<K: RecordKey> Aggregates<K> {
 
 type Neighbours = (Option<ListPosition>, Option<ListPosition>);
 
-/// The positions between which a new item goes.
+/// The positions between which a new item is inserted.
 fn neighbours(reader: &impl Reader, list: &Subspace, place: ListPlace<'_>) -> Result<Neighbours> {
     let items = list.range();
     let position = |found: Option<keyloom::Entry<_>>| match found {
@@ -160,7 +161,7 @@ fn neighbours(reader: &impl Reader, list: &Subspace, place: ListPlace<'_>) -> Re
     }
 }
 
-/// The position of the item that a key in a list belongs to.
+/// The position of the item of `list` that `key` belongs to.
 fn position_in<B: std::ops::Deref<Target = [u8]>>(
     list: &Subspace,
     key: &B,

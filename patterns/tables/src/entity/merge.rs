@@ -1,4 +1,4 @@
-//! Merges the changes of a program into the stored entity.
+//! Merges the changes that a program made to a decoded entity into the stored entity.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -9,15 +9,17 @@ use super::path::Step;
 use super::position::ListPosition;
 use super::tree::{Kind, Node, encode, step_of};
 
-/// The new stored form if a program has read `stored` as `before` and changed it to `after`. Parts
-/// that the program did not change, or that its type does not have, stay.
+/// The new stored form of a part. A program has decoded `stored` as `before` and changed it to
+/// `after`. Parts that the program did not change, and parts that its type does not have, stay as
+/// they are.
 pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node> {
     if before == after {
         return Ok(stored.clone());
     }
     match (Kind::of(&stored.value), before, after) {
         (Some(Kind::Map), Value::Map(before), Value::Map(after)) => maps(stored, before, after),
-        // Items that a program keeps in another order, as in a set, cannot be matched.
+        // If the program keeps the items in another order, as a set does, they cannot be matched
+        // with the stored items.
         (Some(Kind::List), Value::Array(before), Value::Array(after))
             if are_views(stored.children.values(), before) =>
         {
@@ -36,7 +38,7 @@ fn are_views<'n>(stored: impl ExactSizeIterator<Item = &'n Node>, views: &[Value
 }
 
 /// Whether `view` can be the decoded form of `stored`: equal, except for fields that the program's
-/// type does not have, and fields that it fills with a default when they are missing.
+/// type does not have, and missing fields that the type fills with a default.
 fn is_view(stored: &Node, view: &Value) -> bool {
     match (Kind::of(&stored.value), view) {
         (Some(Kind::List), Value::Array(items)) => are_views(stored.children.values(), items),
@@ -61,7 +63,8 @@ fn maps(stored: &Node, before: Entries<'_>, after: Entries<'_>) -> Result<Node> 
         let step = step_of(key)?;
         let child = match (stored.children.get(&step), known.get(&step)) {
             (Some(stored), Some(before)) => merge(stored, before, value)?,
-            // Not stored, and unchanged: the program's default for a missing field.
+            // The field is not stored and the value is unchanged, so the value is the default of a
+            // missing field.
             (None, Some(before)) if before == value => continue,
             _ => Node::divide(value.clone())?,
         };
@@ -81,7 +84,8 @@ fn lists(stored: &Node, before: &[Value], after: &[Value]) -> Result<Node> {
         None => Node::divide(value.clone()),
     };
     let items = after.iter().enumerate().map(item).collect::<Result<Vec<Node>>>()?;
-    // Items that stay in order keep their position; the others get a position between them.
+    // The items of a longest ascending subsequence keep their positions. Other items get new
+    // positions between them.
     let mut stay = longest_ascending(&same).into_iter().peekable();
     let place_of = |new: usize| {
         let at = same.get(new).copied().flatten();
@@ -133,10 +137,10 @@ fn same_items(before: &[Value], after: &[Value]) -> Result<Vec<Option<usize>>> {
     Ok(front.chain(middle).chain(back).collect())
 }
 
-/// The indexes of a longest ascending subsequence. Entries without a number are left out.
+/// The indexes of a longest ascending subsequence. `None` entries are left out.
 fn longest_ascending(numbers: &[Option<usize>]) -> Vec<usize> {
-    // For each length, the subsequence of that length with the smallest last number: that number
-    // and its index.
+    // For each length, the smallest last number of an ascending subsequence of this length, and the
+    // index of this number.
     let mut ends: Vec<(usize, usize)> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; numbers.len()];
     for (index, number) in numbers.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Aggregates (soft schema): how does one entity of many parts live under one key, without a
-//! schema, and without being rewritten as a whole?
+//! Aggregates (soft schema): how is an entity of many parts stored under one key, without a schema,
+//! and changed without being rewritten as a whole?
 //!
 //! A product is a book, a record or a pair of jeans. Some fields exist in all products, others only
-//! in some, and there are lists and maps of nested entities. In tables of a fixed schema an entity
-//! is spread over many tables; as one value it must be read and written whole. Here it is a *set of
-//! records under one key*, one per field. They are stored next to each other, so the entity is one
-//! range, a field is one get, and a change writes only what differs.
+//! in some, and there are lists and maps of nested entities. In a fixed schema, an entity is spread
+//! over many tables. As a single value, it must be read and written as a whole. Here an entity is a
+//! *set of records under one key*, one record per field. The records are adjacent, so the entity is
+//! one range, a field is one get, and a change writes only the keys that differ.
 //!
 //! | type | contents |
 //! |---|---|
@@ -16,7 +16,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, entity key, path | CBOR (RFC 8949): the value of the part, or `80` for a list and `A0` for a map, whose parts follow |
+//! | subspace, entity key, path | CBOR (RFC 8949): the value of the part; for a list `80` and for a map `A0`, followed by the records of their parts |
 //!
 //! The path leads from the entity to the part, with one element per step:
 //!
@@ -37,37 +37,40 @@
 //! ("shop", 7, "tracks", (2), "title")      60            an empty text
 //! ```
 //!
-//! Every empty value has its own stored form, so different values never look the same:
+//! Every empty value has its own stored form, so different values are never stored alike:
 //!
 //! | in Rust | stored |
 //! |---|---|
 //! | an absent field (`skip_serializing_if`) | no key |
 //! | `None`, `()` | one key, `F6` (null) |
 //! | an empty list | one key, `80` |
-//! | a list of one empty string | `80`, and under it `60` |
-//! | a list of one empty list | `80`, and under it `80` |
+//! | a list of one empty string | `80`, and one key below it, `60` |
+//! | a list of one empty list | `80`, and one key below it, `80` |
 //! | an empty map, a struct without fields | one key, `A0` |
 //! | an empty string, empty bytes | one key, `60`, `40` |
 //!
-//! Every list and map is divided down to scalars. To serde a `Vec<u8>` is a list of numbers, and
-//! each would take a key. Use `serde_bytes` for it, or store it
-//! [undivided](Aggregates::set_undivided). An undivided list or map is one non-empty value.
+//! Every list and map is divided down to scalars. For serde, a `Vec<u8>` is a list of numbers, so
+//! each byte would take one key. Use `serde_bytes`, or store the list
+//! [undivided](Aggregates::set_undivided). An undivided list or map is stored as one non-empty
+//! value.
 //!
 //! # Invariants
 //!
-//! * Every part has a parent, which is a list or a map according to the step.
-//!   [`check`](Aggregates::check) verifies this. An entity exists exactly if its own key exists.
+//! * Every part has a parent, which is a list or a map, depending on the step.
+//!   [`check`](Aggregates::check) verifies this. An entity exists if and only if its own key
+//!   exists.
 //! * The items of a list are sorted by position. An item keeps its position when others are
 //!   inserted or removed.
-//! * A change leaves all other parts as they are. [`update`](Aggregates::update) writes the
-//!   difference between the entity before and after the change, so *fields unknown to the program
-//!   survive*, in nested entities too.
+//! * A change leaves all other parts unchanged. [`update`](Aggregates::update) writes the
+//!   difference between the entity before and after the change. So *fields that the program's type
+//!   does not have are kept*, in nested entities too.
 //!
-//! After a program has changed a list, items are matched by comparison. Equal items are the same
-//! item, wherever they moved. If no item is equal and the number of items is unchanged, each item
-//! is an edit of the old one at its index. Otherwise the items are new. If a program keeps the
-//! items in an order other than the stored one, as a set does, a change rewrites the whole list in
-//! the order of the program. If this is too imprecise, use a map by id.
+//! After a program has changed a list, its items are matched with the stored items by comparison.
+//! Equal items are the same item, even if they were moved. If no items are equal and the number of
+//! items is unchanged, each item is treated as an edit of the old item at the same index. Otherwise
+//! the items are new. If the program keeps the items in another order than the stored order, as a
+//! set does, a change rewrites the whole list in the order of the program. If this is not precise
+//! enough, use a map by id.
 //!
 //! # Cost
 //!
@@ -89,18 +92,19 @@
 //!
 //! # When not to use it
 //!
-//! * For an entity that is small and always read and written whole. A [`Table`](crate::Table) with
+//! * For a small entity that is always read and written as a whole. A [`Table`](crate::Table) with
 //!   a codec that stores names ([`Json`](keyloom::value::Json)) takes one key instead of n.
-//! * For searches by field: only tables have indexes.
-//! * For a list of a million items: use [enumerable keys](crate::sequence) instead.
-//! * Keys have at most 511 bytes, which the entity key and all names of a path share.
+//! * For queries by field, because only tables have indexes.
+//! * For a list of a million items. Use [enumerable keys](crate::sequence) instead.
+//! * For deep nesting with long names. A key has at most 511 bytes for the entity key and all names
+//!   of the path.
 //!
 //! # Source
 //!
 //! "Aggregates" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), which has the example of
 //! products of different shapes. Document layers on ordered stores use one key per field, for
-//! example the one of FoundationDB. [`wide_column`] is the data model of F. Chang and others,
-//! *Bigtable* (2006).
+//! example the FoundationDB Document Layer. [`wide_column`] is the data model of F. Chang and
+//! others, *Bigtable* (2006).
 
 mod check;
 mod collection;

@@ -5,7 +5,7 @@ use keyloom::{Error, KeyBuf, Result, Subspace};
 
 use super::position::ListPosition;
 
-/// A step from a list or a map to one of its parts. Sorts like the elements of keys.
+/// A step from a list or a map to one of its parts. Steps sort like the elements of keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// To a field, or to a text key of a map.
@@ -22,7 +22,8 @@ impl Step {
             Element::Str(name) => Some(Self::Name(name)),
             Element::Int(number) => Some(Self::Number(number)),
             Element::Tuple(_) => {
-                // Decoded from the packed element, which has the encoding of a position.
+                // Pack the element again: the encoding of a nested tuple is the encoding of a
+                // position.
                 let packed = pack(&element);
                 keyloom::key::unpack::<(ListPosition,)>(&packed).ok().map(|(at,)| Self::Item(at))
             }
@@ -45,12 +46,12 @@ impl Pack for Step {
     }
 }
 
-/// The steps of packed elements, or `None` if they are not a path.
+/// The steps of a packed path, or `None` if the elements are not a path.
 pub(super) fn steps(packed: &[u8]) -> Option<Vec<Step>> {
     elements(packed).ok()?.into_iter().map(Step::from_element).collect()
 }
 
-/// The steps of a path given by a program.
+/// The steps of a path that was passed by a program.
 pub(super) fn path_of(path: &impl Pack) -> Result<Vec<Step>> {
     let packed = pack(path);
     steps(&packed).ok_or_else(|| Error::InvalidArgument {

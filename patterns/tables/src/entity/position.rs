@@ -4,9 +4,9 @@ use std::fmt;
 
 use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 
-/// The position of an item in a list: one or more integers in lexicographic order, a prefix before
-/// its extensions. Between any two positions there is another one, so an item is inserted without
-/// writing its neighbours.
+/// The position of an item in a list (a fractional index): one or more integers. Positions are in
+/// lexicographic order, and a prefix sorts before its extensions. There is always another position
+/// between two positions, so an item is inserted without writing its neighbours.
 ///
 /// ```text
 /// (1)  (2)             two items
@@ -14,16 +14,16 @@ use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 /// (1)  (1, 0)  (1, 65536)  (2)     and another one after it
 /// ```
 ///
-/// Pushed items are numbered; the number takes 2 bytes of the key for the first 255 items. Each
-/// insertion into the same gap halves it. After some sixteen insertions at one place, a position
+/// Pushed items are numbered. The number takes 2 bytes of the key for the first 255 items. Each
+/// insertion into a gap halves the gap. After some sixteen insertions at one place, a position
 /// grows by up to 4 bytes. [`renumber`](super::Aggregates::renumber) makes the positions short
 /// again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListPosition(List<Vec<i64>>);
 
-/// The distance between neighbours in a gap, as long as one side is open.
-// An insertion halves a gap, so 16 of them fit before a position gets longer. A larger step fits
-// more, and its numbers take more bytes of each key.
+/// The distance of a new number from its neighbour if the other side of the gap is open.
+// Each insertion halves a gap, so 16 insertions fit before a position gets longer. With a larger
+// step, more insertions fit, but the numbers take more bytes of each key.
 const STEP: i64 = 1 << 16;
 
 impl ListPosition {
@@ -32,9 +32,9 @@ impl ListPosition {
         Self(List(vec![number]))
     }
 
-    /// A position after `low` and before `high`; `None` stands for the ends of the list. Returns
-    /// `None` if there is no room: they are not in order, or a number is at the end of the `i64`
-    /// range.
+    /// A position after `low` and before `high`. A `None` argument means the end of the list.
+    /// Returns `None` if there is no room: `low` is not before `high`, or a number is at the end of
+    /// the `i64` range.
     pub(super) fn between(low: Option<&Self>, high: Option<&Self>) -> Option<Self> {
         let first = |position: &Self| position.0.0.first().copied();
         match (low, high) {
@@ -53,7 +53,7 @@ fn inside(low: &[i64], high: &[i64]) -> Option<ListPosition> {
     let (common, above) = (high.get(..equal)?, *high.get(equal)?);
     let joined = |head: &[i64], last| Some(ListPosition(List([head, &[last]].concat())));
     let Some(&below) = low.get(equal) else {
-        // `high` extends `low`: stay below the first number of the extension.
+        // `high` extends `low`, so stay below the first number of the extension.
         return joined(low, above.checked_sub(STEP)?);
     };
     match above.checked_sub(below)? {
@@ -127,13 +127,13 @@ mod tests {
             last = ListPosition::between(Some(&last), None).unwrap();
         }
         assert_eq!(pack(&(&last,)).len(), 4);
-        // Always after the item inserted last: no growth.
+        // Insertions directly after the last inserted item: positions do not grow.
         let (mut low, high) = (ListPosition::nth(1), ListPosition::nth(2));
         for _ in 0..10_000 {
             low = ListPosition::between(Some(&low), Some(&high)).unwrap();
         }
         assert!(pack(&(&low,)).len() <= 10, "{low}");
-        // The worst case: always between the two items inserted last.
+        // The worst case: insertions between the last two inserted items.
         let (mut low, mut high) = (ListPosition::nth(1), ListPosition::nth(2));
         for round in 0..1_000 {
             let new = ListPosition::between(Some(&low), Some(&high)).unwrap();

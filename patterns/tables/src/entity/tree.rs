@@ -1,4 +1,4 @@
-//! An entity as a tree, the form between the serde value and the stored keys.
+//! An entity as a tree, the intermediate form between the serde value and the stored keys.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -12,14 +12,15 @@ use serde::de::DeserializeOwned;
 use super::path::{Step, steps};
 use super::position::ListPosition;
 
-/// A part of an entity. It has a value, and children if the value is an empty list or map.
+/// A part of an entity. A divided list or map has an empty list or map as its value, and its parts
+/// as children.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) children: BTreeMap<Step, Node>,
 }
 
-/// The kind of a divided part.
+/// The kind of a divided part: list or map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     List,
@@ -27,7 +28,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a value, or `None` if it has no parts: a scalar or an undivided list or map.
+    /// The kind of a stored value, or `None` for a value without parts: a scalar, or an undivided
+    /// list or map.
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Array(items) if items.is_empty() => Some(Self::List),
@@ -36,12 +38,12 @@ impl Kind {
         }
     }
 
-    /// The kind that a part must have so that `step` can lead on from it.
+    /// The kind that a part must have to contain `step`.
     pub(super) fn before(step: &Step) -> Self {
         if matches!(step, Step::Item(_)) { Self::List } else { Self::Map }
     }
 
-    /// The stored value of a divided list or map.
+    /// The stored value that marks a divided list or map.
     pub(super) fn marker(self) -> Value {
         match self {
             Self::List => Value::Array(Vec::new()),
@@ -106,8 +108,8 @@ impl Node {
         children.try_for_each(|(step, child)| child.add_entries(&key.child(step), entries))
     }
 
-    /// Reads the part at `key` from the entries of its range in ascending order; `None` if there
-    /// are none.
+    /// Builds the part at `key` from the entries of its range, in ascending order; `None` if there
+    /// are no entries.
     pub(super) fn collect<B: Deref<Target = [u8]>>(
         key: &Subspace,
         entries: impl Iterator<Item = Result<Entry<B>>>,
@@ -139,7 +141,7 @@ fn place(root: &mut Option<Node>, mut path: Vec<Step>, node: Node) -> Option<()>
     Some(())
 }
 
-/// `check` also reports this.
+/// The error for an entry whose parent does not exist; `check` also reports such entries.
 #[derive(Debug, thiserror::Error)]
 #[error("its list or map does not exist; `check` the aggregates")]
 struct Orphan;

@@ -48,7 +48,7 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
     start: A,
     mut fold: impl FnMut(&mut A, Member<'_>) -> Result<()>,
 ) -> impl Iterator<Item = Result<(KeyBuf, A)>> {
-    // The group being folded, as the subspace of its keys, and its value so far.
+    // The group that is being folded, as the subspace of its keys, and its value so far.
     let mut open: Option<(Subspace, A)> = None;
     let closed = |(group, value): (Subspace, A)| (KeyBuf::from_slice(group.prefix()), value);
     let mut has_ended = false;
@@ -58,7 +58,8 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
                 has_ended = true;
                 break;
             };
-            // Comparing prefixes is several times cheaper than finding the end of each element.
+            // Comparing the prefix is several times cheaper than finding the ends of the elements
+            // of each key.
             let is_new = open.as_ref().is_none_or(|(open, _)| !open.contains(&key));
             let done = match is_new {
                 true => {
@@ -90,13 +91,13 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The number of numbers that were added.
+    /// How many numbers were added.
     pub count: u64,
-    /// Their sum; cannot overflow.
+    /// The sum of the numbers, which cannot overflow.
     pub sum: i128,
-    /// The smallest number, `None` if none was added.
+    /// The smallest number, `None` if no number was added.
     pub min: Option<i64>,
-    /// The largest number, `None` if none was added.
+    /// The largest number, `None` if no number was added.
     pub max: Option<i64>,
 }
 

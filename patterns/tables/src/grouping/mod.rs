@@ -1,4 +1,4 @@
-//! Groups of entries by the leading elements of their keys, and the queries on them.
+//! Groups entries by the leading elements of their keys, and queries the groups.
 
 mod group_by;
 mod skip_scan;
@@ -21,8 +21,8 @@ use skip_scan::InEach;
 /// Groups the entries of a subspace by the leading elements of their keys; see the
 /// [module](crate::aggregate).
 ///
-/// Works on all keys that are tuples: those of a [`Table`](crate::Table), of an
-/// [`Index`](crate::Index), or a program's own.
+/// Works on all keys that are tuples: the keys of a [`Table`](crate::Table), of an
+/// [`Index`](crate::Index), or keys that a program packs itself.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store, Subspace, Writer};
@@ -41,7 +41,7 @@ use skip_scan::InEach;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` is the [types](crate::parts) of the elements, if the keys are those of an index.
+/// For the keys of an index, `P` is the [type](crate::parts) of its parts.
 #[derive(Debug)]
 pub struct Grouping<P = AnyParts> {
     space: Subspace,
@@ -59,8 +59,8 @@ impl Grouping {
     /// Groups the keys of `space` by their first `elements` elements. With 0, all keys are in one
     /// group.
     ///
-    /// A key with fewer elements belongs to no group: an operation that reads one fails with an
-    /// error that names the key.
+    /// A key with fewer elements belongs to no group. An operation that reads such a key returns
+    /// [`Error::At`](keyloom::Error::At) with the key.
     pub fn new(space: &Subspace, elements: usize) -> Self {
         Self::of(space, elements)
     }
@@ -108,13 +108,13 @@ impl<P> Grouping<P> {
         unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The first entry of each group with selected entries: the one with the smallest key, also if
-    /// the groups are read in descending order.
+    /// The first entry of each group with selected entries: the entry with the smallest key, also
+    /// if the groups are read in descending order.
     ///
-    /// This is a skip scan. After each group it either steps over the remaining entries or begins a
-    /// new range, depending on how long the groups have been so far. Costs 1 range, and for a group
-    /// of n entries at most n steps, or at most 16 steps and 1 range. In descending order, a group
-    /// longer than that takes one more range.
+    /// This is a skip scan. After the entry of a group, it either steps over the remaining entries
+    /// or begins a new range, depending on the lengths of the previous groups. Costs 1 range, and
+    /// for a group of n entries at most n steps, or at most 16 steps and 1 range. In descending
+    /// order, a group of more than 16 entries takes one more range.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -143,12 +143,12 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, far)?, Groups::one))
     }
 
-    /// The last entry of each group with selected entries: the one with the largest key, whatever
-    /// the order of the groups. Costs the same as [`first_of_each`](Grouping::first_of_each) in the
-    /// opposite order.
+    /// The last entry of each group with selected entries: the entry with the largest key, also if
+    /// the groups are read in descending order. Costs the same as
+    /// [`first_of_each`](Grouping::first_of_each) in the opposite order.
     ///
     /// # Errors
-    /// Errors of [`first_of_each`](Grouping::first_of_each).
+    /// The errors of [`first_of_each`](Grouping::first_of_each).
     pub fn last_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -163,7 +163,7 @@ impl<P> Grouping<P> {
     /// Costs the same as [`first_of_each`](Grouping::first_of_each).
     ///
     /// # Errors
-    /// Errors of [`first_of_each`](Grouping::first_of_each). The iterator also returns
+    /// The errors of [`first_of_each`](Grouping::first_of_each). The iterator also returns
     /// [`Error::At`](keyloom::Error::At) for a group that is not a `T`.
     pub fn values<'r, R: Reader, T: for<'k> Unpack<'k> + 'r, S: Select<P>>(
         &self,
@@ -173,8 +173,8 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, false)?, Groups::value))
     }
 
-    /// A walk that returns one entry per group with selected entries: the first that it reaches, or
-    /// the last if `far`.
+    /// A scan that returns one entry per group with selected entries: the first entry in scan
+    /// order, or the last one if `far`.
     pub(crate) fn groups<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -185,9 +185,9 @@ impl<P> Grouping<P> {
         Groups::open(&self.untyped(), reader, range, order, far)
     }
 
-    /// The selected entries whose keys continue with `rest` after the elements of any group. An
-    /// example is the condition `user = ?` on keys of `(state, user, ..)`. Also called a loose
-    /// index scan.
+    /// The selected entries whose keys continue with `rest` after the elements of their group. An
+    /// example is the condition `user = ?` on keys of `(state, user, ..)`. This is also called a
+    /// loose index scan.
     ///
     /// Costs the entries found, and per group at most 2 ranges and 32 steps.
     ///
@@ -206,7 +206,7 @@ impl<P> Grouping<P> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`first_of_each`](Grouping::first_of_each).
+    /// The errors of [`first_of_each`](Grouping::first_of_each).
     pub fn in_each<'r, R: Reader, S: Select<P>, Q: Pack>(
         &self,
         reader: &'r R,
@@ -219,13 +219,12 @@ impl<P> Grouping<P> {
         Ok(scan(walk, InEach::one))
     }
 
-    /// Folds each group of `entries` into one value, which begins as `start`. `fold` is called with
-    /// the value and each entry of the group. `entries` must be sorted, as ranges and skip scans
-    /// return them.
+    /// Folds each group of `entries` into one value, with the initial value `start`. `fold` is
+    /// called with the value and each entry of the group. `entries` must be sorted, as ranges and
+    /// skip scans return them.
     ///
-    /// Keeps the value of one group in memory, whatever the number of groups. Returns each value
-    /// with the key of its group, which [`group`](Grouping::group) unpacks. Costs one pass over
-    /// `entries`.
+    /// Keeps only the value of one group in memory. Returns each value with the key of its group,
+    /// which [`group`](Grouping::group) unpacks. Costs one pass over `entries`.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Reader, Store, Subspace, Writer};
@@ -268,7 +267,7 @@ impl<P> Grouping<P> {
 }
 
 impl Grouping {
-    /// The part of `range` that a walk visits after the group of `prefix`.
+    /// The part of `range` that a scan visits after the group of `prefix`.
     pub(super) fn behind<'k>(range: &KeyRange<'k>, prefix: &'k [u8], order: Order) -> KeyRange<'k> {
         match order {
             Order::Ascending => range.clone().intersect(KeyRange::behind(prefix)),
@@ -281,7 +280,7 @@ impl Grouping {
         range.clone().intersect(KeyRange::self_and_children(prefix))
     }
 
-    /// The part of `range` that a walk visits from the packed tuple `target` on, including the keys
+    /// The part of `range` that a scan visits from the packed tuple `target` on, including the keys
     /// that extend `target`.
     pub(super) fn from<'k>(range: &KeyRange<'k>, target: &'k KeyBuf, order: Order) -> KeyRange<'k> {
         range.clone().intersect(match order {

@@ -1,18 +1,18 @@
-//! The walks of skip scans.
+//! The implementation of skip scans.
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Unpack};
 use keyloom_kit::{Explain, Left, Reading, Walk};
 
 use super::Grouping;
 
-/// A walk that returns one entry per group.
+/// A scan that returns one entry per group.
 pub(crate) struct Groups<'r, R: Reader> {
     grouping: Grouping,
     walk: Walk<'r, R>,
     range: KeyRange<'static>,
-    /// Whether to return the entry of each group that the walk reaches last.
+    /// Whether to return the last entry of each group in scan order, instead of the first.
     far: bool,
-    /// The group returned last, which the walk has not left yet.
+    /// The group whose entry was returned last, if the scan has not left it yet.
     group: Option<KeyBuf>,
     /// The first entry of the next group, if it was read already.
     ahead: Option<Entry<R::Bytes<'r>>>,
@@ -30,7 +30,7 @@ impl<'r, R: Reader> Groups<'r, R> {
         Ok(Self { grouping: grouping.clone(), walk, range, far, group: None, ahead: None })
     }
 
-    /// The first entry of the next group in walk order.
+    /// The first entry of the next group in scan order.
     fn near(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         if self.ahead.is_some() {
             return Ok(self.ahead.take());
@@ -44,7 +44,8 @@ impl<'r, R: Reader> Groups<'r, R> {
         }
     }
 
-    /// The other end of the group that begins with `near`. The walk then stands after the group.
+    /// The last entry, in scan order, of the group that begins with `near`. Afterwards the scan is
+    /// after the group.
     fn far(&mut self, near: Entry<R::Bytes<'r>>) -> Result<Entry<R::Bytes<'r>>> {
         let group = KeyBuf::from_slice(self.grouping.prefix(&near.0)?);
         let rest = Grouping::behind(&self.range, &group, self.walk.order());
@@ -57,13 +58,14 @@ impl<'r, R: Reader> Groups<'r, R> {
         Ok(far.unwrap_or(near))
     }
 
-    /// The entry of the next group.
+    /// The entry to return for the next group.
     pub(crate) fn one(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let Some(mut entry) = self.near()? else { return Ok(None) };
         match self.far {
             true => {
                 entry = self.far(entry)?;
-                // `ahead` holds the next group. If it is empty, the walk is at its end.
+                // `ahead` holds the first entry of the next group. If it is empty, the scan has
+                // ended.
                 self.group = None;
             }
             false => self.group = Some(KeyBuf::from_slice(self.grouping.prefix(&entry.0)?)),
@@ -86,7 +88,7 @@ impl<R: Reader> Reading for Groups<'_, R> {
     }
 }
 
-/// A walk over the entries of every group whose keys continue with the same elements.
+/// A scan over the entries, in every group, whose keys continue with the same elements.
 pub(super) struct InEach<'r, R: Reader> {
     pub(super) grouping: Grouping,
     pub(super) walk: Walk<'r, R>,

@@ -1,4 +1,4 @@
-//! Joins with a side that fits in memory.
+//! The in-memory sides of hash joins, semi-joins and anti-joins.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use keyloom::{Error, KeyBuf, Pack, Result, pack};
 
-/// The rows of a small side by their keys, in memory: read once, and used for any number of joins.
-/// It reflects the snapshot from which it was read.
+/// The build side of a hash join: the rows of a small side in memory, by their keys. It is read
+/// once and can be used for any number of joins. It reflects the snapshot from which it was read.
 pub struct BuildSide<K, V> {
     rows: HashMap<KeyBuf, Vec<Arc<V>>>,
     len: usize,
@@ -19,7 +19,8 @@ impl<K: Pack, V> BuildSide<K, V> {
     /// Reads all of `rows`, such as the range of a table, but no more than `most`.
     ///
     /// # Errors
-    /// The errors of `rows`; an error that names the bound if there are more rows.
+    /// The errors of `rows`; [`Error::Other`](keyloom::Error::Other) that names the limit if there
+    /// are more than `most` rows.
     pub fn read(rows: impl IntoIterator<Item = Result<(K, V)>>, most: usize) -> Result<Self> {
         let mut side = Self { rows: HashMap::new(), len: 0, key: PhantomData };
         for row in rows {
@@ -31,7 +32,7 @@ impl<K: Pack, V> BuildSide<K, V> {
         Ok(side)
     }
 
-    /// The rows of a key, in the order in which they were read.
+    /// The rows with this key, in the order in which they were read.
     ///
     /// ```
     /// use keyloom_tables::join::BuildSide;
@@ -74,7 +75,8 @@ impl<K: Pack> KeySet<K> {
     /// Reads all of `keys`, but no more than `most` distinct ones.
     ///
     /// # Errors
-    /// The errors of `keys`; an error that names the bound if there are more.
+    /// The errors of `keys`; [`Error::Other`](keyloom::Error::Other) that names the limit if there
+    /// are more than `most` distinct keys.
     pub fn read(keys: impl IntoIterator<Item = Result<K>>, most: usize) -> Result<Self> {
         let mut set = HashSet::new();
         for key in keys {

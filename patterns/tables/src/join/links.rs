@@ -14,14 +14,14 @@ use crate::derived;
 use crate::schema::{Attached, Maintained, Schema};
 use crate::table::Table;
 
-/// The format of the entries of the reverse direction.
+/// The format version of the entries of the reverse direction.
 const FORMAT: u8 = 1;
 
 /// A many-to-many relation between lefts and rights, such as groups and users; see [the
 /// layout](super#layout).
 ///
 /// A link is a record of the table of pairs `(left, right)`. Its value holds the data of the link,
-/// or `()` if there is none. The reverse direction is derived from it.
+/// or `()` if there is none. The reverse direction is derived from this table.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store, Subspace};
@@ -49,7 +49,7 @@ const FORMAT: u8 = 1;
 pub struct Links<L: RecordKey, R: RecordKey, V: 'static = (), C = Postcard> {
     table: Table<(L, R), V, C>,
     reversed: Reversed<L, R, V>,
-    /// The handle of the reverse direction in its schema, which checks that the data is readable.
+    /// In a schema, the handle of the reverse direction, which checks that the data is readable.
     attached: Option<Attached<Reversed<L, R, V>, C>>,
 }
 
@@ -74,7 +74,7 @@ impl<L: RecordKey, R: RecordKey, V> Links<L, R, V> {
 }
 
 impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
-    /// Links in `space`, whose values are written with the codec `C`.
+    /// Links in `space`. Their values are written with the codec `C`.
     pub fn with_codec(space: &Subspace) -> Self {
         let reversed = Reversed::new(&space.child(&1));
         let table = Table::with_codec(&space.child(&0)).with(&reversed);
@@ -82,8 +82,8 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
     }
 
     /// Links in the table `name` of a [schema](crate::schema), with the reverse direction as its
-    /// derived data `reversed`. If pairs exist already, [build](Attached::build) it with
-    /// [`reversed`](Links::reversed).
+    /// derived data `reversed`. If the table already has pairs, [build](Attached::build) the
+    /// reverse direction through [`reversed`](Links::reversed).
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store};
@@ -110,21 +110,22 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         Ok(Self { table, reversed: attached.pattern().clone(), attached: Some(attached) })
     }
 
-    /// The reverse direction of links in a schema: to build, disable or drop it.
+    /// In a schema, the handle with which the reverse direction is built, disabled or dropped.
     pub fn reversed(&self) -> Option<&Attached<Reversed<L, R, V>, C>> {
         self.attached.as_ref()
     }
 
-    /// The links as a table by `(left, right)`: to put and delete many of them, to read their
+    /// The links as a table by `(left, right)`. Use it to put and delete many links, to read their
     /// values, and to attach other derived data.
     pub fn table(&self) -> &Table<(L, R), V, C> {
         &self.table
     }
 
-    /// The rights of a left, in ascending order.
+    /// The rights that are linked to `left`, in ascending order.
     ///
     /// # Errors
-    /// Any error of the store. The iterator also reports keys that are not those of a link.
+    /// Any error of the store. The iterator also returns [`Error::At`](keyloom::Error::At) for a
+    /// key that is not the key of a link.
     pub fn rights_of<'r, Q: Reader>(
         &self,
         reader: &'r Q,
@@ -133,7 +134,7 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         linked(self.table.space(), reader, left)
     }
 
-    /// The lefts of a right, as [`rights_of`](Links::rights_of). Costs one more get in a schema.
+    /// The lefts that are linked to `right`, in ascending order. Costs one more get in a schema.
     ///
     /// # Errors
     /// The errors of [`rights_of`](Links::rights_of); in a schema, also those of [`Attached::at`].
@@ -175,8 +176,9 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
         txn.guarded(|txn| self.table.delete(txn, &(left.clone(), right.clone())))
     }
 
-    /// Removes at most `most` links of a left, and returns how many were removed. Use it before the
-    /// left itself is deleted; if it may have many links, call it until it returns 0.
+    /// Removes at most `most` links of a left, and returns how many were removed. Call it before
+    /// the left itself is deleted. If the left may have many links, repeat the call until it
+    /// returns 0.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -216,7 +218,7 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
 }
 
 impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
-    /// Every link that is stored in one direction only.
+    /// Reports every link that is stored in one direction only.
     ///
     /// # Errors
     /// The errors of [`derived::check`]; in a schema, those of [`Attached::check`].
@@ -254,8 +256,8 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
     }
 }
 
-/// The reverse direction of a table whose key is a pair: derived entries, maintained by the table.
-/// [`Links`] use it.
+/// The reverse direction of a table whose key is a pair, as derived entries that the table
+/// maintains. [`Links`] uses it.
 pub struct Reversed<L, R, V> {
     space: Subspace,
     ends: PhantomData<fn() -> (L, R)>,
@@ -263,7 +265,8 @@ pub struct Reversed<L, R, V> {
 }
 
 impl<L, R, V> Reversed<L, R, V> {
-    /// The reverse direction in `space`, for a table that is declared without [`Links::in_schema`].
+    /// The reverse direction in `space`, for a table of pairs that is not declared with
+    /// [`Links::in_schema`].
     ///
     /// ```
     /// use keyloom::Memory;
@@ -356,7 +359,7 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
     }
 }
 
-/// The other ends of the links of one end, in order.
+/// The other ends of the links of `end`, in order.
 fn linked<'r, Q: Reader, A: RecordKey, B: RecordKey>(
     space: &Subspace,
     reader: &'r Q,

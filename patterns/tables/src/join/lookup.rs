@@ -1,4 +1,4 @@
-//! The lookup join: the records of many rows in few round trips.
+//! The lookup join, which reads the records of many rows in few round trips.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use keyloom_kit::{RecordKey, until_error};
 
 use crate::table::Table;
 
-/// The right side of a lookup join: a table and the options of its reads. A reference to a table
+/// The right side of a lookup join: a table with the options for reading it. A reference to a table
 /// converts to a lookup with the default options.
 ///
 /// ```
@@ -28,19 +28,20 @@ pub struct Lookup<K, V, C = Postcard> {
 }
 
 impl<K: RecordKey, V, C> Lookup<K, V, C> {
-    /// 1,000 rows per batch, and no records remembered between batches.
+    /// A lookup with the default options: 1,000 rows per batch, and no records cached between
+    /// batches.
     pub fn new(table: &Table<K, V, C>) -> Self {
         Self { table: table.clone(), batch: 1_000, remember: 0 }
     }
 
-    /// The number of rows per batch, whose records are read together: at least one.
+    /// Sets the number of rows per batch, at least 1. The records of a batch are read together.
     #[must_use]
     pub fn batch(self, rows: usize) -> Self {
         Self { batch: rows.max(1), ..self }
     }
 
-    /// Remembers the records, and the absence of records, of up to `keys` keys between batches.
-    /// Intended for a small right side: when the limit is exceeded, all are forgotten.
+    /// Caches the records of up to `keys` keys between batches, and also which keys have no record.
+    /// Intended for a small right side: if the limit is exceeded, the cache is cleared.
     #[must_use]
     pub fn remember(self, keys: usize) -> Self {
         Self { remember: keys, ..self }
@@ -69,14 +70,14 @@ impl<K, V, C> fmt::Debug for Lookup<K, V, C> {
     }
 }
 
-/// Each row with the record of its key, or `None`.
+/// Pairs each row with the record of its key, or with `None`.
 pub(super) fn lookup_join<T, K: RecordKey, V, C: Codec<V>, O: Into<Option<K>>>(
     mut rows: impl Iterator<Item = Result<T>>,
     reader: &impl Reader,
     lookup: Lookup<K, V, C>,
     mut key: impl FnMut(&T) -> O,
 ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>> {
-    // The records of this batch and the remembered records.
+    // The records of this batch and the cached records.
     let mut known = HashMap::new();
     let mut joined = Vec::new().into_iter();
     let mut ended = false;
@@ -100,8 +101,8 @@ pub(super) fn lookup_join<T, K: RecordKey, V, C: Codec<V>, O: Into<Option<K>>>(
 }
 
 impl<K: RecordKey, V, C: Codec<V>> Lookup<K, V, C> {
-    /// Reads the records of the unknown keys, each once and in the order of the store, so that its
-    /// pages are visited in order as well.
+    /// Reads the records of the keys that are not cached. Each key is read once, and in key order,
+    /// so that the store visits its pages in order.
     fn read(
         &self,
         reader: &impl Reader,

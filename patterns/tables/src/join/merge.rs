@@ -1,4 +1,4 @@
-//! The merge join: two sides in the same order, each read once.
+//! The merge join of two sides in the same order. Each side is read once.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use keyloom::{Error, KeyBuf, Pack, Result, pack};
 
 use super::nested::pairs;
 
-/// Each row paired with each row of `right` that has the same key, or with `None`.
+/// Pairs each row with each row of `right` that has the same key, or with `None`.
 pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
     left: impl Iterator<Item = Result<T>>,
     right: impl Iterator<Item = Result<U>>,
@@ -22,7 +22,7 @@ pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
         Ok((right_keys.next(pack(&right_key(&row)))?, row))
     };
     let mut right = right.map(keyed).peekable();
-    // The right rows with the key `group_key`.
+    // `group` holds the right rows with the key `group_key`.
     let (mut group_key, mut group) = (None, Arc::new(Vec::new()));
     pairs(left, move |row| {
         let key = left_keys.next(pack(&left_key(row)))?;
@@ -35,7 +35,7 @@ pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
     })
 }
 
-/// Skips the rows before `key`, and moves the rows of `key` to `group`.
+/// Skips the rows with keys before `key`, and moves the rows with this key to `group`.
 fn gather<U>(
     rows: &mut Peekable<impl Iterator<Item = Result<(KeyBuf, U)>>>,
     key: &KeyBuf,

@@ -3,9 +3,9 @@
 //!
 //! A key-value store has no joins, so the program joins rows itself. The method matters: one `get`
 //! per row costs one round trip per row. Each join here is an adaptor of an iterator of `Result`
-//! rows, such as those of [`Table::range`](crate::Table::range) and
-//! [`Index::range`](crate::Index::range), and returns such an iterator, so joins can be chained.
-//! They stream: no join reads all of its input before it returns the first row.
+//! rows, such as [`Table::range`](crate::Table::range) and [`Index::range`](crate::Index::range)
+//! return. A join returns such an iterator as well, so joins can be chained. All joins stream: no
+//! join reads all of its left rows before it returns the first row.
 //!
 //! ```
 //! use keyloom::{Memory, Result, Store, Subspace};
@@ -28,23 +28,23 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! # Which one
+//! # Which join
 //!
 //! | right side | join | order of the output |
 //! |---|---|---|
-//! | a table, by its key | [`lookup_join`](Joins::lookup_join) | of the left rows |
+//! | a table, joined by its key | [`lookup_join`](Joins::lookup_join) | of the left rows |
 //! | small, used often | [`hash_join`](Joins::hash_join) with a [`BuildSide`] | of the left rows; for equal keys, the order in which the right rows were read |
 //! | in the same order as the left, by the same key | [`merge_join`](Joins::merge_join) | of both |
 //! | a separate range for each of a few left rows | [`nested_loop_join`](Joins::nested_loop_join) | of the left rows; for each of them, the order of its range |
 //! | a set of keys to test for | [`semi_join`](Joins::semi_join), [`anti_join`](Joins::anti_join) with a [`KeySet`] | of the left rows |
 //!
 //! An **inner** join returns the matching pairs. Its **left outer** form, `left_..`, returns every
-//! left row at least once: with `None` if nothing matches. If keys repeat, on either side, every
-//! matching pair is returned.
+//! left row at least once, with `None` if no right row matches. If keys repeat on either side,
+//! every matching pair is returned.
 //!
-//! Keys are compared as packed bytes, both for equality and for order: that is the order of the
-//! store, for every type of key. In a lookup join and a hash join a left row may have no key
-//! (`None`): it matches nothing.
+//! Keys are compared as packed bytes, both for equality and for order. So their order is the order
+//! of the store, for every type of key. In a lookup join and a hash join, a left row may have no
+//! key (`None`). Such a row matches nothing.
 //!
 //! # Layout
 //!
@@ -55,41 +55,41 @@
 //! | subspace, 0, left, right | the value of the link, as the codec writes it; nothing for `()` |
 //! | subspace, 1, right, left | the format (1), one byte |
 //!
-//! A one-to-many relation needs no links: use a table whose key begins with the "one"
-//! (`(author, number)` above), or an [`Index`](crate::Index) by it.
+//! A one-to-many relation needs no links: use a table whose key begins with the "one" side
+//! (`(author, number)` above), or an [`Index`](crate::Index) by the "one" side.
 //!
 //! # Invariants
 //!
-//! * Every link is stored in both directions, or in none.
-//! * A join ends after it has returned an error.
+//! * Every link is stored in both directions.
+//! * A join returns no more rows after an error.
 //!
 //! # Cost
 //!
-//! The cost of reading the left rows is not included. There are n of them, in batches of b (1,000
-//! by default):
+//! The table does not include the cost of reading the left rows. n is the number of left rows, and
+//! b the number of rows per batch (1,000 by default):
 //!
 //! | operation | cost | round trips | rows in memory |
 //! |---|---|---|---|
-//! | lookup join | 1 get per distinct key of a batch | n/b, rounded up | b, their records, and the remembered records |
+//! | lookup join | 1 get per distinct key of a batch | n/b, rounded up | b, their records, and the cached records |
 //! | hash, semi and anti join | nothing | 0 | the build side, which is bounded |
 //! | merge join | reading the right rows once | 1 | the right rows of one key |
 //! | nested-loop join | 1 range per left row | n | 1 |
 //! | [`Links::link`], [`Links::unlink`] | 1 get; 2 keys written if something changes | 1 | |
-//! | [`Links::rights_of`], [`Links::lefts_of`] | 1 range; reads what it returns; `lefts_of` [in a schema](Links::in_schema) 1 get more | 1 | 1 |
+//! | [`Links::rights_of`], [`Links::lefts_of`] | 1 range, which reads only what it returns; `lefts_of` [in a schema](Links::in_schema) costs 1 more get | 1 | 1 |
 //! | [`Links::unlink_left`], [`Links::unlink_right`] | 1 range, n gets, 2 n keys written | 2 | n, which is bounded |
 //! | [`Links::check`], [`Links::repair`] | see [`derived`](crate::derived) | | |
 //!
 //! # When not to use it
 //!
-//! When the same join is run often and its right side changes rarely: keep a denormalized copy of
-//! the right side in the left record ([`denormalization`](crate::denormalize)). When two records
-//! are always read and written together: make them one.
+//! If the same join runs often and its right side changes rarely, keep a denormalized copy of the
+//! right side in the left record ([`denormalization`](crate::denormalize)). If two records are
+//! always read and written together, merge them into one record.
 //!
 //! # Source
 //!
 //! "Application side joins" in I. Katsov, *NoSQL Data Modeling Techniques* (2012);
 //! "Application-side joins" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
-//! (2015). The algorithms are those of every relational database.
+//! (2015). Relational databases use the same algorithms.
 
 mod hash;
 mod links;
@@ -109,14 +109,14 @@ pub use lookup::Lookup;
 
 use self::nested::pairs;
 
-/// The joins, for every iterator of `Result<T>`; see the [module](self).
+/// Adds the joins to every iterator of `Result<T>`; see the [module](self).
 pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
-    /// Each row with the record of its key; rows without such a record are left out. `lookup` is a
+    /// Pairs each row with the record of its key. Rows without a record are left out. `lookup` is a
     /// table, or a [`Lookup`] with other options. `key` returns the key of a row, or an `Option` of
-    /// it.
+    /// the key.
     ///
     /// Costs one round trip per batch. The record is shared (`Arc`), since many rows may have the
-    /// same one.
+    /// same record.
     ///
     /// # Errors
     /// The errors of the rows and of [`Table::get_many`](crate::Table::get_many). If a batch fails,
@@ -137,7 +137,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_lookup_join(reader, lookup, key))
     }
 
-    /// Each row with the record of its key, or `None`; see [`lookup_join`](Joins::lookup_join).
+    /// Pairs each row with the record of its key, or with `None`; see
+    /// [`lookup_join`](Joins::lookup_join).
     fn left_lookup_join<R, K, V, C, F, O>(
         self,
         reader: &R,
@@ -154,7 +155,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         lookup::lookup_join(self, reader, lookup.into(), key)
     }
 
-    /// Each row paired with each row of `side` that has the same key.
+    /// Pairs each row with each row of `side` that has the same key.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -188,7 +189,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_hash_join(side, key))
     }
 
-    /// Each row paired with each row of `side` that has the same key, or with `None`.
+    /// Pairs each row with each row of `side` that has the same key, or with `None`.
     ///
     /// # Errors
     /// The errors of the rows.
@@ -208,8 +209,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         pairs(self, move |row| Ok(matches(row).iter().cloned().map(Ok)))
     }
 
-    /// Each row paired with each row of `right` that has the same key. Both sides must be in the
-    /// order of that key, as ranges of tables and indexes are.
+    /// Pairs each row with each row of `right` that has the same key. Both sides must be sorted by
+    /// this key, as ranges of tables and indexes are.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -237,15 +238,15 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Two descending sides are in the order of [`Desc`](keyloom::Desc) of their keys:
+    /// If both sides are in descending order, return [`Desc`](keyloom::Desc) of the key:
     /// `|user| Desc(*user)`.
     ///
-    /// Keeps the right rows of one key in memory: choose the side with fewer rows per key as the
-    /// right one.
+    /// The join keeps the right rows of one key in memory, so choose the side with fewer rows per
+    /// key as `right`.
     ///
     /// # Errors
-    /// The errors of the rows of both sides; an error that names both keys if a side is not in
-    /// order, since rows would be missing.
+    /// The errors of the rows of both sides; [`Error::Other`](keyloom::Error::Other) that names
+    /// both keys if a side is not sorted, because rows would be missing.
     fn merge_join<U, J, P, F, G>(
         self,
         right: J,
@@ -263,7 +264,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_merge_join(right, left_key, right_key))
     }
 
-    /// Each row paired with each row of `right` that has the same key, or with `None`; see
+    /// Pairs each row with each row of `right` that has the same key, or with `None`; see
     /// [`merge_join`](Joins::merge_join).
     fn left_merge_join<U, J, P, F, G>(
         self,
@@ -282,7 +283,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         merge::merge_join(self, right, left_key, right_key)
     }
 
-    /// Each row paired with each row that `open` returns for it, such as a range of an index.
+    /// Pairs each row with each row that `open` returns for it, such as a range of an index.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -310,7 +311,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_nested_loop_join(open))
     }
 
-    /// Each row paired with each row that `open` returns for it, or with `None`.
+    /// Pairs each row with each row that `open` returns for it, or with `None`.
     ///
     /// # Errors
     /// The errors of [`nested_loop_join`](Joins::nested_loop_join).
@@ -323,7 +324,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         pairs(self, open)
     }
 
-    /// The rows whose key is in `keys`; each row is returned once.
+    /// Returns the rows whose key is in `keys`, each row once.
     ///
     /// ```
     /// use keyloom::Result;
@@ -349,7 +350,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         matching(self, keys, key, true)
     }
 
-    /// The rows whose key is not in `keys`, including those without a key.
+    /// Returns the rows whose key is not in `keys`, including rows without a key.
     ///
     /// # Errors
     /// The errors of the rows.
@@ -365,14 +366,14 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
 
 impl<T, I: Iterator<Item = Result<T>>> Joins<T> for I {}
 
-/// The rows of a left outer join that match something.
+/// The rows of a left outer join that have a match.
 fn inner<T, U>(
     rows: impl Iterator<Item = Result<(T, Option<U>)>>,
 ) -> impl Iterator<Item = Result<(T, U)>> {
     rows.filter_map(|row| row.map(|(left, right)| Some((left, right?))).transpose())
 }
 
-/// The rows whose key is in `keys`, or, unless `wanted`, those whose key is not.
+/// If `wanted`, the rows whose key is in `keys`; otherwise the rows whose key is not.
 fn matching<T, K: Pack, O: Into<Option<K>>>(
     mut rows: impl Iterator<Item = Result<T>>,
     keys: &KeySet<K>,

@@ -1,4 +1,4 @@
-//! Checks the entries against the updates and repairs them.
+//! Checks the entries of the index against the updates, and repairs the entries.
 
 use std::ops::{ControlFlow, Deref};
 
@@ -18,17 +18,16 @@ const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// Reports faults that races and crashes never cause: values without their entry
-    /// ([`Rule::Missing`]), entries with a malformed value ([`Rule::Wrong`]), entries that are on
-    /// no list, so that no update removes them ([`Rule::Dangling`]), and keys that are not entries
-    /// ([`Rule::Foreign`]). Run it while there are no updates.
+    /// ([`Rule::Missing`]), entries with a malformed value ([`Rule::Wrong`]), entries that no list
+    /// contains, so that no update removes them ([`Rule::Dangling`]), and keys that are not entries
+    /// ([`Rule::Foreign`]). Run the check while there are no updates.
     ///
-    /// Stale entries that are listed are not faults:
-    /// [`sweep`](PropertyIndex::sweep) removes them.
+    /// Stale entries on a list are not faults; [`sweep`](PropertyIndex::sweep) removes them.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::At`] for an update that does not decode: nothing else holds
-    /// what it says, so it cannot be repaired; [`Error::NewerFormat`] for an update of a newer
-    /// program.
+    /// Any error of the store; [`Error::At`] for an update that does not decode;
+    /// [`Error::NewerFormat`] for an update of a newer program. An update that does not decode
+    /// cannot be repaired, because its value is stored nowhere else.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut last = None;
@@ -52,23 +51,23 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 
     /// Removes stale entries and fixes the faults that [`check`](PropertyIndex::check) reports,
-    /// while others read and write. Collects the garbage of all items, then removes the entries
-    /// that are on no list.
+    /// concurrently with readers and writers. First removes the stale updates of all items, and
+    /// then the entries that no list contains.
     ///
-    /// In the progress, `records` counts updates visited, `entries` counts entries visited, and
-    /// `removed` counts both kinds when they are removed.
+    /// In the progress, `records` counts the updates visited, `entries` counts the entries visited,
+    /// and `removed` counts the removed updates and entries.
     ///
     /// # Errors
-    /// Errors of [`check`](PropertyIndex::check).
+    /// The errors of [`check`](PropertyIndex::check).
     pub fn repair(&self, store: &impl Store, stamps: &Stamps) -> Result<Progress> {
         self.repair_with(store, stamps, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`repair`](PropertyIndex::repair) with options, resumed at [`RepairOptions::resume`]. Calls
-    /// `progress` after each batch of keys and stops if it breaks.
+    /// `progress` after each batch of keys and stops if `progress` breaks.
     ///
     /// # Errors
-    /// Errors of [`check`](PropertyIndex::check).
+    /// The errors of [`check`](PropertyIndex::check).
     pub fn repair_with(
         &self,
         store: &impl Store,
@@ -125,7 +124,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         drop(snapshot);
         for fault in faults {
             // An update is listed before its entry is put, and leaves the list after its entry is
-            // deleted. So the entry of an update that is not listed is never written again.
+            // deleted. So no writer puts the entry of an unlisted update again.
             delete(store, &fault.key)?;
             done.removed += 1;
         }
@@ -134,7 +133,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(())
     }
 
-    /// The items of some updates, without duplicates.
+    /// The items that `updates` belong to, without duplicates.
     fn places<B: Deref<Target = [u8]>>(&self, updates: &[Entry<B>]) -> Result<Vec<Place>> {
         let mut places: Vec<Place> = Vec::new();
         for (key, _) in updates {
@@ -162,8 +161,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         })
     }
 
-    /// Puts the entry that the current value of an item should have. If the value changes
-    /// meanwhile, deletes the entry again.
+    /// Puts the entry that the current value of an item should have. Deletes the entry again if the
+    /// value has changed meanwhile.
     fn restore_entry(&self, store: &impl Store, place: &Place) -> Result<bool> {
         let Some(fault) = self.fault_of_value(&store.snapshot()?, place)? else { return Ok(false) };
         let entry = fault.key.clone();
@@ -177,7 +176,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(still)
     }
 
-    /// Checks whether an entry decodes and is listed. The check of the item covers the value.
+    /// Checks whether an entry decodes and its update is listed. The check of the item covers the
+    /// value.
     fn fault_of<B: Deref<Target = [u8]>>(
         &self,
         reader: &impl Reader,

@@ -81,9 +81,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
 
     /// The newest written update.
     ///
-    /// While an update is in progress, the list may change during the read. The reader may pass the
-    /// new update before it is written, and reach the old one after it was removed. If two reads
-    /// return the same list, it existed at one moment.
+    /// While an update is in progress, the list may change during the read. The reader may visit
+    /// the new update before it is marked as written, and reach the old update after its removal.
+    /// If two consecutive reads return the same list, the list existed at one point in time.
     pub(super) fn current(&self, reader: &impl Reader, place: &Place) -> Result<Option<Update>> {
         let prefix = key_of(&self.updates, &[&place.container, &place.item]);
         let newest = reader.last(KeyRange::children(&prefix))?;

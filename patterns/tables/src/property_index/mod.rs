@@ -1,15 +1,15 @@
-//! Index without transactions: how are items found by a property, in a store that is atomic for one
-//! key at a time?
+//! Index without transactions: how are items found by a property in a store that is atomic only per
+//! key?
 //!
 //! If a transaction cannot change an item and its index entry together, readers see an intermediate
 //! state, and a crash makes it permanent. Removing "the entry of the previous value" does not work
-//! if two updates race. Both may read the same old value, and then the entry of the losing update
-//! is never removed. Or the entry that an update removes has become valid again.
+//! if two updates race. If both read the same old value, the entry of the losing update is never
+//! removed. Or an update removes an entry that has become valid again.
 //!
 //! The solution: an index entry contains not only the value and the item, but also the *update*
-//! that wrote it. Each item has a list of the updates that may have entries. An update removes the
-//! entries of the updates that it read from the list, and no others. So each removal has a single
-//! cause, and no entry is forgotten. Readers check whether an entry is still current.
+//! that wrote it. Each item has a list of the updates that may have entries. An update removes only
+//! the entries of the updates that it read from the list. So it never removes the entry of a
+//! concurrent update, and no entry is left behind. Readers check whether an entry is still current.
 //!
 //! ```
 //! use keyloom::{Memory, Result, Store, Subspace};
@@ -33,44 +33,45 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, 0, container, item, time, writer | an *update* of the item: 1 byte with the format (1) in the upper 4 bits, and in the lower 4 bits 0 for *intended* or 1 for *written*; 1 byte with the level of its entry; the packed value, or nothing if the value was removed |
+//! | subspace, 0, container, item, time, writer | an *update* of the item: 1 byte with the format (1) in the upper 4 bits, and 0 for *intended* or 1 for *written* in the lower 4 bits; 1 byte with the level of its entry; the packed value, or nothing if the update removes the value |
 //! | subspace, 1, container, level, bucket, value, item, time, writer | an *entry* of the index: the format (1), one byte |
 //! | subspace, 2, container, level | this level is open: the format (1), one byte |
 //!
-//! The value of an item is that of its newest *written* update. There is no separate record of the
-//! item that an older update could overwrite. Time and writer form a [stamp](Stamps). It is unique
-//! and newer than all stamps that its update has read.
+//! The value of an item is the value of its newest *written* update. There is no separate record of
+//! the item, which an older update could overwrite. Time and writer form a [stamp](Stamps). A stamp
+//! is unique, and newer than all stamps that its update has read.
 //!
-//! A **bucket** limits the growth of rows (the data that such a store keeps on one machine). Level
-//! n has 2ⁿ buckets; the hash of an item selects one. If a bucket of the newest level exceeds the
-//! [bound](PropertyIndex::bucket_width), the next level is opened, and new entries go there.
-//! Readers read the buckets of all levels.
+//! **Buckets** limit the size of rows (the data that such a store keeps on one machine). Level n
+//! has 2ⁿ buckets, and the hash of an item selects the bucket. If a bucket of the newest level
+//! exceeds the [bound](PropertyIndex::bucket_width), the next level is opened, and new entries go
+//! there. Readers read the buckets of all levels.
 //!
 //! # Invariants
 //!
-//! An update runs in steps, each atomic for one key. It reads the list, and then:
+//! An update runs in steps, and each step changes one key atomically. It reads the list, and then:
 //!
-//! 1. writes itself to the list as *intended*;
+//! 1. adds itself to the list as *intended*;
 //! 2. writes its entry;
-//! 3. writes itself to the list again, as *written*: from now on its value is that of the item;
-//! 4. for each update that it read in the list, all of which are older: deletes the entry, and then
-//!    removes the update from the list if it was written. An intended update may still be in
-//!    progress, so it stays on the list until later.
+//! 3. changes its state in the list to *written*; from now on, its value is the value of the item;
+//! 4. for each update that it read in the list (all of them are older), deletes the entry, and then
+//!    removes the update from the list if its state is *written*. An intended update may still be
+//!    in progress, so it stays on the list for now.
 //!
 //! So after each step and each crash:
 //!
-//! * every entry is listed, so stale entries can be found and removed;
-//! * the value of an item has its entry: step 2 comes before step 3, and an entry is deleted only
-//!   after a newer update is written, which remains newer;
-//! * if an entry is replaced by one with the same value, readers visit its level no later than the
-//!   level of the new entry.
+//! * the update of every entry is listed, so stale entries can be found and removed;
+//! * the value of an item has its entry, because step 2 comes before step 3, and an entry is
+//!   deleted only after a newer update is written;
+//! * if an entry is replaced by an entry with the same value, readers visit the level of the old
+//!   entry before, or together with, the level of the new entry.
 //!
-//! A query that runs while others write finds each item that has the queried value from its
-//! beginning to its end. An item that is updated meanwhile may be returned twice.
+//! A query that runs concurrently with updates finds each item that has the queried value during
+//! the whole query. An item that is updated meanwhile may be returned twice.
 //!
-//! An update that died stays on the list, as intended, until it is older than the
-//! [grace](PropertyIndex::grace_us). No update may take longer than that, including clock
-//! differences. An update that notices that it is too slow fails.
+//! An update whose process died stays on the list, as intended, until it is older than the [grace
+//! period](PropertyIndex::grace_us). No update may take longer than the grace period, including
+//! clock differences. An update fails if it detects that it has taken more than half of the grace
+//! period.
 //!
 //! # Cost
 //!
@@ -78,29 +79,30 @@
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | [`set`](PropertyIndex::set) | 2 ranges of p and 1 keys; 3 + 2 p keys written, each in a commit of its own; occasionally the count of a bucket, 8 keys on average | 5 + 2 p |
+//! | [`set`](PropertyIndex::set) | 2 ranges of p and 1 keys; 3 + 2 p keys written, each in a separate commit; occasionally the count of a bucket, 8 keys on average | 5 + 2 p |
 //! | [`set`](PropertyIndex::set) to the current value | 1 range | 1 |
 //! | [`remove`](PropertyIndex::remove) | the same as `set`, with one key less | 4 + 2 p |
-//! | [`value`](PropertyIndex::value) | 1 range, usually of 1 key; 3 while an update is in progress or after one died | 1 to 3 |
+//! | [`value`](PropertyIndex::value) | 1 range, usually of 1 key; 3 ranges while an update is in progress or after an update died | 1 to 3 |
 //! | [`items_with`](PropertyIndex::items_with), [`items_within`](PropertyIndex::items_within) | 2 ranges for the level, 1 for each of 2ˡ⁺¹ − 1 buckets, and a [`value`](PropertyIndex::value) for each entry | as many |
 //! | [`items`](PropertyIndex::items) | 1 range of all updates, and a `value` for each item | 1 + items |
-//! | [`sweep`](PropertyIndex::sweep) | 1 range, 2 keys written for each stale update | 1 + 2 for each |
+//! | [`sweep`](PropertyIndex::sweep) | 1 range, 2 keys written for each stale update | 1 + 2 per stale update |
 //! | [`check`](PropertyIndex::check) | all updates and entries, and one get or more for each | as many |
-//! | [`repair`](PropertyIndex::repair) | the same, and a commit for each repaired key | as many |
+//! | [`repair`](PropertyIndex::repair) | the reads of `check`, and a commit for each repaired key | as many |
 //!
 //! # When not to use it
 //!
-//! With transactions: an [`Index`](crate::Index) needs one commit instead of five, and no garbage
-//! collection. Every store of keyloom has them. This pattern is for data outside of them, such as a
-//! change log, a cache, another kind of store behind [`Store`](keyloom::Store), or many machines
-//! that must not wait for each other. It uses transactions of one write.
+//! Do not use it where transactions are available: an [`Index`](crate::Index) needs one commit
+//! instead of five, and no garbage collection. Every store of keyloom has transactions. This
+//! pattern is for data outside of these stores, such as a change log, a cache, or another kind of
+//! store behind [`Store`](keyloom::Store). It is also for many machines that must not wait for each
+//! other. All its transactions have a single write.
 //!
 //! # Source
 //!
 //! E. Anuff, *Secondary indexes in Cassandra* (2010) and *Indexing in Cassandra* (Cassandra SF
 //! 2011): the items of a container, the index of a property with composite columns, the list of
-//! previous entries. Cassandra resolves concurrent writes of a cell by their time. Here each update
-//! is a key of its own, so the store need not do that.
+//! previous entries. Cassandra resolves concurrent writes of a cell by their timestamps. Here each
+//! update has its own key, so the store need not resolve conflicts.
 
 mod check;
 mod list;
@@ -116,20 +118,20 @@ use keyloom_kit::Fnv;
 
 pub use stamps::Stamps;
 
-/// The format of entries, levels and updates that this version writes.
+/// The format version of entries, levels and updates that this code writes.
 const FORMAT: u8 = 1;
 
 /// The last level, with 2^20 buckets.
-// A query at this level reads 2^21 buckets. Further items make the buckets larger.
+// A query at this level reads 2^21 buckets. Further items only make the buckets larger.
 const LAST_LEVEL: u8 = 20;
 
-/// `Send` and `Sync` for all type parameters, because no value of them is stored.
+/// `Send` and `Sync` for all type parameters, because no values of these types are stored.
 type Types<C, I, V> = PhantomData<fn() -> (C, I, V)>;
 
 /// A property of the items in any number of containers, with its index; see the [module](self).
 ///
-/// `C` is the key of a container, `I` that of an item in it, `V` the value. Each is one element of
-/// a key.
+/// `C` is the key of a container, `I` the key of an item in the container, and `V` the value. Each
+/// is one element of a key.
 pub struct PropertyIndex<C, I, V> {
     updates: Subspace,
     entries: Subspace,
@@ -162,9 +164,9 @@ impl<C, I, V> fmt::Debug for PropertyIndex<C, I, V> {
 }
 
 impl<C, I, V> PropertyIndex<C, I, V> {
-    /// A property in `space`. Nothing else may be there.
+    /// A property in `space`. Nothing else may be in `space`.
     ///
-    /// The defaults are buckets of 10,000 entries and a grace of one hour.
+    /// The defaults are buckets of 10,000 entries and a grace period of one hour.
     pub fn new(space: &Subspace) -> Self {
         Self {
             updates: space.child(&0),
@@ -176,15 +178,17 @@ impl<C, I, V> PropertyIndex<C, I, V> {
         }
     }
 
-    /// The maximum number of entries that a bucket should hold. One update in `entries / 8` checks
-    /// it, so a bucket may exceed the maximum by some eighths before it is noticed.
+    /// Sets the maximum number of entries that a bucket should hold. One in `entries / 8` updates
+    /// checks the bucket, so a bucket may exceed the maximum by some eighths before the next level
+    /// is opened.
     #[must_use]
     pub fn bucket_width(self, entries: usize) -> Self {
         Self { bucket_width: entries.max(1), ..self }
     }
 
-    /// The maximum duration of an update in microseconds, including the difference between the
-    /// writers' clocks. An older update that is not written is considered dead and is removed.
+    /// Sets the grace period: the maximum duration of an update in microseconds, including the
+    /// difference between the writers' clocks. An intended update that is older is considered dead
+    /// and is removed.
     #[must_use]
     pub fn grace_us(self, grace_us: u64) -> Self {
         Self { grace_us, ..self }
@@ -196,7 +200,7 @@ fn bucket(packed_item: &[u8], level: u8) -> u64 {
     let mut hash = Fnv::new();
     hash.add(packed_item);
     // The lowest bits of this hash depend only on the lowest bits of the bytes, so mix in higher
-    // ones.
+    // bits.
     let hash = hash.finish();
     (hash ^ (hash >> 32)) & ((1 << level.min(LAST_LEVEL)) - 1)
 }

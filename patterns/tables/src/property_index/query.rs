@@ -1,4 +1,4 @@
-//! Queries: read the buckets one after the other and check which entries are still current.
+//! Queries, which read one bucket after another and check which entries are still current.
 
 use std::collections::HashSet;
 use std::ops::{Bound, Deref, RangeBounds};
@@ -11,10 +11,12 @@ use super::stamps::Stamp;
 use super::{LAST_LEVEL, PropertyIndex, key_of};
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
-    /// The value of an item.
+    /// The value of an item, or `None` if it has no value.
     ///
     /// # Errors
-    /// Any error of the store; an error for an update or a value that does not decode.
+    /// Any error of the store; [`Error::At`] for an update that does not decode;
+    /// [`Error::NewerFormat`] for an update of a newer program; [`Error::Key`] for a value that is
+    /// not a `V`.
     pub fn value(&self, reader: &impl Reader, container: &C, item: &I) -> Result<Option<V>> {
         self.value_at(reader, &Self::place(container, item))
     }
@@ -39,7 +41,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`value`](PropertyIndex::value), here or from the iterator.
+    /// The errors of [`value`](PropertyIndex::value), also from the iterator.
     pub fn items<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -54,7 +56,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// The items of a container with this value.
     ///
     /// # Errors
-    /// Errors of [`items_within`](PropertyIndex::items_within).
+    /// The errors of [`items_within`](PropertyIndex::items_within).
     pub fn items_with<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -67,8 +69,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.items_within(reader, container, value.clone()..=value)
     }
 
-    /// The items of a container with values in a range, together with the values. They come bucket
-    /// by bucket, and within a bucket in value order. For a total order, collect and sort them.
+    /// The items of a container with values in a range, together with the values. The items of each
+    /// bucket are in value order, and one bucket follows another. For a total order, collect and
+    /// sort the items.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -85,8 +88,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ```
     ///
     /// # Errors
-    /// Any error of the store, here or from the iterator. The iterator also returns an error for an
-    /// entry or an update that does not decode.
+    /// Any error of the store, also from the iterator. The iterator also returns [`Error::At`] for
+    /// an entry or an update that does not decode, and [`Error::NewerFormat`] for an update of a
+    /// newer program.
     pub fn items_within<'r, R: Reader, B: RangeBounds<V>>(
         &self,
         reader: &'r R,
@@ -141,9 +145,10 @@ struct Matches<'r, R: Reader, C, I, V> {
     /// The next bucket: level and number. `None` after an error.
     next: Option<(u8, u64)>,
     bucket: Option<(Subspace, R::Entries<'r>)>,
-    /// The value and the item returned last.
+    /// The value and the item that were returned last.
     last: Option<(KeyBuf, KeyBuf)>,
-    /// Items returned for an entry that is not that of their newest update. They may occur again.
+    /// Items that were returned for an older entry than the entry of their newest update. These
+    /// items may occur again.
     early: HashSet<KeyBuf>,
 }
 
@@ -151,8 +156,8 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey + Clone> Matches<'_, R,
     fn open_next(&mut self) -> Result<bool> {
         let Some((level, bucket)) = self.next else { return Ok(false) };
         if level > self.newest_level {
-            // A level that was opened meanwhile may hold entries that moved there from buckets
-            // already read.
+            // A level that was opened meanwhile may hold new entries of items whose old entries
+            // were in buckets already read.
             self.newest_level = self.index.newest_level(self.reader, &self.container)?;
         }
         if level > self.newest_level {
@@ -189,8 +194,8 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey + Clone> Matches<'_, R,
         }
     }
 
-    /// The value and the item of an entry, if the item still has the value and was not returned
-    /// yet.
+    /// The value and the item of an entry. `None` if the item has another value now, or was
+    /// returned already.
     fn holding(&mut self, found: EntryOf<V>) -> Result<Option<(V, I)>> {
         let EntryOf { value, item, stamp } = found;
         let packed = pack(&(&value,));
@@ -240,12 +245,13 @@ struct Items<'r, R: Reader, C, I, V> {
     reader: &'r R,
     container: KeyBuf,
     entries: R::Entries<'r>,
-    /// The item whose updates the walk is passing.
+    /// The item whose updates the scan is passing.
     last: Option<KeyBuf>,
 }
 
 impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey> Items<'_, R, C, I, V> {
-    /// The item of a key with its value, if it has one and was not returned yet.
+    /// The item of an update's key, with its value. `None` if the item has no value, or was
+    /// returned already.
     fn item(&mut self, key: &[u8]) -> Result<Option<(I, V)>> {
         let space = Subspace::from_bytes(&key_of(&self.index.updates, &[&self.container]));
         let unpacked = space.unpack::<(I, u64, u64)>(key);

@@ -1,4 +1,4 @@
-//! Stamps, which identify updates and order them.
+//! Stamps, which identify and order updates.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,8 +10,8 @@ pub(super) struct Stamp {
     pub(super) writer: u64,
 }
 
-/// Creates the stamps of one writer. Each is later than the previous one and than all that the
-/// update has read, whatever the clock returns.
+/// Creates the stamps of one writer. Each stamp is later than the previous stamp and than all
+/// stamps that the update has read, even if the clock goes backwards.
 ///
 /// ```
 /// use keyloom_tables::property_index::Stamps;
@@ -25,10 +25,11 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The stamps of a writer, from the system clock.
+    /// Creates stamps from the system clock.
     ///
-    /// `writer` is a number that no other writer uses at the same time: 64 random bits, or a number
-    /// for the machine, the process and the thread. Two writers with the same number lose updates.
+    /// `writer` is a number that no other writer uses at the same time, such as 64 random bits, or
+    /// a number made from the machine, the process and the thread. If two writers use the same
+    /// number, updates are lost.
     pub fn new(writer: u64) -> Self {
         let clock = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -37,7 +38,7 @@ impl Stamps {
         Self::with_clock(writer, clock)
     }
 
-    /// The stamps of a writer, from a clock that returns microseconds.
+    /// Creates stamps from a clock that returns microseconds.
     pub fn with_clock(writer: u64, clock: impl Fn() -> u64 + Send + 'static) -> Self {
         Self { writer, last_us: 0, clock: Box::new(clock) }
     }

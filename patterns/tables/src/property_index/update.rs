@@ -1,5 +1,5 @@
-//! Updates: sequences of steps that may be interrupted, or interleave with other updates, at any
-//! point.
+//! Updates. Each is a sequence of steps that may be interrupted, or interleaved with other updates,
+//! at any point.
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer, check_key, pack};
 use keyloom_kit::{Fnv, Progress, RecordKey};
@@ -11,14 +11,16 @@ use super::{FORMAT, LAST_LEVEL, PropertyIndex, bucket, key_of};
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// Sets the value of an item of a container.
     ///
-    /// Takes no lock and does not wait. Of concurrent updates, the one with the newest stamp wins.
-    /// After an error or a crash, the item has either the old or the new value, and queries find it
-    /// in both cases. Set it again.
+    /// Takes no lock and does not wait. The concurrent update with the newest stamp wins. After an
+    /// error or a crash, the item has either the old or the new value, and queries find the item in
+    /// both cases. Set the value again.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], before anything is written, if container, value and item are too long
-    /// together; any error of the store; an error if the update has already taken half of the
-    /// [grace](PropertyIndex::grace_us).
+    /// together; any error of the store; [`Error::At`] with an [`Error::Other`] for an earlier
+    /// update that does not decode, and if this update has already taken more than half of the
+    /// [grace period](PropertyIndex::grace_us); [`Error::NewerFormat`] for an update of a newer
+    /// program.
     pub fn set(
         &self,
         store: &impl Store,
@@ -30,12 +32,11 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.update(store, stamps, &Self::place(container, item), Some(pack(&(value,))))
     }
 
-    /// Removes the value of an item. The item then no longer belongs to the container. Its last
-    /// update is removed by the next [`sweep`](PropertyIndex::sweep) after the
-    /// grace.
+    /// Removes the value of an item. The item then no longer belongs to the container. The first
+    /// [`sweep`](PropertyIndex::sweep) after the grace period removes the last update of the item.
     ///
     /// # Errors
-    /// Errors of [`set`](PropertyIndex::set).
+    /// The errors of [`set`](PropertyIndex::set).
     pub fn remove(
         &self,
         store: &impl Store,
@@ -63,8 +64,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
             return self.remove_stale(store, place, list.get(1..).unwrap_or_default(), now_us);
         }
         let stamp = stamps.next_after(list.first().map(|newest| newest.stamp));
-        // Read after the list, so it is at least the level of every replaced entry. Readers visit
-        // the levels in ascending order.
+        // The level is read after the list, so it is at least the level of every replaced entry.
+        // Readers visit the levels in ascending order.
         let level = self.newest_level(&store.snapshot()?, place.container())?;
         let update = Update { stamp, state: State::Intended, level, value };
         self.write(store, stamps, place, &update)?;
@@ -72,7 +73,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.widen(store, place, &update)
     }
 
-    /// Steps 1 to 3: lists the update, puts its entry, and marks the update as written.
+    /// Runs steps 1 to 3: lists the update, puts its entry, and marks the update as written.
     fn write(
         &self,
         store: &impl Store,
@@ -95,8 +96,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         put(store, &key, &update.bytes(State::Written))
     }
 
-    /// Step 4, for updates that are older than a written one. Entries are deleted before their
-    /// updates leave the list.
+    /// Runs step 4 for updates that are older than a written update. Entries are deleted before
+    /// their updates leave the list.
     fn remove_stale(
         &self,
         store: &impl Store,
@@ -120,13 +121,15 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         now_us.saturating_sub(stamp.time_us) > self.grace_us
     }
 
-    /// Removes the stale updates of an item with their entries: those that lost a race and, after
-    /// the grace, those that died. Every [`set`](PropertyIndex::set) does the same, so this is for
-    /// items that are no longer updated. `stamps` provides the time. `removed` of the progress is
-    /// the number of updates. The work is bounded by those of one item, so it takes no options.
+    /// Removes the stale updates of an item with their entries. Updates are stale if a newer update
+    /// is written or, after the grace period, if they died. Every [`set`](PropertyIndex::set) also
+    /// removes stale updates, so `sweep` is for items that are no longer updated. `stamps` provides
+    /// the time. In the progress, `removed` counts the removed updates. The work is bounded by the
+    /// updates of one item, so there are no options.
     ///
     /// # Errors
-    /// Any error of the store; an error for an update that does not decode.
+    /// Any error of the store; [`Error::At`] for an update that does not decode;
+    /// [`Error::NewerFormat`] for an update of a newer program.
     pub fn sweep(
         &self,
         store: &impl Store,
@@ -138,7 +141,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(Progress { removed, ..Progress::complete() })
     }
 
-    /// Returns how many updates were removed from the list.
+    /// Removes the stale updates of an item, and returns how many were removed from the list.
     pub(super) fn tidy_place(&self, store: &impl Store, now_us: u64, place: &Place) -> Result<u64> {
         let mut list = self.list(&store.snapshot()?, place)?;
         let before = list.len() as u64;
@@ -165,8 +168,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(before - kept)
     }
 
-    /// Opens the next level if the bucket of this update, on the newest level, exceeds the bound.
-    /// Only a sample of updates, selected by their stamps, counts the bucket.
+    /// Opens the next level if the bucket of this update exceeds the bound. To save reads, only a
+    /// sample of the updates, selected by their stamps, counts the entries of the bucket.
     fn widen(&self, store: &impl Store, place: &Place, update: &Update) -> Result<()> {
         let every = (self.bucket_width / 8).max(1) as u64;
         if update.value.is_none()
@@ -194,12 +197,12 @@ fn sample(stamp: Stamp) -> u64 {
     hash.finish() >> 32
 }
 
-/// A transaction with one put.
+/// Runs a transaction with one put.
 pub(super) fn put(store: &impl Store, key: &[u8], value: &[u8]) -> Result<()> {
     store.transact(|txn| txn.put(key, value))
 }
 
-/// A transaction with one delete.
+/// Runs a transaction with one delete.
 pub(super) fn delete(store: &impl Store, key: &[u8]) -> Result<()> {
     store.transact(|txn| txn.delete(key))
 }

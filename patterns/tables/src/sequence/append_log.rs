@@ -1,4 +1,4 @@
-//! Records under consecutive numbers.
+//! A log of records with consecutive numbers.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::Sequence;
 use super::walk::ids;
 use crate::table::{Records, Table};
 
-/// Records of a container under the numbers 1, 2, 3 ...; see the [module](super).
+/// A log per container, whose records have the numbers 1, 2, 3 ...; see the [module](super).
 ///
 /// This example is a mailbox:
 ///
@@ -75,10 +75,11 @@ impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
         Self { numbers: Sequence::new(&space.child("last")), records, keep: None }
     }
 
-    /// The same log, but each append removes the record whose number is smaller by `keep`. So each
-    /// container holds at most its last `keep` records. `keep` is at least 1.
+    /// Bounds each container to its last `keep` records: an append removes the record whose number
+    /// is smaller by `keep`. `keep` is at least 1.
     ///
-    /// If a bound is set or lowered, older records stay until [`sweep`](AppendLog::sweep).
+    /// If a bound is set or lowered, older records stay until [`sweep`](AppendLog::sweep) removes
+    /// them.
     #[must_use]
     pub fn bounded(self, keep: u64) -> Self {
         Self { keep: Some(keep.max(1)), ..self }
@@ -90,9 +91,10 @@ impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
         Self { records: self.records.with(derived), ..self }
     }
 
-    /// The records as a table, with keys of container and number.
+    /// The records as a table, with keys `(container, number)`.
     ///
-    /// Do not put a record under a number that was not assigned: a later append would overwrite it.
+    /// Do not put a record under a number that was not assigned, because a later append would
+    /// overwrite the record.
     pub fn records(&self) -> &Table<(C, u64), V, K> {
         &self.records
     }
@@ -107,11 +109,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// Adds a record to `container` and returns its number.
     ///
     /// # Errors
-    /// Errors of [`Sequence::next`] and [`Table::put`].
+    /// The errors of [`Sequence::next`] and [`Table::put`].
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<u64> {
         txn.guarded(|txn| {
             let number = self.numbers.peek(txn, container)?;
-            // The record is put first: if it is refused, nothing was written.
+            // The record is put first. If the put is refused, nothing was written.
             self.records.put(txn, &(container.clone(), number), value)?;
             self.numbers.advance_to(txn, container, number)?;
             if let Some(old @ 1..) = self.keep.and_then(|keep| number.checked_sub(keep)) {
@@ -124,7 +126,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// A record by its number. Costs one get.
     ///
     /// # Errors
-    /// Errors of [`Table::get`].
+    /// The errors of [`Table::get`].
     pub fn get(&self, reader: &impl Reader, container: &C, number: u64) -> Result<Option<V>> {
         self.records.get(reader, &(container.clone(), number))
     }
@@ -132,16 +134,16 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// Removes a record and returns whether it existed. Its number is not assigned again.
     ///
     /// # Errors
-    /// Errors of [`Table::delete`].
+    /// The errors of [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<bool> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), number)))
     }
 
-    /// The records of a container with numbers in `numbers`: the oldest first, or the newest
+    /// The records of a container with numbers in `numbers`, the oldest first, or the newest first
     /// with [`descending`](crate::descending). The bounds need not be numbers of records.
     ///
     /// # Errors
-    /// Errors of [`Table::range`].
+    /// The errors of [`Table::range`].
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -154,7 +156,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// At most `limit` of the records of [`range`](AppendLog::range), beginning after `after`.
     ///
     /// # Errors
-    /// Errors of [`Table::page`].
+    /// The errors of [`Table::page`].
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -169,18 +171,18 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// Removes the records that are older than the last `keep` numbers, the oldest first, in
     /// bounded transactions.
     ///
-    /// For n records removed by a transaction it costs one get, one range of n records, n gets and
-    /// n keys written, in three round trips.
+    /// A transaction that removes n records costs one get, one range of n records, n gets and n
+    /// keys written, in three round trips.
     ///
     /// # Errors
-    /// Errors of [`Table::delete_many`].
+    /// The errors of [`Table::delete_many`].
     pub fn sweep(&self, store: &impl Store, container: &C, keep: u64) -> Result<Progress> {
         let options = RepairOptions::default();
         self.sweep_with(store, container, keep, &options, |_| ControlFlow::Continue(()))
     }
 
     /// [`sweep`](AppendLog::sweep) with options. Calls `progress` after each transaction and stops
-    /// if that breaks. The next sweep removes the rest; it needs no position.
+    /// if `progress` breaks. The next sweep removes the rest; it needs no position.
     ///
     /// # Errors
     /// The errors of [`sweep`](AppendLog::sweep).
@@ -207,12 +209,12 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         })
     }
 
-    /// Reports the sequences that are behind the last record of their container, so that an append
-    /// would overwrite a record: each as a fault of [`Rule::Wrong`]. The cause is records that were
-    /// put under numbers that were not assigned.
+    /// Reports each sequence whose last number is smaller than the number of the last record of its
+    /// container, as [`Rule::Wrong`]. An append would overwrite a record of this container. The
+    /// cause is a record that was put under a number that was not assigned.
     ///
     /// # Errors
-    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a key of another form.
+    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a malformed record key.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (mut found, mut next) = (Vec::new(), self.container_behind(reader, None)?);
         while let Some(container) = next {
@@ -228,17 +230,17 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         Ok(found)
     }
 
-    /// Advances each sequence that is behind to the number of its last record, in bounded
-    /// transactions.
+    /// Advances each sequence that [`check`](AppendLog::check) reports to the number of the last
+    /// record of its container, in bounded transactions.
     ///
     /// # Errors
-    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a key of another form.
+    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a malformed record key.
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](AppendLog::repair) with options, whose batch is a number of containers. Calls
-    /// `progress` after each transaction and stops if that breaks.
+    /// [`repair`](AppendLog::repair) with options; the batch is a number of containers. Calls
+    /// `progress` after each transaction and stops if `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](AppendLog::repair).
@@ -269,7 +271,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         })
     }
 
-    /// The first container with records, or the first behind another one.
+    /// The first container with records after `last`, or the first of all if `last` is `None`.
     fn container_behind(&self, reader: &impl Reader, last: Option<&C>) -> Result<Option<C>> {
         let all = self.records.space().self_and_children();
         let rest = match last {

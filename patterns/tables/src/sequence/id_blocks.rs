@@ -1,4 +1,4 @@
-//! Numbers from reserved blocks, with almost no load on the store.
+//! Ids from reserved blocks (hi/lo), with almost no load on the store.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,16 +9,16 @@ use keyloom::{KeyBuf, Pack, Result, Store};
 
 use super::Sequence;
 
-/// Assigns the numbers of a [`Sequence`] from blocks (hi/lo). Each block is reserved in a
-/// transaction of its own.
+/// Assigns the numbers of a [`Sequence`] from blocks (hi/lo). Each block is reserved in a separate
+/// transaction.
 ///
-/// So the counter is written once per block, and never by the transactions that use the numbers.
-/// Reserved numbers that are not used, because the process ends or a transaction fails, leave gaps.
-/// Two processes use different blocks at the same time, so a smaller number may appear *later* than
-/// a larger one. The numbers are unique.
+/// So the counter is written once per block, and never by the transactions that use the numbers. If
+/// the process ends or a transaction fails, unused numbers leave gaps. Two processes use different
+/// blocks at the same time, so a smaller number may be committed *after* a larger one. The numbers
+/// are unique.
 ///
-/// The clones of a value share its blocks. Unlike other patterns it has state: keep one value for
-/// the life of the process.
+/// Unlike other patterns, an `IdBlocks` has state in memory, so keep one for the lifetime of the
+/// process. Clones share the reserved blocks.
 ///
 /// ```
 /// use keyloom::{Memory, Metered, Store, Subspace};
@@ -58,18 +58,18 @@ impl<C> fmt::Debug for IdBlocks<C> {
 }
 
 impl<C: Pack> IdBlocks<C> {
-    /// Numbers of `sequence` in blocks of `size`, which is at least 1.
+    /// Assigns numbers of `sequence` in blocks of `size`, which is at least 1.
     pub fn new(sequence: &Sequence<C>, size: u64) -> Self {
         Self { sequence: sequence.clone(), size: size.max(1), reserved: Arc::default() }
     }
 
-    /// The next number of `container`. Call it *before* the transaction that uses the number: if
-    /// the block is used up, the call runs a transaction of its own.
+    /// The next number of `container`. Call it *before* the transaction that uses the number,
+    /// because it runs its own transaction if the block is used up.
     ///
     /// # Errors
-    /// Errors of [`Sequence::next`] and [`Store::transact`]; [`NestedTransaction`] inside a
-    /// transaction on a store with one writer. After a commit whose outcome is unknown, call it
-    /// again; at most one block is lost.
+    /// The errors of [`Sequence::next`] and [`Store::transact`]; [`NestedTransaction`] if called
+    /// inside a transaction, on a store with one writer. If the outcome of a commit is unknown,
+    /// call `next` again; at most one block is lost.
     ///
     /// [`NestedTransaction`]: keyloom::Error::NestedTransaction
     pub fn next(&self, store: &impl Store, container: &C) -> Result<u64> {
@@ -77,8 +77,8 @@ impl<C: Pack> IdBlocks<C> {
         if let Some(number) = take(&mut self.lock(), &key) {
             return Ok(number);
         }
-        // The lock is not held here: while this thread waits for the store, the transaction it
-        // waits for may itself need a number.
+        // The lock is not held here. While this thread waits for the store, the transaction that
+        // blocks the store may also need a number.
         let mut block = store.transact(|txn| self.sequence.reserve(txn, container, self.size))?;
         let number = block.start;
         block.start += 1;

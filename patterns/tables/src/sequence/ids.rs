@@ -1,4 +1,4 @@
-//! Consecutive numbers.
+//! Sequences of consecutive numbers.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -7,8 +7,8 @@ use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 
 /// A sequence of numbers for each container: 1, 2, 3 ...; see the [module](super).
 ///
-/// A number belongs to the transaction that took it. If that transaction is rolled back, the next
-/// one takes the number. So the numbers of committed transactions have no gaps.
+/// A number is assigned within a transaction. If the transaction is rolled back, the next
+/// transaction gets the same number. So the numbers of committed transactions have no gaps.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -51,7 +51,7 @@ impl<C: Pack> Sequence<C> {
     /// The next `count` numbers of `container`, as one range. Costs the same as one number.
     ///
     /// # Errors
-    /// Errors of [`next`](Sequence::next).
+    /// The errors of [`next`](Sequence::next).
     pub fn reserve(&self, txn: &mut impl Writer, container: &C, count: u64) -> Result<Range<u64>> {
         txn.guarded(|txn| {
             let key = self.key(container);
@@ -71,11 +71,12 @@ impl<C: Pack> Sequence<C> {
         last_of(reader, &self.key(container))
     }
 
-    /// Advances the sequence to `number` unless it is already there. Use it for records that come
-    /// with their own numbers. The next number is greater than `number`. Costs one key written.
+    /// Advances the sequence to at least `number`, so that the next number is greater. Use it for
+    /// records that already have numbers. Costs one key written.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::InvalidArgument`] above 2^63 - 1; [`Error::NotACounter`].
+    /// Any error of the store; [`Error::InvalidArgument`] for a `number` above 2^63 - 1;
+    /// [`Error::NotACounter`].
     pub fn advance_to(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<()> {
         txn.guarded(|txn| {
             if number > LAST {
@@ -89,7 +90,7 @@ impl<C: Pack> Sequence<C> {
         })
     }
 
-    /// The next number, without taking it.
+    /// The next number, without assigning it.
     pub(super) fn peek(&self, reader: &impl Reader, container: &C) -> Result<u64> {
         match self.last(reader, container)? {
             LAST.. => Err(exhausted(&self.key(container))),
@@ -103,7 +104,7 @@ impl<C: Pack> Sequence<C> {
     }
 }
 
-/// The largest number: a counter is signed.
+/// The largest number; a counter is signed.
 const LAST: u64 = i64::MAX as u64;
 
 #[cold]

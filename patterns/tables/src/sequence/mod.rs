@@ -1,26 +1,26 @@
-//! Enumerable keys: which key comes next, and which were before it?
+//! Enumerable keys: which key comes next, and which keys came before?
 //!
-//! A hash or a random number as a key only allows gets. Keys that are *generated in order* also
-//! allow walks: the newest ten, those before message 1,017, everything since Tuesday. The ways to
-//! generate them differ in which writers must coordinate.
+//! A hash or a random number as a key allows only gets. Keys that are *generated in order* also
+//! allow range scans: the newest ten records, the messages before message 1,017, everything since
+//! Tuesday. The types below differ in which writers must coordinate to generate keys.
 //!
 //! | type | keys | coordination | order |
 //! |---|---|---|---|
-//! | [`AppendLog`] | `(user, 1)`, `(user, 2)`, ... | all writers of a container, through its counter | that of the commits, without gaps except for deletions |
+//! | [`AppendLog`] | `(user, 1)`, `(user, 2)`, ... | all writers of a container, through its counter | commit order, without gaps except for deletions |
 //! | [`IdBlocks`] | the same numbers, taken from blocks | once per block | unique; ascending in one process, with gaps |
-//! | [`TimeBuckets`] | `(user, day, UUIDv7)` | none: clocks | that of the clocks, to the millisecond |
-//! | [`Sharded`] | `(user, shard, 1)`, ... | all writers of a shard | that of the commits *in each shard*; none between shards |
-//! | [`VersionstampedLog`] | `(user, versionstamp)` | none if the store numbers its commits, else the same as `AppendLog` | that of the commits; with gaps if the store numbers them |
+//! | [`TimeBuckets`] | `(user, day, UUIDv7)` | none; the clocks of the writers | the order of the clocks, to the millisecond |
+//! | [`Sharded`] | `(user, shard, 1)`, ... | all writers of a shard | commit order *in each shard*; no order between shards |
+//! | [`VersionstampedLog`] | `(user, versionstamp)` | none if the store numbers its commits, otherwise as for `AppendLog` | commit order; with gaps if the store numbers its commits |
 //!
 //! # Layout
 //!
 //! | type | key | value |
 //! |---|---|---|
 //! | [`Sequence`] | subspace, container | a counter: the last number assigned, 8 bytes, little-endian |
-//! | [`AppendLog`] | subspace, "last", container | the same |
+//! | [`AppendLog`] | subspace, "last", container | the counter of its sequence |
 //! | | subspace, "record", container, number | the record |
 //! | [`TimeBuckets`] | subspace, container, bucket, UUIDv7 | the record |
-//! | [`Sharded`] | subspace, "last", (container, shard) | the same as in a sequence |
+//! | [`Sharded`] | subspace, "last", (container, shard) | the counter of the sequence of this shard |
 //! | | subspace, "record", container, shard, number | the record |
 //! | [`VersionstampedLog`] | subspace, "record", container, versionstamp | the record |
 //! | | subspace, "clock", container | the last stamp, stored as in a sequence; only on a store that does not number its commits |
@@ -37,12 +37,12 @@
 //! * The counter of a sequence is at least the number of the last record of its container.
 //!   Otherwise the sequence would assign the number of an existing record.
 //!   [`check`](AppendLog::check) verifies this, and [`repair`](AppendLog::repair) fixes it.
-//! * Record and number are written in one transaction. So a reader that has seen number n of a
-//!   container finds every smaller number present or deleted, and no record below n is added later.
-//!   This makes "everything after the last number seen" a correct way to follow a container.
+//! * Record and number are written in one transaction. So when a reader has seen number n of a
+//!   container, every smaller number is present or deleted, and no record below n is added later. A
+//!   reader can therefore follow a container by reading everything after the last number seen.
 //!
-//! Blocks, times and shards do not have this last property. For [`Sharded`] it holds within each
-//! shard, and [`read_new`](Sharded::read_new) relies on that. [`VersionstampedLog`] has it with
+//! [`IdBlocks`] and [`TimeBuckets`] do not have this last property. [`Sharded`] has it only within
+//! each shard, and [`read_new`](Sharded::read_new) relies on it. [`VersionstampedLog`] has it, with
 //! stamps instead of numbers.
 //!
 //! # Cost
@@ -59,28 +59,30 @@
 //! | [`VersionstampedLog::append`], if the store numbers its commits | | | 1 | 0 |
 //! | [`VersionstampedLog::append`] on other stores | 1; 2 the first time | 0; 1 the first time | 2 | 1; 3 the first time |
 //! | [`VersionstampedLog::read_new`] | | 1, reads what it returns | | 1 |
-//! | a walk of n records: [`AppendLog::range`], [`TimeBuckets::range`] | | 1, reads n | | 1 |
+//! | a scan of n records: [`AppendLog::range`], [`TimeBuckets::range`] | | 1, reads n | | 1 |
 //! | [`TimeBuckets::buckets`], which returns n | | n + 1, reads n | | n + 1 |
 //! | [`TimeBuckets::delete_before`] | | | 1 | 0 |
 //! | [`Sharded::read_new`] of s shards | | s, reads what it returns | | s |
 //! | [`AppendLog::check`], per container | 1 | 2, reads 2 | | 3 |
-//! | [`AppendLog::repair`], per container | 1 | 2, reads 2 | 1 if it is behind | 3 |
+//! | [`AppendLog::repair`], per container | 1 | 2, reads 2 | 1 if the counter is too small | 3 |
 //!
 //! # When not to use it
 //!
-//! * A dense sequence is one key that all its writers change, so their transactions run one after
-//!   the other. On a store with optimistic concurrency control they conflict and are retried. For
-//!   many writers of one container use blocks, times or shards; on FoundationDB, versionstamps.
-//! * Consecutive numbers reveal how many records there are, and the next one is easy to guess. If
-//!   that matters, publish another key.
-//! * A time in a key cannot be changed. For an event whose date is set later, index the date.
+//! * When a container has many writers: all of them change the counter of a dense sequence, so
+//!   their transactions run one after another. On a store with optimistic concurrency control, they
+//!   conflict and are retried. Use blocks, times or shards instead; on FoundationDB, use
+//!   versionstamps.
+//! * When numbers are public and must reveal nothing: consecutive numbers reveal the number of
+//!   records, and the next number is easy to guess. Publish another key instead.
+//! * When the date of an event may change: a time in a key cannot be changed. Index the date
+//!   instead.
 //!
 //! # Source
 //!
 //! "Enumerable keys" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), with its mailbox
 //! (`userID_messageID`) and its daily buckets. The time-ordered ids are UUIDs of version 7 (RFC
-//! 9562). Versionstamps are FoundationDB's, whose Record Layer orders its change log by them (C.
-//! Chrysafis et al., 2019).
+//! 9562). Versionstamps come from FoundationDB, whose Record Layer orders its change log by
+//! versionstamps (C. Chrysafis et al., 2019).
 
 mod append_log;
 mod id_blocks;

@@ -1,4 +1,4 @@
-//! Several sequences for one container, so that its writers do not conflict.
+//! Several sequences per container, so that its writers do not conflict.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -12,11 +12,12 @@ use super::Sequence;
 use super::walk::ids;
 use crate::table::Table;
 
-/// Records of a container under the numbers of several sequences; see the [module](super).
+/// A log per container, divided into shards with separate sequences of numbers; see the
+/// [module](super).
 ///
 /// Writers to different shards write no common key, so they do not conflict on a store with
 /// optimistic concurrency control. On a store with one writer at a time, such as memory or LMDB,
-/// there is no gain: use [`AppendLog`](super::AppendLog).
+/// shards have no advantage, so use [`AppendLog`](super::AppendLog).
 ///
 /// # Order
 ///
@@ -24,9 +25,9 @@ use crate::table::Table;
 /// for deletions. After a reader has seen number n of a shard, no record below n is added to that
 /// shard.
 ///
-/// **Not** guaranteed: any order between shards. Record (0, 1) may be committed long after (1, 9).
-/// So a reader that keeps *one* last id misses records. [`read_new`](Sharded::read_new) keeps one
-/// number per shard and misses none.
+/// **Not** guaranteed: any order between shards. Record (0, 1) may be committed long after record
+/// (1, 9). So a reader that stores only *one* last id misses records.
+/// [`read_new`](Sharded::read_new) stores one number per shard and misses no record.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -97,7 +98,7 @@ impl<C: RecordKey + Clone, V, K> Sharded<C, V, K> {
         Self { numbers: Sequence::new(&space.child("last")), records, shards }
     }
 
-    /// The records as a table, with keys of container, shard and number.
+    /// The records as a table, with keys `(container, shard, number)`.
     pub fn records(&self) -> &Table<(C, u32, u64), V, K> {
         &self.records
     }
@@ -109,7 +110,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
     /// writer stay in order.
     ///
     /// # Errors
-    /// Errors of [`Sequence::next`] and [`Table::put`].
+    /// The errors of [`Sequence::next`] and [`Table::put`].
     pub fn append(
         &self,
         txn: &mut impl Writer,
@@ -131,7 +132,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
     /// A record by its id. Costs one get.
     ///
     /// # Errors
-    /// Errors of [`Table::get`].
+    /// The errors of [`Table::get`].
     pub fn get(&self, reader: &impl Reader, container: &C, id: ShardedId) -> Result<Option<V>> {
         self.records.get(reader, &(container.clone(), id.shard, id.number))
     }
@@ -139,20 +140,21 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
     /// Removes a record and returns whether it existed.
     ///
     /// # Errors
-    /// Errors of [`Table::delete`].
+    /// The errors of [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, id: ShardedId) -> Result<bool> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), id.shard, id.number)))
     }
 
-    /// The records appended to a container since `seen`, shard by shard, with at most `limit` and
-    /// at least one per shard. Advances `seen`, so each record is returned once.
+    /// The records appended to a container since `seen`, shard by shard: at most `limit` records of
+    /// each shard. A `limit` of 0 counts as 1. Advances `seen`, so that the next call returns only
+    /// newer records.
     ///
-    /// `seen` is the number of the last record read from each shard, empty at the beginning. Store
-    /// it with the results of the reader's work, in the same transaction.
+    /// `seen` holds the number of the last record read from each shard, and is empty at first.
+    /// Store `seen` in the same transaction as the results of processing the records.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for positions of a container with more shards; errors of
-    /// [`Table::page`]. `seen` is then unchanged.
+    /// [`Error::InvalidArgument`] if `seen` has more shards than the container; the errors of
+    /// [`Table::page`]. After an error, `seen` is unchanged.
     pub fn read_new(
         &self,
         reader: &impl Reader,
@@ -173,7 +175,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
         let mut new = Vec::new();
         for (shard, position) in (0..shards).zip(&mut next) {
             let of = (container.clone(), shard);
-            // The key is (container, shard, number); the range fixes the first two.
+            // The key is (container, shard, number); the range fixes the container and the shard.
             let behind = ids(&of.0, (shard, *position + 1)..=(shard, u64::MAX));
             let page = self.records.page(reader, behind, limit, None)?;
             for ((_, shard, number), value) in page.items {

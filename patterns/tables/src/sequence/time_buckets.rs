@@ -1,4 +1,4 @@
-//! Records by time, in buckets of a day or of another length.
+//! Time-ordered records in buckets of a day or of another length.
 
 use std::fmt;
 use std::ops::Bound;
@@ -15,10 +15,11 @@ use super::time_ordered::time_ordered_id;
 use super::time_ordered::{Uuid, id_time_ms};
 use super::walk::ids;
 
-/// Records of a container under time-ordered ids, in buckets; see the [module](super).
+/// The records of each container under time-ordered ids, divided into time buckets; see the
+/// [module](super).
 ///
-/// In the key the bucket comes before the id. It follows from the time of the id, so the records
-/// are in the order of the ids. The bucket makes a day one range that can be named, counted and
+/// In the key, the bucket precedes the id. The bucket is computed from the time of the id, so the
+/// records are in the order of the ids. With buckets, a day is one range, which can be listed and
 /// dropped without reading its records.
 ///
 /// ```
@@ -80,13 +81,13 @@ impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
         Self { records: Table::with_codec(space), width_ms }
     }
 
-    /// The bucket of a time in milliseconds since 1970. With daily buckets it is the number of the
-    /// day; 1970-01-01 is 0.
+    /// The bucket of a time in milliseconds since 1970. A daily bucket is the number of days since
+    /// 1970-01-01.
     pub fn bucket_of(&self, time_ms: u64) -> u64 {
         time_ms / self.width_ms
     }
 
-    /// The records as a table, with keys of container, bucket and id.
+    /// The records as a table, with keys `(container, bucket, id)`.
     pub fn records(&self) -> &Table<(C, u64, Uuid), V, K> {
         &self.records
     }
@@ -110,7 +111,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// Adds a record at the current time and returns its id. Costs one key written.
     ///
     /// # Errors
-    /// Errors of [`Table::put`].
+    /// The errors of [`Table::put`].
     #[cfg(feature = "time-ordered-ids")]
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<Uuid> {
         txn.guarded(|txn| {
@@ -123,7 +124,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// idempotent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that is not of version 7; errors of [`Table::put`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; the errors of [`Table::put`].
     pub fn put(&self, txn: &mut impl Writer, container: &C, id: Uuid, value: &V) -> Result<()> {
         txn.guarded(|txn| self.records.put(txn, &self.key(container, id)?, value))
     }
@@ -131,7 +132,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// A record by its id. Costs one get.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that is not of version 7; errors of [`Table::get`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; the errors of [`Table::get`].
     pub fn get(&self, reader: &impl Reader, container: &C, id: Uuid) -> Result<Option<V>> {
         self.records.get(reader, &self.key(container, id)?)
     }
@@ -139,16 +140,18 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// Removes a record and returns whether it existed.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that is not of version 7; errors of [`Table::delete`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; the errors of
+    /// [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, id: Uuid) -> Result<bool> {
         txn.guarded(|txn| self.records.delete(txn, &self.key(container, id)?))
     }
 
-    /// The records of a container with ids in `between`. For a range of dates use
+    /// The records of a container with ids in `between`. For a range of times, use
     /// [`ids_between`](super::ids_between). The bounds need not be ids of records.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a bound that is not of version 7; errors of [`Table::range`].
+    /// [`Error::InvalidArgument`] for a bound that is not of version 7; the errors of
+    /// [`Table::range`].
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -170,7 +173,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// The records of one bucket of a container.
     ///
     /// # Errors
-    /// Errors of [`Table::range`].
+    /// The errors of [`Table::range`].
     pub fn bucket<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -181,11 +184,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         self.records.range(reader, ids(container, in_order(bucket..=bucket, order)))
     }
 
-    /// The non-empty buckets of a container. Costs one range and one key read per bucket, whatever
-    /// its size.
+    /// The non-empty buckets of a container. Costs one range and one key read per bucket,
+    /// independent of its size.
     ///
     /// # Errors
-    /// Any error of the store, and [`Error::At`] for a key of another form.
+    /// Any error of the store, and [`Error::At`] for a key that is not the key of a record.
     pub fn buckets(&self, reader: &impl Reader, container: &C) -> Result<Vec<u64>> {
         let space = self.records.space().child(&(container,));
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Ids that sort by the time of their creation: UUIDs of version 7.
+//! Ids that sort by creation time: UUIDs of version 7.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -8,12 +8,12 @@ pub use uuid::Uuid;
 /// A new id: a UUID of version 7 (RFC 9562), which begins with the milliseconds since 1970.
 ///
 /// The ids of one process are strictly ascending, also within a millisecond and when the clock is
-/// set back. The ids of several processes are unique and follow their clocks: a smaller id may
-/// appear after a larger one. So do not follow a container by reading all ids greater than the last
-/// one seen.
+/// set back. The ids of several processes are unique, but depend on their clocks, so a smaller id
+/// may be committed after a larger one. So do not follow a container by reading all ids greater
+/// than the last id seen.
 ///
 /// An id takes 17 bytes in a key. A 64-bit number with a node id (Snowflake) would take 9, but the
-/// nodes would need unique numbers. A ULID has the same 128 bits and another text form.
+/// nodes would need unique numbers. A ULID also has 128 bits, but another text form.
 ///
 /// ```
 /// use keyloom_tables::sequence::time_ordered_id;
@@ -26,8 +26,8 @@ pub fn time_ordered_id() -> Uuid {
     Uuid::now_v7()
 }
 
-/// The smallest id of a millisecond since 1970, as the start of a walk from a date. Times after the
-/// year 10889 become the last time that an id can hold.
+/// The smallest id of a millisecond since 1970, to start a range at a date. Times after the year
+/// 10889 are reduced to the last time that an id can hold.
 pub fn first_id_at(time_ms: u64) -> Uuid {
     const LAST_MS: u64 = (1 << 48) - 1;
     Builder::from_unix_timestamp_millis(time_ms.min(LAST_MS), &[0; 10]).into_uuid()

@@ -1,4 +1,4 @@
-//! Records under versionstamps.
+//! A log of records in commit order, under versionstamps.
 
 use std::fmt;
 use std::ops::Bound;
@@ -11,31 +11,32 @@ use keyloom_kit::{OrderedRange, RecordKey};
 use super::walk::ids;
 use crate::table::{Records, Table};
 
-/// Records of a container under the versionstamps of their commits; see the [module](super).
+/// A log per container, whose records have the versionstamps of their commits as keys; see the
+/// [module](super).
 ///
-/// Some stores number their commits. Such a store writes the number into the key at commit, so
-/// writers write no common key and do not conflict, and still the records are in commit order.
-/// Dense sequences, shards and clocks do not offer both. FoundationDB is such a store. On other
-/// stores the stamps come from a counter, as in [`AppendLog`](super::AppendLog), at the same cost.
+/// Some stores, such as FoundationDB, number their commits. Such a store writes the number into the
+/// key at commit. So writers write no common key and do not conflict, and the records are still in
+/// commit order. Dense sequences, shards and clocks do not offer both. On other stores, the stamps
+/// come from a counter, as in [`AppendLog`](super::AppendLog), at the same cost.
 ///
 /// # Order
 ///
-/// Guaranteed: after a reader has seen a stamp of a container, every smaller one is present or
-/// deleted, and no record is added below it. The records of one transaction are in the order of
-/// their appends.
+/// Guaranteed: after a reader has seen a stamp of a container, the record of every smaller stamp is
+/// present or deleted, and no record is added below this stamp. The records of one transaction are
+/// in the order of their appends.
 ///
-/// **Not** guaranteed: that stamps are dense, or that the writer learns its stamp. If the writer
-/// must find a record again, give the record an id of its own. **Read a log before you append to
-/// it**: until the commit, a transaction cannot read its own appends. On FoundationDB it then also
-/// cannot read the range of records where an append may be placed.
+/// **Not** guaranteed: that stamps are dense. The writer does not get the stamp of its record. If
+/// it must find the record again, store an id in the record. **Read a log before you append to
+/// it**: until the commit, a transaction cannot read its own appends. On FoundationDB, it then also
+/// cannot read the range of keys into which an append may fall.
 ///
-/// After a commit of unknown outcome, running the transaction again may append twice, and the
-/// writer does not know where the first record is. Let the transaction put a key of the request's
-/// own, and check first whether that key exists.
+/// If the outcome of a commit is unknown, running the transaction again may append twice, and the
+/// writer cannot find the first record. To prevent this, let the transaction also put a key that
+/// identifies the request (an idempotency key), and check first whether this key exists.
 ///
 /// Stamps belong to one cluster. If records are copied or restored to a cluster with lower
-/// versions, new stamps would sort before old ones. Continue in another container there, or let the
-/// operator advance the version (`fdbcli`: `advanceversion`).
+/// versions, new stamps sort before old stamps. In this case, continue in another container, or
+/// advance the version of the cluster (`fdbcli`: `advanceversion`).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -82,15 +83,16 @@ impl<C: RecordKey + Clone, V, K> VersionstampedLog<C, V, K> {
         Self { clocks: space.child("clock"), records }
     }
 
-    /// The records as a table, with keys of container and stamp. Derived data cannot be attached to
-    /// it, because it would need the key of a record before the store has created it.
+    /// The records as a table, with keys `(container, versionstamp)`. Derived data cannot be
+    /// attached to this table, because it needs the key of a record before the store has created
+    /// the key.
     pub fn records(&self) -> &Table<(C, Versionstamp), V, K> {
         &self.records
     }
 }
 
 impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
-    /// Adds a record to `container`, after all that exist when the transaction commits.
+    /// Adds a record to `container`, after all records that exist when the transaction commits.
     ///
     /// # Errors
     /// Any error of the store; [`Error::At`](keyloom::Error::At) if the codec cannot encode the
@@ -112,7 +114,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
     /// A record by its stamp. Costs one get.
     ///
     /// # Errors
-    /// Errors of [`Table::get`].
+    /// The errors of [`Table::get`].
     pub fn get(
         &self,
         reader: &impl Reader,
@@ -125,7 +127,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
     /// Removes a record and returns whether it existed.
     ///
     /// # Errors
-    /// Errors of [`Table::delete`].
+    /// The errors of [`Table::delete`].
     pub fn delete(
         &self,
         txn: &mut impl Writer,
@@ -135,11 +137,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), stamp)))
     }
 
-    /// The records of a container with stamps in `stamps`: the oldest first, or the newest with
-    /// [`descending`](crate::descending).
+    /// The records of a container with stamps in `stamps`, the oldest first, or the newest first
+    /// with [`descending`](crate::descending).
     ///
     /// # Errors
-    /// Errors of [`Table::range`].
+    /// The errors of [`Table::range`].
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -149,12 +151,12 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         self.records.range(reader, ids(container, stamps))
     }
 
-    /// The records appended to a container after the stamp `seen`, or from the first with `None`.
-    /// Returns at most `limit`, but at least one if there is one. Store the last stamp with the
-    /// results of the reader's work, in the same transaction.
+    /// The records of a container after the stamp `seen`, or from the first record if `seen` is
+    /// `None`. Returns at most `limit` records, but at least one if there are any. Store the last
+    /// stamp in the same transaction as the results of processing the records.
     ///
     /// # Errors
-    /// Errors of [`Table::page`].
+    /// The errors of [`Table::page`].
     pub fn read_new(
         &self,
         reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! The key ranges of walks through a container.
+//! The key ranges of scans of a container.
 
 use std::ops::Bound;
 
@@ -17,10 +17,10 @@ pub(super) fn ids<C, I: Clone>(container: &C, ids: impl OrderedRange<I>) -> Ids<
     Ids { container, ids: in_order((start.cloned(), end.cloned()), ids.order()) }
 }
 
-// The ids may be a prefix of the records' ids, such as a bucket.
+// An id may be a prefix of the ids of records, such as a bucket.
 impl<P, C: Pack, I: Pack + Clone> Select<P> for Ids<'_, C, I> {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
-        // A container that is a tuple is nested in the key, so it is one element here, too.
+        // A container is one element of the key; a tuple is nested.
         let container = space.child(&(self.container,));
         within(self.ids.of.clone()).key_range(&container)
     }

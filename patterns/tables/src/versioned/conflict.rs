@@ -1,4 +1,4 @@
-//! The errors of refused changes.
+//! The conditions of changes, and the errors of changes that do not meet them.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ pub enum Expected {
     Version(u64),
     /// The record has the given value.
     Value,
-    /// The record, and its last deletion, are older than this version.
+    /// The record and its tombstone have older versions than this one.
     External(ExternalVersion),
 }
 
-/// A record does not meet the condition of a change. Nothing was written. Read the record again and
-/// decide again.
+/// The error of a change whose condition the record does not meet. Nothing was written. Read the
+/// record and decide again.
 ///
-/// [`transact`](keyloom::Store::transact) returns it like any error of the program, and does not
-/// retry, since the same change would fail again:
+/// [`transact`](keyloom::Store::transact) returns this error like any error of the program. It does
+/// not retry the transaction, since the same change would fail again:
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -45,10 +45,10 @@ pub struct RecordConflict<V> {
     pub expected: Expected,
     /// The current record with its version, `None` if there is no record.
     pub current: Option<VersionedRecord<V>>,
-    /// The version of the external deletion of the record, if it is in the way of another one.
+    /// The version of the tombstone of the record, if the tombstone refused the external change.
     pub deleted: Option<u64>,
     /// The largest version of the records that the table has deleted without an external version,
-    /// if it is in the way of one.
+    /// if this version refused the external change.
     pub deleted_here: Option<u64>,
 }
 
@@ -97,7 +97,7 @@ impl<V> RecordConflict<V> {
     }
 }
 
-// Written by hand, so that `V` need not be `Debug`.
+// Implemented by hand, so that `V` need not implement `Debug`.
 impl<V> fmt::Debug for RecordConflict<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RecordConflict")
@@ -110,7 +110,7 @@ impl<V> fmt::Debug for RecordConflict<V> {
 
 impl<V> std::error::Error for RecordConflict<V> {}
 
-/// A list is full. Nothing was written. Remove items, or raise the limit.
+/// The error of an append to a full list. Nothing was written. Remove items, or raise the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the list {key} holds {items} items, the limit is {limit}; remove some, or raise the limit"

@@ -1,4 +1,4 @@
-//! Counters that the store itself updates.
+//! Counters that change by atomic operations of the store.
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -42,7 +42,7 @@ impl<K> Clone for Counters<K> {
     }
 }
 
-/// A counter would leave its bounds. Nothing was written.
+/// The error of a change after which the counter would be out of bounds. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the counter {key} is {current}, and adding {delta} leaves the bounds {bounds:?}; nothing was added"
@@ -77,7 +77,7 @@ impl<K: Pack> Counters<K> {
         reader.counter(&self.space.pack(key))
     }
 
-    /// Adds `delta` without returning the sum. So a store with native counter adds reads nothing,
+    /// Adds `delta` and does not return the sum. So a store with native counter adds reads nothing,
     /// and transactions that add to the same counter do not conflict. Wraps around on `i64`
     /// overflow.
     ///
@@ -87,35 +87,36 @@ impl<K: Pack> Counters<K> {
         txn.guarded(|txn| txn.add(&self.space.pack(key), delta))
     }
 
-    /// Lowers the counter to `bound` if it is larger, or sets it if there is none. Reads nothing,
-    /// like [`add`](Counters::add).
+    /// Lowers the counter to `bound` if the counter is larger, or sets it to `bound` if it does not
+    /// exist. Reads nothing, like [`add`](Counters::add).
     ///
-    /// Values are compared as unsigned numbers, as in FoundationDB: a negative counter counts as
-    /// very large. Use `min` and `max` only for counters that stay at 0 or above.
+    /// Values are compared as unsigned numbers, as in FoundationDB, so a negative counter compares
+    /// as very large. Use `min` and `max` only for counters that stay at 0 or above.
     ///
     /// # Errors
-    /// Errors of [`add`](Counters::add).
+    /// The errors of [`add`](Counters::add).
     pub fn min(&self, txn: &mut impl Writer, key: &K, bound: u64) -> Result<()> {
         txn.guarded(|txn| txn.min(&self.space.pack(key), bound))
     }
 
-    /// Raises the counter to `bound` if it is smaller, or sets it if there is none. Like
-    /// [`min`](Counters::min), it compares unsigned numbers and reads nothing.
+    /// Raises the counter to `bound` if the counter is smaller, or sets it to `bound` if it does
+    /// not exist. Compares unsigned numbers and reads nothing, like [`min`](Counters::min).
     ///
     /// # Errors
-    /// Errors of [`add`](Counters::add).
+    /// The errors of [`add`](Counters::add).
     pub fn max(&self, txn: &mut impl Writer, key: &K, bound: u64) -> Result<()> {
         txn.guarded(|txn| txn.max(&self.space.pack(key), bound))
     }
 
     /// Adds `delta` if the sum is within `bounds`, and returns the sum.
     ///
-    /// It reads the counter, so two concurrent transactions with it on one counter conflict.
+    /// This operation reads the counter, so two concurrent transactions that use it on the same
+    /// counter conflict.
     ///
     /// # Errors
-    /// [`OutOfBounds`] in an [`Error::Other`], also if the sum is not an `i64`;
-    /// [`Error::NotACounter`]; any error of the store. After an error the transaction [does not
-    /// commit](super#after-a-refusal), although nothing was written after the first two.
+    /// [`OutOfBounds`] in an [`Error::Other`], also if the sum overflows `i64`;
+    /// [`Error::NotACounter`]; any error of the store. After an error, the transaction [does not
+    /// commit](super#after-a-refusal), although the first two errors have written nothing.
     pub fn add_within(
         &self,
         txn: &mut impl Writer,

@@ -1,4 +1,4 @@
-//! Versions that another system gives.
+//! Versions that another system assigns.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -10,24 +10,24 @@ use keyloom_kit::{Progress, RecordKey, RepairOptions, in_batches, page_behind};
 use super::{Expected, RecordConflict, VersionedRecord, VersionedTable};
 use crate::table::record;
 
-/// The largest external version. Greater ones would leave no versions for later changes, and
-/// negative numbers of other systems would become such ones.
+/// The largest external version. Greater versions would leave no versions for later changes.
+/// Negative numbers of other systems would also become such versions.
 const LARGEST: u64 = i64::MAX.cast_unsigned();
 
-/// A version given by another system, such as a time, a position in a log or the version of a row
-/// in another database. At most 2^63 - 1.
+/// A version assigned by another system, such as a time, a position in a log or the version of a
+/// row in another database. At most 2^63 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternalVersion {
-    /// The change is made if its version is greater than the current one. A change that arrives
-    /// twice is refused the second time.
+    /// The change is applied if its version is greater than the current version. A change that
+    /// arrives twice is refused the second time.
     Greater(u64),
-    /// The change is made if its version is greater than the current one or equal, so that the same
-    /// change can be written again. Several changes with one version must be equal.
+    /// The change is applied if its version is greater than or equal to the current version, so
+    /// that the same change can be written again. Changes with the same version must be equal.
     GreaterOrEqual(u64),
 }
 
 impl ExternalVersion {
-    /// The number.
+    /// The version number.
     pub fn number(self) -> u64 {
         match self {
             Self::Greater(number) | Self::GreaterOrEqual(number) => number,
@@ -63,12 +63,12 @@ impl fmt::Display for ExternalVersion {
     }
 }
 
-/// What an external change finds: the record, or the version of its deletion.
+/// The current record, or the version of its tombstone.
 type Current<V> = (Option<VersionedRecord<V>>, Option<u64>);
 
 impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
-    /// Puts a record with a version given by another system, if its current version is smaller.
-    /// Changes may arrive in any order, and the newest one wins.
+    /// Puts a record with a version assigned by another system, if the current version is smaller.
+    /// Changes may arrive in any order, and the newest change wins.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -90,9 +90,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     ///
     /// # Errors
     /// [`RecordConflict`] with the current record, or with the version of its deletion, in an
-    /// [`Error::Other`]; [`Error::InvalidArgument`] for a version of more than 2^63 - 1; errors of
-    /// [`Table::put`](crate::Table::put). After an error the transaction [does not
-    /// commit](super#after-a-refusal), although nothing was written after the first two.
+    /// [`Error::Other`]; [`Error::InvalidArgument`] for a version of more than 2^63 - 1; the errors
+    /// of [`Table::put`](crate::Table::put). After an error, the transaction [does not
+    /// commit](super#after-a-refusal), although the first two errors have written nothing.
     pub fn put_external(
         &self,
         txn: &mut impl Writer,
@@ -111,15 +111,15 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// Removes a record at a version given by another system, if its current version is smaller,
-    /// and keeps a tombstone, which refuses older changes. The record may be absent: its older
+    /// Removes a record at a version assigned by another system, if the current version is smaller.
+    /// Keeps a tombstone, which refuses older changes. The record may be absent, because its older
     /// changes may arrive later. Returns whether there was a record.
     ///
     /// A tombstone stays until a newer record is put, or until
     /// [`sweep`](VersionedTable::sweep) removes it.
     ///
     /// # Errors
-    /// Errors of [`put_external`](VersionedTable::put_external), with the same effect on the
+    /// The errors of [`put_external`](VersionedTable::put_external), with the same effect on the
     /// transaction.
     pub fn delete_external(
         &self,
@@ -139,18 +139,19 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     }
 
     /// Removes the tombstones of external deletions with versions smaller than `before`, in bounded
-    /// transactions. Call it with the version of the oldest change that may still arrive: changes
-    /// older than a removed tombstone are no longer refused.
+    /// transactions. Set `before` to the version of the oldest change that may still arrive, since
+    /// changes older than a removed tombstone are no longer refused.
     ///
     /// # Errors
-    /// Any error of the store, and [`Error::At`] for a tombstone that does not decode. Those of
-    /// earlier transactions stay removed.
+    /// Any error of the store, and [`Error::At`] for a tombstone that does not decode. Tombstones
+    /// removed by earlier transactions stay removed.
     pub fn sweep(&self, store: &impl Store, before: u64) -> Result<Progress> {
         self.sweep_with(store, before, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`sweep`](VersionedTable::sweep) with options. Calls `progress` after each transaction and
-    /// stops if that breaks. The next sweep removes the rest, with or without the position.
+    /// stops if `progress` breaks. The next sweep removes the rest, whether it resumes at the
+    /// position or not.
     ///
     /// # Errors
     /// The errors of [`sweep`](VersionedTable::sweep); [`Error::InvalidArgument`] for a position of
@@ -179,7 +180,8 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// What the change replaces, if it is newer.
+    /// The record or tombstone that the change replaces. Returns a conflict if the change is not
+    /// newer.
     fn accepting(
         &self,
         txn: &impl Writer,
@@ -209,9 +211,10 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         if deleted.is_some_and(|deleted| !version.accepts(deleted)) {
             return conflict(None, deleted, None);
         }
-        // Which key had it is not stored: a tombstone of each deleted key would never go.
+        // The table stores only the largest of these versions, and not the key that had it: a
+        // tombstone per deleted key could never be removed.
         if own {
-            // It may be 0, a version that another system gave.
+            // The counter may be 0, which another system may have assigned.
             let own = txn.counter(&self.own_deleted)?.cast_unsigned();
             if version.number() <= own {
                 return conflict(None, None, Some(own));

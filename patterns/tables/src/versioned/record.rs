@@ -7,14 +7,14 @@ use keyloom::value::Codec;
 use keyloom::value::shape::Shape;
 use keyloom::{Error, Result};
 
-/// The format that this version writes.
+/// The format version that this code writes.
 const FORMAT: u8 = 1;
 
 /// A record of a [`VersionedTable`](super::VersionedTable) with its version. Dereferences to the
 /// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionedRecord<V> {
-    /// The version. It differs from the versions of all earlier and later records of this key.
+    /// The version, which differs from the versions of all earlier and later records of this key.
     pub version: u64,
     /// The record.
     pub value: V,
@@ -28,7 +28,8 @@ impl<V> Deref for VersionedRecord<V> {
     }
 }
 
-/// The codec `C`, preceded by the version of the record; see the [layout](super).
+/// A codec that writes the version of the record before the encoding of `C`; see the
+/// [layout](super).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithVersion<C>(PhantomData<C>);
 

@@ -1,4 +1,4 @@
-//! Decisions outside of a transaction, made again after a conflict.
+//! Changes that are decided outside of a transaction, and decided again after a conflict.
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result, Store};
@@ -7,13 +7,13 @@ use keyloom_kit::RecordKey;
 use super::{RecordConflict, VersionedRecord, VersionedTable};
 
 impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
-    /// Reads a record, lets `decide` return the new one, and writes it if the record still has the
-    /// version that was read; otherwise begins again, in all at most `max_attempts` times, after
-    /// the pauses of the [policy](keyloom::RetryPolicy::pause) of the store. `None` stands for no
-    /// record, both in arguments and results. Returns the new version.
+    /// Reads a record, calls `decide` for the new record, and writes the new record if the stored
+    /// record still has the version that was read. Otherwise it tries again, with at most
+    /// `max_attempts` attempts, after the pauses of the [policy](keyloom::RetryPolicy::pause) of
+    /// the store. `None` means no record, in arguments and in results. Returns the new version.
     ///
-    /// `decide` runs outside of a transaction, so it may take long, and may call another service.
-    /// If it does neither, [`modify`](VersionedTable::modify) is simpler and cheaper.
+    /// `decide` runs outside of a transaction, so it may take a long time and may call another
+    /// service. If it does neither, [`modify`](VersionedTable::modify) is simpler and cheaper.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -28,8 +28,8 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// ```
     ///
     /// # Errors
-    /// Errors of `decide`, and the last [`RecordConflict`] if all attempts met one; after both,
-    /// nothing was written. [`Error::InvalidArgument`] for `max_attempts` of 0; errors of
+    /// The errors of `decide`, and the last [`RecordConflict`] if all attempts conflict; in both
+    /// cases nothing was written. [`Error::InvalidArgument`] for `max_attempts` of 0; the errors of
     /// [`Store::transact`]. A commit of [unknown outcome](Error::maybe_committed) is not retried.
     pub fn modify_retrying(
         &self,
@@ -60,7 +60,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         }
     }
 
-    /// Replaces the record if it has the version that was seen.
+    /// Replaces the record if it still has the version that was read.
     fn write_if_seen(
         &self,
         store: &impl Store,

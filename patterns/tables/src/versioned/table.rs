@@ -32,7 +32,7 @@ use crate::table::Table;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// It is cheap to clone. Clones share the attached derived data.
+/// Clones are cheap and share the attached derived data.
 pub struct VersionedTable<K, V, C = Postcard> {
     pub(super) records: Table<K, VersionedRecord<V>, WithVersion<C>>,
     pub(super) deleted: KeyBuf,
@@ -83,7 +83,7 @@ impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     /// The records as a table, for reads of ranges and pages, and for checks and repairs of
     /// indexes.
     ///
-    /// Do not write through it: such writes bypass the versions.
+    /// Do not write through this table, because such writes bypass the versions.
     pub fn records(&self) -> &Table<K, VersionedRecord<V>, WithVersion<C>> {
         &self.records
     }
@@ -93,7 +93,7 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
     /// The record of `key` with its version. Costs one get.
     ///
     /// # Errors
-    /// Errors of [`Table::get`].
+    /// The errors of [`Table::get`].
     pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<VersionedRecord<V>>>
     where
         K: Borrow<Q>,
@@ -102,10 +102,10 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
         self.records.get(reader, key)
     }
 
-    /// Replaces the record of `key` by the result of `change`, and returns the new version. `None`
-    /// stands for no record, both in arguments and results.
+    /// Replaces the record of `key` with the result of `change`, and returns the new version.
+    /// `None` means no record, in arguments and in results.
     ///
-    /// Reads and writes in the transaction, so it is atomic and never fails with a
+    /// Reads and writes in the same transaction, so the change is atomic and never fails with a
     /// [`RecordConflict`].
     ///
     /// ```
@@ -122,8 +122,8 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// Errors of `change`, after which nothing was written; errors of [`Table::put`]. After an
-    /// error the transaction [does not commit](super#after-a-refusal).
+    /// The errors of `change`, which runs before anything is written; the errors of [`Table::put`].
+    /// After an error, the transaction [does not commit](super#after-a-refusal).
     pub fn modify(
         &self,
         txn: &mut impl Writer,
@@ -171,9 +171,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// Creates a record if there is none, and returns its version.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the existing record, in an [`Error::Other`]; errors of
-    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
-    /// although nothing was written after a [`RecordConflict`].
+    /// [`RecordConflict`] with the existing record, in an [`Error::Other`]; the errors of
+    /// [`Table::put`]. After an error, the transaction [does not commit](super#after-a-refusal),
+    /// although a [`RecordConflict`] has written nothing.
     pub fn create(&self, txn: &mut impl Writer, key: &K, value: V) -> Result<u64> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -187,9 +187,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// Replaces the record if it still has this version, and returns the new version.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the current record, in an [`Error::Other`]; errors of
-    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
-    /// although nothing was written after a [`RecordConflict`].
+    /// [`RecordConflict`] with the current record, in an [`Error::Other`]; the errors of
+    /// [`Table::put`]. After an error, the transaction [does not commit](super#after-a-refusal),
+    /// although a [`RecordConflict`] has written nothing.
     pub fn update(&self, txn: &mut impl Writer, key: &K, version: u64, value: V) -> Result<u64> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -205,7 +205,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// Removes the record if it still has this version.
     ///
     /// # Errors
-    /// Errors of [`update`](VersionedTable::update), with the same effect on the transaction.
+    /// The errors of [`update`](VersionedTable::update), with the same effect on the transaction.
     pub fn delete(&self, txn: &mut impl Writer, key: &K, version: u64) -> Result<()> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -218,11 +218,11 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// Replaces the record if it equals `expected`, and returns the new version. `None` stands for
-    /// no record, both in arguments and results.
+    /// Replaces the record if it equals `expected`, and returns the new version. `None` means no
+    /// record, in arguments and in results.
     ///
-    /// A record may return to an earlier value. If this matters, compare versions with
-    /// [`update`](VersionedTable::update) instead.
+    /// A record may have changed and changed back to the expected value. If this matters, compare
+    /// versions with [`update`](VersionedTable::update) instead.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -237,9 +237,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// ```
     ///
     /// # Errors
-    /// [`RecordConflict`] with the current record, in an [`Error::Other`]; errors of
-    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
-    /// although nothing was written after a [`RecordConflict`].
+    /// [`RecordConflict`] with the current record, in an [`Error::Other`]; the errors of
+    /// [`Table::put`]. After an error, the transaction [does not commit](super#after-a-refusal),
+    /// although a [`RecordConflict`] has written nothing.
     pub fn compare_and_swap(
         &self,
         txn: &mut impl Writer,
@@ -280,22 +280,22 @@ impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
 }
 
 impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
-    /// Appends an item to the list of `key` if it has fewer than `most`, and returns its new
-    /// version. A missing list counts as empty.
+    /// Appends an item to the list of `key` if the list has fewer than `most` items. Returns the
+    /// new version of the list. A missing list counts as empty.
     ///
-    /// The list is one record and is written as a whole: keep it short. For long lists see
+    /// The list is one record and is written as a whole, so keep it short. For long lists see
     /// [`sequence`](crate::sequence).
     ///
     /// # Errors
-    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for `most` of 0; errors of
-    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
-    /// although nothing was written after the first two.
+    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for `most` of 0; the errors of
+    /// [`Table::put`]. After an error, the transaction [does not commit](super#after-a-refusal),
+    /// although the first two errors have written nothing.
     pub fn append(&self, txn: &mut impl Writer, key: &K, item: T, most: usize) -> Result<u64> {
         txn.guarded(|txn| self.append_at_most(txn, key, item, most, false))
     }
 
-    /// Appends an item to the list of `key`, and drops the oldest ones if it then has more than
-    /// `most`. Like [`append`](VersionedTable::append) in all else.
+    /// Appends an item to the list of `key`, and drops the oldest items if the list then has more
+    /// than `most`. Otherwise like [`append`](VersionedTable::append).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -310,7 +310,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
     /// ```
     ///
     /// # Errors
-    /// Like [`append`](VersionedTable::append), except [`Full`].
+    /// The errors of [`append`](VersionedTable::append), except [`Full`].
     pub fn append_dropping_oldest(
         &self,
         txn: &mut impl Writer,

@@ -7,7 +7,7 @@ use keyloom::key::Unpacker;
 use keyloom::{Desc, Entry, Error, KeyBuf, Result, Subspace, Unpack};
 use keyloom_kit::RecordKey;
 
-/// The format that this code writes, in the upper half of the first byte.
+/// The format version that this code writes, in the upper half of the first byte.
 const FORMAT: u8 = 1;
 const VALUE: u8 = FORMAT << 4 | 1;
 /// The stored value of a deletion.
@@ -18,7 +18,7 @@ pub(super) fn value_of(value: &[u8]) -> Vec<u8> {
     [&[VALUE], value].concat()
 }
 
-/// The value of a column of a row at some time.
+/// The value of a column of a row as of some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// The family.

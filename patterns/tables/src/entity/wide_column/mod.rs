@@ -1,15 +1,15 @@
-//! Wide columns: how does a row have any number of columns, each with its history?
+//! Wide columns: how does a row have any number of columns, and each column a history?
 //!
 //! The data model of BigTable, HBase and the first versions of Cassandra: a cell is identified by
-//! row, family, column and timestamp. Rows need not have the same columns; a column exists once a
-//! value was written to it. Every write adds a version, so the row can be read *as of* any time,
-//! until [`sweep`](WideColumns::sweep) removes old versions.
+//! row, family, column and timestamp. Rows need not have the same columns. A column of a row exists
+//! once a value was written to it. Every write adds a version, so the row can be read *as of* any
+//! time, until [`sweep`](WideColumns::sweep) removes old versions.
 //!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, row, family, column, timestamp (descending) | `11` and the value; or `12`: deleted from that time on |
+//! | subspace, row, family, column, timestamp (descending) | `11` and the value; or `12` for a deletion (tombstone), which is valid from this timestamp on |
 //!
 //! ```text
 //! ("web", "keyloom.org", "anchor", "lib.rs", desc(1700))  ->  11 "the patterns"
@@ -24,11 +24,11 @@
 //!
 //! * As of time t, a column has the value of its newest version with a timestamp of at most t. It
 //!   has no value if this version is a deletion or does not exist.
-//! * The timestamp identifies a version: a write with the same timestamp replaces it. A write with
-//!   an *older* timestamp than a deletion is hidden from all reads as of the deletion's time or
-//!   later, until the deletion is collected.
-//! * Collecting does not change reads as of now. By age ([`Keep::Since`]), it does not change reads
-//!   as of that time or later.
+//! * The timestamp identifies a version of a column, so a write with the same timestamp replaces
+//!   the version. A write with an *older* timestamp than a deletion is hidden from reads as of the
+//!   deletion's time or later, until a sweep removes the deletion.
+//! * A sweep does not change reads as of now. A sweep by age ([`Keep::Since`]) does not change
+//!   reads as of the given time or later.
 //!
 //! # Cost
 //!
@@ -42,18 +42,19 @@
 //! | [`columns`](WideColumns::columns), [`row`](WideColumns::row) | | 1, reads all versions | | 1 |
 //! | [`delete_row`](WideColumns::delete_row) | | | 1 | 0 |
 //! | [`sweep`](WideColumns::sweep), per transaction | | 1, reads a batch | 1 per removed version | 1 |
-//! | additionally, per deletion that may be removed | 1 | 1 | | 2 |
-//! | additionally, on resuming | | 1, reads the kept versions of a column | | 1 |
+//! | plus, per deletion that may be removed | 1 | 1 | | 2 |
+//! | plus, when resuming | | 1, reads the kept versions of a column | | 1 |
 //!
 //! # When not to use it
 //!
-//! When old values are never read: [`Aggregates`](super::Aggregates) keep one value per field. When
-//! a column keeps thousands of versions: a read of the row steps over all of them.
+//! If old values are never read, use [`Aggregates`](super::Aggregates), which keep one value per
+//! field. If a column keeps thousands of versions, do not read whole rows, because a read of the
+//! row steps over all versions.
 //!
 //! # Source
 //!
 //! F. Chang and others, *Bigtable: A Distributed Storage System for Structured Data* (2006). Unlike
-//! in Bigtable, collecting by age keeps the current value, however old it is.
+//! garbage collection by age in Bigtable, a sweep by age always keeps the current value.
 
 mod cells;
 mod sweep;
@@ -70,7 +71,7 @@ use cells::{DELETED, Found, value_of};
 pub use cells::{Cell, Version};
 pub use sweep::Keep;
 
-/// The time after all timestamps, for reads of the newest version.
+/// The largest timestamp, for reads of the newest version.
 pub const NOW: u64 = u64::MAX;
 
 /// Rows of families and columns with versions; see the [module](self).
@@ -117,7 +118,7 @@ impl<R> fmt::Debug for WideColumns<R> {
 }
 
 impl<R: RecordKey> WideColumns<R> {
-    /// Wide columns in `space`. Nothing else may be there.
+    /// Wide columns in `space`. Nothing else may be in `space`.
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), row: PhantomData }
     }
@@ -147,7 +148,7 @@ impl<R: RecordKey> WideColumns<R> {
     /// value with a later timestamp is put. Costs one key written.
     ///
     /// # Errors
-    /// Errors of [`put`](WideColumns::put).
+    /// The errors of [`put`](WideColumns::put).
     pub fn delete(
         &self,
         txn: &mut impl Writer,
@@ -167,8 +168,8 @@ impl<R: RecordKey> WideColumns<R> {
         txn.guarded(|txn| txn.delete_range(self.space.range_of(row)))
     }
 
-    /// The value of a column as of a time; [`NOW`] for the newest. Costs one range that reads one
-    /// key.
+    /// The value of a column as of a time; use [`NOW`] for the newest value. Costs one range that
+    /// reads one key.
     ///
     /// # Errors
     /// Any error of the store; [`Error::At`](keyloom::Error::At) for an entry that is not a cell;
@@ -191,7 +192,7 @@ impl<R: RecordKey> WideColumns<R> {
     /// deletions.
     ///
     /// # Errors
-    /// Errors of [`get`](WideColumns::get).
+    /// The errors of [`get`](WideColumns::get).
     pub fn versions(
         &self,
         reader: &impl Reader,
@@ -211,7 +212,7 @@ impl<R: RecordKey> WideColumns<R> {
     /// The columns of a family with a name in `names`, as of a time.
     ///
     /// # Errors
-    /// Errors of [`get`](WideColumns::get).
+    /// The errors of [`get`](WideColumns::get).
     pub fn columns<'n>(
         &self,
         reader: &impl Reader,
@@ -228,14 +229,14 @@ impl<R: RecordKey> WideColumns<R> {
     /// All columns of a row as of a time, sorted by family and name.
     ///
     /// # Errors
-    /// Errors of [`get`](WideColumns::get).
+    /// The errors of [`get`](WideColumns::get).
     pub fn row(&self, reader: &impl Reader, row: &R, as_of: u64) -> Result<Vec<Cell>> {
         self.cells(reader, self.space.range_of(row), as_of)
     }
 
     fn cells(&self, reader: &impl Reader, range: KeyRange<'_>, as_of: u64) -> Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        // The column whose value was found. The remaining versions of it are older.
+        // The column whose value was found last. Its remaining versions are older.
         let mut settled: Option<Subspace> = None;
         for entry in reader.range(range, Order::Ascending)? {
             let entry = entry?;

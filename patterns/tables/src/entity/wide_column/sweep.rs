@@ -11,25 +11,25 @@ use keyloom_kit::{BatchSize, Progress, RecordKey, RepairOptions, refuse_foreign}
 use super::WideColumns;
 use super::cells::{DELETED, Found};
 
-/// Which versions of each column to keep. To apply both rules, sweep twice.
+/// The rule for which versions of each column to keep. To apply both rules, sweep twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// This number of newest versions, counting deletions.
     Versions(NonZeroUsize),
-    /// All versions needed for reads as of this time or later: those after it, deletions included,
-    /// and the one that was current at that time.
+    /// All versions needed for reads as of this time or later: the versions after this time,
+    /// deletions included, and the version that was current at this time.
     Since(u64),
 }
 
-/// The state of a collection within one column.
+/// The state of a sweep within one column.
 #[derive(Clone, Default)]
 struct Column {
     /// The common prefix of the keys of the column.
     prefix: KeyBuf,
-    /// The number of further versions that are kept; for [`Keep::Since`], of those as of that time
-    /// or older.
+    /// The number of further versions to keep; for [`Keep::Since`], the number of further versions
+    /// with this time or older.
     room: usize,
-    /// The last kept version, if it is a deletion that nothing requires. It is removed if no older
+    /// The last kept version, if it is a deletion that may be removed. It is removed if no older
     /// version remains.
     deletion: Option<KeyBuf>,
 }
@@ -43,7 +43,7 @@ impl Column {
         Self { prefix: KeyBuf::from_slice(prefix), room, deletion: None }
     }
 
-    /// Whether to keep this version.
+    /// Decides whether to keep this version.
     fn keeps<R: RecordKey, B: Deref<Target = [u8]>>(
         &mut self,
         keep: Keep,
@@ -61,17 +61,16 @@ impl Column {
         true
     }
 
-    /// Ends the column. If its last kept version is a deletion, returns the column and the
-    /// deletion.
+    /// Ends the column. If a deletion may have to be removed, returns the column and the deletion.
     fn end(self) -> Option<(KeyBuf, KeyBuf)> {
         Some((self.prefix, self.deletion?))
     }
 }
 
 impl<R: RecordKey> WideColumns<R> {
-    /// Removes the versions that `keep` does not keep, in bounded transactions, while other
-    /// transactions read and write. Also removes deletions that hide nothing any more, but not
-    /// those after the time of [`Keep::Since`]: they hide writes that arrive late.
+    /// Removes the versions that `keep` does not keep, in bounded transactions, concurrently with
+    /// readers and writers. Also removes deletions (tombstones) that hide no older version.
+    /// Deletions after the time of [`Keep::Since`] stay, because they hide writes that arrive late.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -86,7 +85,7 @@ impl<R: RecordKey> WideColumns<R> {
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] for a position outside the subspace;
-    /// [`Error::At`] for an entry, or a position, that is not a cell; [`Error::NewerFormat`] for a
+    /// [`Error::At`] for an entry or a position that is not a cell; [`Error::NewerFormat`] for a
     /// cell of a newer program.
     pub fn sweep(&self, store: &impl Store, keep: Keep) -> Result<Progress> {
         self.sweep_with(store, keep, &RepairOptions::default(), |_| ControlFlow::Continue(()))
@@ -94,11 +93,11 @@ impl<R: RecordKey> WideColumns<R> {
 
     /// [`sweep`](WideColumns::sweep) with options.
     ///
-    /// Calls `progress` after each transaction, and stops if it returns `ControlFlow::Break`. Each
-    /// batch is committed by then. So a collection that was stopped, or whose process died, can
-    /// resume at the last reported [`Progress::position`] ([`RepairOptions::resume`]). Resuming
-    /// costs one more range, which reads at most the kept versions of one column. Beginning again
-    /// is always safe, too. [`Progress::entries`] counts the versions visited.
+    /// Calls `progress` after each commit, and stops if `progress` returns `ControlFlow::Break`. A
+    /// sweep that was stopped, or whose process died, can resume at the last reported
+    /// [`Progress::position`] ([`RepairOptions::resume`]). Resuming costs one more range, which
+    /// reads at most the kept versions of one column. It is also safe to begin again.
+    /// [`Progress::entries`] counts the versions visited.
     ///
     /// # Errors
     /// The errors of [`sweep`](WideColumns::sweep).
@@ -117,7 +116,8 @@ impl<R: RecordKey> WideColumns<R> {
             Some(last) => self.column_up_to(&store.snapshot()?, keep, last)?,
         };
         while !done.finished {
-            // The body may run more than once, so each run starts from the committed progress.
+            // The body may run more than once per commit, so each run starts from the committed
+            // progress.
             (done, column) = size.transact(store, |txn, batch| {
                 let (mut next, mut column) = (done.clone(), column.clone());
                 self.sweep_batch(txn, keep, batch, &mut column, &mut next)?;
@@ -171,8 +171,8 @@ impl<R: RecordKey> WideColumns<R> {
         Ok(())
     }
 
-    /// The state after the versions up to `last`, read from the store: of these, the ones that are
-    /// not kept are removed already.
+    /// The state after the versions up to `last`, computed from the versions that are still stored.
+    /// Versions up to `last` that are not kept were removed already.
     fn column_up_to(&self, reader: &impl Reader, keep: Keep, last: &KeyBuf) -> Result<Column> {
         let prefix = Found::<R, &[u8]>::column_of(self.space(), last)?;
         let mut column = Column::new(keep, prefix);
@@ -185,7 +185,7 @@ impl<R: RecordKey> WideColumns<R> {
         Ok(column)
     }
 
-    /// Removes a deletion if it hides no older version now.
+    /// Removes a deletion if it no longer hides an older version.
     fn remove_last(txn: &mut impl Writer, (column, deletion): &(KeyBuf, KeyBuf)) -> Result<bool> {
         // Another writer may have put a value at this timestamp in the meantime.
         if txn.get(deletion)?.is_none_or(|value| *value != *DELETED) {
