@@ -30,8 +30,8 @@ use writer::{Queue, Writing};
 ///
 /// * **Writes** are batched by default: one thread at a time runs the transactions of all waiting
 ///   tasks and commits once, as [`Batched`] does for threads. This suits stores with one writer at
-///   a time: memory, LMDB, redb. For a store whose transactions run concurrently and wait for a
-///   server, set [`concurrent_writers`](AsyncOptions::concurrent_writers).
+///   a time: memory, LMDB, redb. For a store whose transactions run concurrently, see
+///   [`concurrent_writers`](AsyncOptions::concurrent_writers).
 /// * **Reads** run on up to [`readers`](AsyncOptions::readers) threads; further reads wait without
 ///   a thread.
 /// * **Cancellation**: a task may drop a future at any time. A transaction that has not begun does
@@ -119,8 +119,9 @@ impl AsyncOptions {
     }
 
     /// Runs each transaction on its own thread, with at most `threads` at once, instead of in
-    /// batches. For stores whose transactions run concurrently: fjall, PostgreSQL, etcd and
-    /// FoundationDB.
+    /// batches. For stores whose transactions run concurrently (fjall, PostgreSQL, etcd and
+    /// FoundationDB), if most transactions change different keys. Transactions that change the
+    /// same keys, such as the postings of a common word, conflict and run again; batches do not.
     #[must_use]
     pub fn concurrent_writers(mut self, threads: usize) -> Self {
         self.concurrent_writers = Some(threads.clamp(1, Semaphore::MAX_PERMITS));

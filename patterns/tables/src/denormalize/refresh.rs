@@ -26,7 +26,7 @@ where
     /// one round trip.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::At`](keyloom::Error::At) for a source that does not decode;
+    /// Any error of the store; [`Error::At`] for a source that does not decode;
     /// [`Error::InvalidArgument`] if the parts of the index are not the key of a source.
     pub fn fill(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         let wanted = self.different_sources(&*targets);
