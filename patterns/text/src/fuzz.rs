@@ -1,9 +1,9 @@
-//! The posting blocks, for the fuzz targets. Not to be named by users.
+//! Posting blocks for the fuzz targets. Not part of the public API.
 
 use crate::postings::{Block, Detail, encode};
 
-/// A posting: the id, the frequency, the length of the field, and of each occurrence the position,
-/// the start and the end.
+/// A posting: the id, the frequency, the length of the field, and the position, start and end of
+/// each occurrence.
 pub type Posting = (u32, u32, u32, Vec<[u32; 3]>);
 
 /// A block that was decoded, and encoded again.

@@ -1,4 +1,4 @@
-//! Full-text search on ordered keys: an index of words that changes in the same transaction as the
+//! Full-text search on ordered keys: an inverted index that changes in the same transaction as the
 //! document.
 //!
 //! *Which records contain these words, and which of them are the most relevant?* A [`TextIndex`] is
@@ -25,24 +25,24 @@
 //! # Ok::<(), keyloom::BoxedError>(())
 //! ```
 //!
-//! | module | the question it answers |
+//! | module | question |
 //! |---|---|
 //! | [`analysis`] | which words of a text can be found, and in which form? |
-//! | [`index`] | how are words stored and kept up to date, checked and repaired? how are [tenants](index#groups) kept apart? |
-//! | [`query`] | which documents are searched for, as a value or in the query language? |
-//! | [`search`] | which records match, and which of them best? |
+//! | [`index`] | how is the index stored, kept up to date, checked and repaired? how are [tenants](index#groups) kept apart? |
+//! | [`query`] | how is a query written, as a value or in the query language? |
+//! | [`search`] | which records match, and which are the most relevant? |
 //! | [`highlight`] | which words of a text does a query match? |
 //! | [`suggest`] | which terms begin with these letters, or are similar to this word? |
 //! | [`terms`] | which terms of a dictionary does a pattern match? |
 //!
-//! An index of many tenants is [`grouped`](TextIndex::grouped): each of them has its own dictionary
-//! and statistics, and a search reads only the entries of one.
+//! An index of many tenants is [`grouped`](TextIndex::grouped): each tenant has its own dictionary
+//! and statistics, and a search reads only the entries of one tenant.
 //!
-//! The catalogue's patterns are *inverted search* and *nested documents flattening: proximity
-//! queries*. The kinds of queries are those of Lucene.
+//! In the catalogue of patterns, these are *inverted search* and *nested documents flattening:
+//! proximity queries*. The query types are those of Lucene.
 
 pub mod analysis;
-// Hidden: for the fuzz targets of this repository alone.
+// Hidden: only for the fuzz targets of this repository.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub mod fuzz;

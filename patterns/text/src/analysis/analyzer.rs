@@ -15,16 +15,16 @@ use super::synonyms::Synonyms;
 use super::token::{Token, TokenBuf};
 use super::tokenizer::Tokenizer;
 
-/// The stop words of [`Analyzer::english`]: those of Lucene's analyzer for English.
+/// The stop words of [`Analyzer::english`], the same as in Lucene's English analyzer.
 const ENGLISH_STOP_WORDS: [&str; 33] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
     "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",
     "they", "this", "to", "was", "will", "with",
 ];
 
-/// Turns texts into terms: a [`Tokenizer`], and filters in the order of their calls.
+/// Turns texts into terms: a [`Tokenizer`], and filters in the order in which they were added.
 ///
-/// An analyzer is cheap to clone. Its name is for errors and tools; its
+/// An analyzer is cheap to clone. Its name is for error messages and tools. Its
 /// [`description`](Self::description) is stored with an index.
 ///
 /// ```
@@ -43,7 +43,7 @@ pub struct Analyzer {
 
 /// Common analyzers.
 impl Analyzer {
-    /// `english`: words in lower case without accents, without 33 stop words, stemmed.
+    /// `english`: stemmed words in lower case, without accents and without 33 stop words.
     ///
     /// ```
     /// use keyloom_text::analysis::Analyzer;
@@ -55,13 +55,13 @@ impl Analyzer {
         words.stop_words(ENGLISH_STOP_WORDS).stem(Language::English)
     }
 
-    /// An analyzer with the name of the language: words in lower case, without the
-    /// [stop words](Language::stop_words) of the language, stemmed. For English it is
+    /// The analyzer of a language, with the name of the language: stemmed words in lower case,
+    /// without the [stop words](Language::stop_words) of the language. For English, this is
     /// [`english`](Self::english).
     ///
-    /// Accents stay, because most stemmers read them. French and Italian words lose an
-    /// [elided](Self::elision) article, Turkish words a
-    /// [suffix](Self::drop_apostrophe_suffix) after an apostrophe.
+    /// Accents are kept, because most stemmers depend on them. French and Italian words lose an
+    /// [elided](Self::elision) article. Turkish words lose a [suffix](Self::drop_apostrophe_suffix)
+    /// after an apostrophe.
     ///
     /// ```
     /// use keyloom_text::analysis::{Analyzer, Language};
@@ -98,7 +98,7 @@ impl Analyzer {
         Self::new("keyword", Tokenizer::keyword())
     }
 
-    /// `paths`: the prefixes of a path with `/`.
+    /// `paths`: a path with the separator `/`, and the paths above it.
     pub fn paths() -> Self {
         Self::new("paths", Tokenizer::paths('/'))
     }
@@ -119,16 +119,17 @@ impl Analyzer {
         self
     }
 
-    /// Adds: terms in lower case, by the rules of Unicode that depend on no language. A sigma at
-    /// the end of a word becomes σ, as in case folding. Letters and their accents are composed
-    /// (NFC), so both forms of `é` are one term, and apostrophes become `'`.
+    /// Adds a filter that converts terms to lower case, by the language-independent rules of
+    /// Unicode. A sigma at the end of a word becomes σ, as in case folding. Letters and their
+    /// accents are composed (NFC), so both forms of `é` are one term. Apostrophes become `'`.
     #[must_use]
     pub fn lower_case(self) -> Self {
         self.with(Filter::LowerCase)
     }
 
-    /// Adds: terms in lower case by the rules of Turkish and Azerbaijani, where `I` becomes `ı` and
-    /// `İ` becomes `i`. Otherwise as [`lower_case`](Self::lower_case), which it replaces.
+    /// Adds a filter that converts terms to lower case by the rules of Turkish and Azerbaijani: `I`
+    /// becomes `ı`, and `İ` becomes `i`. Use it instead of [`lower_case`](Self::lower_case), which
+    /// is otherwise the same.
     ///
     /// ```
     /// use keyloom_text::analysis::{Analyzer, Tokenizer};
@@ -140,24 +141,26 @@ impl Analyzer {
         self.with(Filter::TurkishLowerCase)
     }
 
-    /// Adds: letters without accents.
+    /// Adds a filter that removes accents.
     ///
-    /// Removes the marks of Latin, Greek and Cyrillic letters and replaces letters that do not
+    /// Removes the marks of Latin, Greek and Cyrillic letters. Replaces letters that do not
     /// decompose (`ø`, `ł`, `ß`, `æ`, `đ`, `ı`, …), ligatures, full-width forms, and typographic
-    /// apostrophes. Marks of other scripts, which are vowels or tones, stay.
+    /// apostrophes. Marks of other scripts, which are vowels or tones, are kept.
     ///
-    /// Add it before [`lower_case`](Self::lower_case): some symbols become upper-case letters.
+    /// Add this filter before [`lower_case`](Self::lower_case), since it turns some symbols into
+    /// upper-case letters.
     #[must_use]
     pub fn fold_accents(self) -> Self {
         self.with(Filter::FoldAccents)
     }
 
-    /// Adds: words without the article before their first apostrophe, if it is one of `articles`.
-    /// The offsets of the token are those of the rest.
+    /// Adds a filter that removes the article and the apostrophe at the beginning of a word, if the
+    /// article is one of `articles`. The offsets of the token are those of the rest of the word.
     ///
-    /// The articles are [normalized](Self::normalize) by the filters added so far, so add it after
-    /// [`lower_case`](Self::lower_case). The analyzers of French and Italian have it. For Catalan,
-    /// the articles are `d`, `l`, `m`, `n`, `s` and `t`, for Irish `b`, `d` and `m`.
+    /// The articles are [normalized](Self::normalize) by the filters added so far, so add this
+    /// filter after [`lower_case`](Self::lower_case). The analyzers of French and Italian contain
+    /// it. For Catalan, the articles are `d`, `l`, `m`, `n`, `s` and `t`; for Irish, they are `b`,
+    /// `d` and `m`.
     ///
     /// ```
     /// use keyloom_text::Analyzer;
@@ -170,14 +173,16 @@ impl Analyzer {
         self.with(Filter::elision(articles))
     }
 
-    /// Adds: words without their first apostrophe and what follows, as Turkish writes suffixes of
-    /// names. The offsets of the token are those of the rest.
+    /// Adds a filter that removes the first apostrophe of a word and everything after it. Turkish
+    /// writes suffixes of names in this way. The offsets of the token are those of the rest of the
+    /// word.
     #[must_use]
     pub fn drop_apostrophe_suffix(self) -> Self {
         self.with(Filter::ApostropheSuffix)
     }
 
-    /// Adds: no term is one of `words`. The positions of the others do not change.
+    /// Adds a filter that removes the terms in `words`. The positions of the other terms do not
+    /// change.
     ///
     /// The words are [normalized](Self::normalize) by the filters added so far.
     #[must_use]
@@ -186,15 +191,16 @@ impl Analyzer {
         self.with(Filter::stop_words(words))
     }
 
-    /// Adds: stems in place of words. The stemmers expect lower case.
+    /// Adds a filter that replaces words by their stems. The stemmers expect lower case.
     ///
-    /// Terms of more than 255 bytes stay as they are.
+    /// Terms of more than 255 bytes are not changed.
     #[must_use]
     pub fn stem(self, language: Language) -> Self {
         self.with(Filter::stem(language))
     }
 
-    /// Adds: synonyms. The phrases of the rules are analysed by the parts added so far.
+    /// Adds a filter of synonyms. The phrases of the rules are analyzed by the tokenizer and the
+    /// filters added so far.
     ///
     /// # Errors
     /// [`AnalysisError::Synonym`] if the analysis of a phrase leaves no term, or more than 16.
@@ -203,8 +209,8 @@ impl Analyzer {
         Ok(self.with(Filter::Synonyms(Arc::new(rules))))
     }
 
-    /// Adds: the substrings of each term whose number of characters is in `lengths`. They keep the
-    /// position and offsets of the term.
+    /// Adds a filter that replaces each term by its substrings whose number of characters is in
+    /// `lengths`. The substrings have the position and offsets of the term.
     ///
     /// # Errors
     /// [`AnalysisError::GramLengths`] if `lengths` is empty or not between 1 and 64.
@@ -212,8 +218,8 @@ impl Analyzer {
         Ok(self.with(Filter::Grams(GramLengths::new(lengths)?)))
     }
 
-    /// Adds: the prefixes of each term whose number of characters is in `lengths`. They keep the
-    /// position and offsets of the term.
+    /// Adds a filter that replaces each term by its prefixes whose number of characters is in
+    /// `lengths`. The prefixes have the position and offsets of the term.
     ///
     /// ```
     /// use keyloom_text::analysis::Analyzer;
@@ -223,16 +229,17 @@ impl Analyzer {
     /// ```
     ///
     /// # Errors
-    /// As for [`ngrams`](Self::ngrams).
+    /// [`AnalysisError::GramLengths`] if `lengths` is empty or not between 1 and 64.
     pub fn edge_ngrams(self, lengths: RangeInclusive<usize>) -> Result<Self, AnalysisError> {
         Ok(self.with(Filter::EdgeGrams(GramLengths::new(lengths)?)))
     }
 
-    /// Sets the greatest length of a term, 255 bytes if not set. It applies after all filters.
+    /// Sets the maximum length of a term, 255 bytes by default. The limit is applied after all
+    /// filters.
     ///
-    /// A longer term is not lost: it becomes its beginning, `#`, and the 128-bit hash of the whole
-    /// term in hexadecimal digits, which together have at most `bytes` bytes. A query for the
-    /// whole term finds it by the same rule. A zero byte counts as two, as in a key.
+    /// A longer term is replaced by its beginning, `#`, and the 128-bit hash of the whole term in
+    /// hexadecimal digits, at most `bytes` bytes in total. Queries are shortened by the same rule,
+    /// so a query for the whole term finds it. A zero byte counts as two bytes, as in a key.
     ///
     /// # Errors
     /// [`AnalysisError::TermBytes`] if `bytes` is not between 64 and 255.
@@ -253,19 +260,21 @@ impl Analyzer {
         &self.name
     }
 
-    /// The parts with their versions and parameters; of a list of words, the fingerprint.
+    /// The tokenizer and the filters with their versions and parameters. Lists of words are
+    /// represented by a fingerprint.
     ///
-    /// An index stores it, and refuses an analyzer with another one. Two analyzers with the same
-    /// description make the same terms if they are built with the same version of Unicode.
+    /// An index stores the description, and rejects an analyzer with another description. Two
+    /// analyzers with the same description produce the same terms if they are built with the same
+    /// version of Unicode.
     ///
-    /// That version is not part of the description: otherwise each update of the toolchain would
-    /// need a build of every index. A new one can change the terms of a text with characters that
-    /// it defines or corrects. Lower case follows the tables of the standard library
-    /// ([`char::UNICODE_VERSION`]); the words of [`Tokenizer::words`], the composition in
-    /// [`lower_case`](Self::lower_case), and [`fold_accents`](Self::fold_accents) follow those of
-    /// the crates `unicode-segmentation` and `unicode-normalization`. After such an update, a
-    /// [check](keyloom_tables::Maintained::check) of an index reports each list that differs, and
-    /// a repair writes it.
+    /// The Unicode version is not part of the description. Otherwise, each update of the toolchain
+    /// would require a rebuild of every index. A new Unicode version can change the terms of texts
+    /// with characters that it adds or corrects. Lower case uses the tables of the standard library
+    /// ([`char::UNICODE_VERSION`]). [`Tokenizer::words`], the composition in
+    /// [`lower_case`](Self::lower_case), and [`fold_accents`](Self::fold_accents) use the tables of
+    /// the crates `unicode-segmentation` and `unicode-normalization`. After an update, a
+    /// [check](keyloom_tables::Maintained::check) of an index reports each list that differs, and a
+    /// repair rewrites it.
     pub fn description(&self) -> String {
         let filters = self.filters.iter().map(Filter::description);
         let last = format!("max_bytes/1({})", self.max_term_bytes);
@@ -275,8 +284,8 @@ impl Analyzer {
 
     /// Passes the tokens of `text` to `visit`, by ascending position.
     ///
-    /// Cost: linear in the text. Buffers are allocated once per text; stems that differ from their
-    /// word, letters that are folded, and matched synonyms are allocated one by one.
+    /// Cost: linear in the length of the text. Buffers are allocated once per text. Each stem that
+    /// differs from its word, each folded letter and each matched synonym is allocated separately.
     ///
     /// ```
     /// use keyloom_text::analysis::Analyzer;
@@ -312,12 +321,12 @@ impl Analyzer {
         self.tokens(text).into_iter().map(|token| token.term).collect()
     }
 
-    /// `text` after the filters that change single letters or remove parts at an apostrophe: lower
-    /// case, folding, [elision](Self::elision), [suffixes](Self::drop_apostrophe_suffix).
+    /// Applies the filters that change single letters or remove parts at an apostrophe: lower case,
+    /// folding, [elision](Self::elision), [suffixes](Self::drop_apostrophe_suffix).
     ///
-    /// This is the form of parts of words: of a prefix, a fuzzy term, or the bound of a range,
-    /// which a tokenizer or stemmer would spoil. In a wildcard pattern, suffixes stay, and articles
-    /// are removed at its beginning only.
+    /// Prefixes, fuzzy terms and bounds of ranges are normalized and not analyzed, since a
+    /// tokenizer or stemmer would distort parts of words. In a wildcard pattern, suffixes are kept,
+    /// and articles are removed only at the beginning of the pattern.
     ///
     /// ```
     /// use keyloom_text::analysis::Analyzer;
@@ -329,7 +338,7 @@ impl Analyzer {
         })
     }
 
-    /// `text` as a part of a pattern, at its beginning or after a wildcard.
+    /// Normalizes `text`, a part of a pattern at its beginning or after a wildcard.
     pub(crate) fn normalize_part(&self, text: &str, is_first: bool) -> String {
         self.normalize_by(text, |filter| {
             filter.is_of_letters() || is_first && filter.is_of_beginnings()

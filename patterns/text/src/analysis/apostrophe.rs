@@ -1,4 +1,4 @@
-//! Apostrophes: one character for all of them, and the parts of words before or after one.
+//! Apostrophes: normalizes their forms, and removes the parts of words before or after them.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ pub(super) const ITALIAN_ARTICLES: [&str; 22] = [
     "pell", "quell", "s", "sugl", "sull", "t", "un", "v",
 ];
 
-/// Whether texts use `c` as an apostrophe, other than `'` itself: the quotation marks U+2018,
-/// U+2019 and U+201B, the letters U+02BB and U+02BC, and the full-width form.
+/// Whether `c` is used as an apostrophe, except `'` itself: the quotation marks U+2018, U+2019 and
+/// U+201B, the letters U+02BB and U+02BC, and the full-width form.
 fn is_other_apostrophe(c: char) -> bool {
     matches!(c, '\u{2018}' | '\u{2019}' | '\u{201B}' | '\u{2BB}' | '\u{2BC}' | '\u{FF07}')
 }
@@ -26,12 +26,13 @@ fn is_apostrophe(c: char) -> bool {
     c == '\'' || is_other_apostrophe(c)
 }
 
-/// `'` in place of any apostrophe.
+/// Replaces any apostrophe by `'`.
 pub(super) fn with_one_form(c: char) -> char {
     if is_other_apostrophe(c) { '\'' } else { c }
 }
 
-/// The text with `'` in place of every apostrophe. It is copied if it has another one.
+/// Replaces every apostrophe in the text by `'`. Copies the text only if it has another form of
+/// apostrophe.
 pub(super) fn normalized(text: &str) -> Cow<'_, str> {
     match !text.is_ascii() && text.contains(is_other_apostrophe) {
         true => text.chars().map(with_one_form).collect::<String>().into(),
@@ -39,7 +40,8 @@ pub(super) fn normalized(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Offsets of a text from those of its [`normalized`] form. They must be given in order.
+/// Converts offsets in the [`normalized`] form of a text to offsets in the text. The offsets must
+/// be passed in ascending order.
 pub(super) struct Offsets<'t> {
     rest: std::str::Chars<'t>,
     normalized: usize,
@@ -61,7 +63,7 @@ impl<'t> Offsets<'t> {
     }
 }
 
-/// The token without an article of the sorted list `articles` before its first apostrophe.
+/// The token without the article before its first apostrophe. `articles` is sorted.
 pub(super) fn without_article<'t>(
     token: Token<'t>,
     text: &str,
@@ -73,7 +75,7 @@ pub(super) fn without_article<'t>(
     (!term.is_empty()).then_some(Token { term, start, ..token })
 }
 
-/// The token without its first apostrophe and what follows.
+/// The token without its first apostrophe and everything after it.
 pub(super) fn without_suffix<'t>(token: Token<'t>, text: &str) -> Option<Token<'t>> {
     let (term, _) = token.term.split_once(is_apostrophe)?;
     let end = first_apostrophe(token, text).map_or(token.end, |(at, _)| at);
@@ -84,8 +86,8 @@ pub(super) fn without_suffix<'t>(token: Token<'t>, text: &str) -> Option<Token<'
 fn first_apostrophe(token: Token<'_>, text: &str) -> Option<(usize, usize)> {
     let word = text.get(token.start..token.end)?;
     let (at, c) = word.char_indices().find(|(_, c)| is_apostrophe(*c))?;
-    // An apostrophe that folding made of another character is not in the text, and offsets of a
-    // token enclose at least one character.
+    // The text has no apostrophe if folding converted another character to it. The offsets of a
+    // token must enclose at least one character.
     let (before, after) = (token.start + at, token.start + at + c.len_utf8());
     (before > token.start && after < token.end).then_some((before, after))
 }

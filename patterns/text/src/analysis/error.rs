@@ -1,6 +1,6 @@
-//! Errors of declaring an analyzer.
+//! Errors in the definition of an analyzer.
 
-/// Why an analyzer cannot be declared. In a [`keyloom::Error`] it is found by
+/// Why the definition of an analyzer is invalid. In a [`keyloom::Error`], get it with
 /// [`downcast_ref`](keyloom::Error::downcast_ref).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -14,20 +14,20 @@ pub enum AnalysisError {
         min: usize,
         /// The longest length.
         max: usize,
-        /// The greatest possible length.
+        /// The maximum length.
         limit: usize,
     },
-    /// A term would be cut to too few bytes, or to more than a key has room for.
+    /// The maximum length of terms is too small, or too large for a key.
     #[error("terms of at most {bytes} bytes are not possible; choose {least} to {most} bytes")]
     TermBytes {
         /// The chosen limit.
         bytes: usize,
-        /// The least limit.
+        /// The smallest valid limit.
         least: usize,
-        /// The greatest limit.
+        /// The largest valid limit.
         most: usize,
     },
-    /// A rule of synonyms has no terms, or too many of them.
+    /// A phrase of a synonym rule has no terms or too many terms.
     #[error(
         "the synonym {phrase:?} has {terms} terms after analysis; it needs 1 to {limit}, so change \
          the phrase or the filters before the synonyms"
@@ -37,7 +37,7 @@ pub enum AnalysisError {
         phrase: String,
         /// The number of its terms.
         terms: usize,
-        /// The greatest number of terms.
+        /// The maximum number of terms.
         limit: usize,
     },
 }

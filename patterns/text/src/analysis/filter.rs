@@ -1,4 +1,4 @@
-//! The later parts of an analyzer: from tokens to tokens.
+//! The filters of an analyzer: each turns tokens into tokens.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::stem::Language;
 use super::synonyms::{Rules, Window};
 use super::token::Token;
 
-/// Longer terms are not stemmed: they are no words, and some algorithms take quadratic time.
+/// Longer terms are not stemmed: they are not words, and some stemming algorithms take quadratic
+/// time.
 const MAX_STEMMED_BYTES: usize = 255;
 
 #[derive(Clone)]
@@ -21,11 +22,11 @@ pub(super) enum Filter {
     LowerCase,
     TurkishLowerCase,
     FoldAccents,
-    /// Removes these articles, which are sorted, with the apostrophe after them.
+    /// Removes these articles and the apostrophe after them. The list is sorted.
     Elision(Arc<[String]>),
-    /// Removes the first apostrophe of a word and what follows.
+    /// Removes the first apostrophe of a word and everything after it.
     ApostropheSuffix,
-    /// Removes these words, which are sorted.
+    /// Removes these words. The list is sorted.
     StopWords(Arc<[String]>),
     Stem(Language, Stemmer),
     Synonyms(Arc<Rules>),
@@ -33,7 +34,7 @@ pub(super) enum Filter {
     EdgeGrams(GramLengths),
 }
 
-/// What a filter keeps while it reads a text: buffers, which are used again for each token.
+/// The state of a filter while it reads a text: buffers that are reused for each token.
 #[derive(Default)]
 pub(super) struct Stage {
     buffer: String,
@@ -69,17 +70,18 @@ impl Filter {
         }
     }
 
-    /// Whether this changes letters and nothing else, so that it also applies to parts of words.
+    /// Whether this filter changes only letters, so that it also applies to parts of words.
     pub(super) fn is_of_letters(&self) -> bool {
         matches!(self, Self::LowerCase | Self::TurkishLowerCase | Self::FoldAccents)
     }
 
-    /// Whether this removes the beginning of a word, so that it also applies to prefixes.
+    /// Whether this filter removes the beginning of a word, so that it also applies to prefixes.
     pub(super) fn is_of_beginnings(&self) -> bool {
         matches!(self, Self::Elision(_))
     }
 
-    /// Whether this removes the end of a word, so that it also applies to words without stems.
+    /// Whether this filter removes the end of a word, so that it also applies to whole words that
+    /// are not stemmed.
     pub(super) fn is_of_ends(&self) -> bool {
         matches!(self, Self::ApostropheSuffix)
     }
@@ -96,7 +98,7 @@ fn described(words: &[String]) -> String {
     format!("{} {}", words.len(), short_fingerprint(words.iter().map(String::as_str)))
 }
 
-/// Passes a token of `text` through `filters`, whose buffers are `stages`, to `sink`.
+/// Passes a token of `text` through `filters` to `sink`. `stages` are the buffers of the filters.
 pub(super) fn push(
     filters: &[Filter],
     stages: &mut [Stage],
@@ -149,7 +151,7 @@ pub(super) fn push(
     }
 }
 
-/// Passes what the filters still keep at the end of the text to `sink`.
+/// At the end of the text, passes the tokens that the filters still buffer to `sink`.
 pub(super) fn finish(
     filters: &[Filter],
     stages: &mut [Stage],
@@ -184,21 +186,21 @@ fn lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
 
 fn push_lower_case(letters: impl Iterator<Item = char>, out: &mut String) {
     let letters = letters.flat_map(char::to_lowercase);
-    // The form at the end of a word is the same letter, as in case folding.
+    // A sigma at the end of a word is the same letter, as in case folding.
     out.extend(letters.map(|c| if c == 'ς' { 'σ' } else { apostrophe::with_one_form(c) }));
 }
 
-/// Turns letters and marks into single characters (NFC) where there are some.
+/// Composes letters and marks to single characters (NFC), if that changes the text.
 fn compose(letters: &mut String) {
     if !is_nfc(letters) {
         *letters = letters.nfc().collect();
     }
 }
 
-/// Lower case by the rules of Turkish and Azerbaijani: `I` and `İ` are two letters.
+/// Lower case by the rules of Turkish and Azerbaijani, in which `I` and `İ` are two letters.
 fn turkish_lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
     buffer.clear();
-    // Composed first, since `I` with a dot above is `İ`.
+    // The term is composed first, since `I` with a combining dot above is `İ`.
     let letters = term.nfc().map(|c| match c {
         'I' => 'ı',
         'İ' => 'i',

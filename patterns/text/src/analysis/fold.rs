@@ -1,12 +1,12 @@
-//! Letters without their accents.
+//! Removal of accents from letters.
 
 use unicode_normalization::UnicodeNormalization;
 
 /// Appends `term` without diacritics. Returns whether the output differs from the input.
 ///
 /// The compatibility decomposition (NFKD) separates most letters from their marks. The marks of
-/// Latin, Greek and Cyrillic letters are removed; those of other scripts are vowels or tones, and
-/// stay. The result is recomposed, because Hangul syllables decompose, too.
+/// Latin, Greek and Cyrillic letters are removed. The marks of other scripts are vowels or tones,
+/// and are kept. The result is recomposed, because Hangul syllables decompose, too.
 pub(super) fn fold_into(term: &str, out: &mut String) {
     let letters = term.nfkd().filter(|c| !is_removed(*c));
     let mut folded = String::new();
@@ -19,7 +19,7 @@ pub(super) fn fold_into(term: &str, out: &mut String) {
     out.extend(folded.nfc());
 }
 
-/// The blocks of combining marks that belong to no script in particular.
+/// Whether `c` is in a block of combining marks that do not belong to a particular script.
 fn is_removed(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36F}'
@@ -29,7 +29,7 @@ fn is_removed(c: char) -> bool {
         | '\u{FE20}'..='\u{FE2F}')
 }
 
-/// Letters that have no decomposition, and apostrophes.
+/// The replacement of an apostrophe, or of a letter that has no decomposition.
 fn replacement(c: char) -> Option<&'static str> {
     Some(match c {
         'æ' => "ae",

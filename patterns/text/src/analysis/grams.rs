@@ -1,11 +1,12 @@
-//! Substrings of a fixed number of characters.
+//! N-grams and edge n-grams of a text.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::error::AnalysisError;
 
-/// The greatest length of a gram, in characters. Four bytes each fit into the length of a term.
+/// The maximum length of an n-gram, in characters. At four bytes per character, this is about the
+/// maximum length of a term.
 const MAX_GRAM_CHARS: usize = 64;
 
 /// The lengths of n-grams, in characters.
@@ -31,7 +32,7 @@ impl fmt::Display for GramLengths {
     }
 }
 
-/// Passes the prefixes of `text` with these lengths, shortest first.
+/// Passes the prefixes of `text` with these lengths to `visit`, the shortest first.
 pub(super) fn each_edge_gram<'t>(text: &'t str, lengths: GramLengths, visit: impl FnMut(&'t str)) {
     let ends = text.char_indices().map(|(at, _)| at).skip(1).chain([text.len()]);
     // The end after n characters is the (n - 1)th.
@@ -39,7 +40,8 @@ pub(super) fn each_edge_gram<'t>(text: &'t str, lengths: GramLengths, visit: imp
     ends.filter_map(|end| text.get(..end)).filter(|gram| !gram.is_empty()).for_each(visit);
 }
 
-/// Passes the substrings with these lengths, with the number and offset of the first character.
+/// Passes the substrings with these lengths to `visit`, with the number and offset of their first
+/// character.
 pub(super) fn each_gram<'t>(
     text: &'t str,
     lengths: GramLengths,

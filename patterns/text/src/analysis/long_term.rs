@@ -1,17 +1,17 @@
-//! The rule for terms that are too long for a key.
+//! Shortens terms that are too long for a key.
 
 use super::error::AnalysisError;
 use super::fingerprint::fingerprint;
 
-/// The limit of an analyzer that does not set one, and the greatest possible limit.
+/// The default and maximum limit of an analyzer.
 ///
-/// A key has at most 511 bytes, and needs some of them for the subspace and the block.
+/// A key has at most 511 bytes, and some of them are needed for the subspace and the block.
 pub const MAX_TERM_BYTES: usize = 255;
 
 /// Room for the hash and a few characters of the term.
 const MIN_TERM_BYTES: usize = 64;
 
-/// `#` and 128 bits in hexadecimal digits.
+/// The length of `#` and 128 bits in hexadecimal digits.
 const HASH_BYTES: usize = 33;
 
 pub(super) fn check_limit(bytes: usize) -> Result<usize, AnalysisError> {
@@ -27,7 +27,7 @@ fn bytes_in_key(c: char) -> usize {
     if c == '\0' { 2 } else { c.len_utf8() }
 }
 
-/// The term itself, or, if it is longer than `limit`, its beginning and a hash of all of it.
+/// The term itself; if it is longer than `limit`, its beginning and a hash of the whole term.
 pub(super) fn shorten<'t>(term: &'t str, limit: usize, buffer: &'t mut String) -> &'t str {
     let zeros = || term.bytes().filter(|byte| *byte == 0).count();
     if term.len() <= limit && term.len() + zeros() <= limit {
@@ -64,7 +64,7 @@ mod tests {
         let (a, b) = ("é".repeat(200) + "a", "é".repeat(200) + "b");
         assert!(shortened(&a).starts_with(&"é".repeat(111)) && shortened(&a).len() == 255);
         assert_ne!(shortened(&a), shortened(&b));
-        // A term that a suggestion returns finds its documents.
+        // A shortened term is not changed again, so a suggested term finds its documents.
         assert_eq!(shortened(&shortened(&a)), shortened(&a));
     }
 

@@ -1,9 +1,10 @@
-//! Analysis: from texts to terms.
+//! Analysis: turns texts into terms.
 //!
 //! *Which words of a text can be found, and in which form?* An [`Analyzer`] cuts a text into tokens
-//! and changes them: to lower case, without accents, to their stems. The same analyzer is used for
-//! the texts of an index and for those of a query, so that both have the same terms, unless the
-//! index has a [search analyzer](crate::TextIndex::search_analyzer).
+//! and changes them: for example, to lower case, without accents, to their stems. The same analyzer
+//! is used for the texts of an index and for the texts of a query, so that both have the same
+//! terms. An index can have a separate [search analyzer](crate::TextIndex::search_analyzer) for
+//! queries.
 //!
 //! ```
 //! use keyloom_text::analysis::Analyzer;
@@ -25,24 +26,25 @@
 //! 1. Positions never decrease. A removed token leaves a gap, so a phrase does not match across it
 //!    by accident.
 //! 2. Offsets are character boundaries of the text. Without synonyms, a token's offsets enclose
-//!    exactly the characters that it was made of.
-//! 3. A term has 1 to 255 bytes. A longer one is [shortened](Analyzer::max_term_bytes). Different
-//!    long terms stay different. A term that is written in the shortened form is not changed, so
-//!    it is equal to the long term with this hash, and a suggested term finds its documents.
-//! 4. Words and terms in lower case have `'` for every apostrophe of the text: U+2018, U+2019,
-//!    U+201B, U+02BB, U+02BC and U+FF07. Texts that differ in them alone have the same terms.
+//!    exactly the characters from which it was derived.
+//! 3. A term has 1 to 255 bytes. Longer terms are [shortened](Analyzer::max_term_bytes), and
+//!    different long terms stay different. A term that is already in the shortened form is not
+//!    changed. So it is equal to the long term with this hash, and a suggested term finds its
+//!    documents.
+//! 4. Words and lower-case terms have `'` for every apostrophe of the text: U+2018, U+2019, U+201B,
+//!    U+02BB, U+02BC and U+FF07. Texts that differ only in their apostrophes have the same terms.
 //! 5. Analyzers with the same [description](Analyzer::description), built with the same version of
-//!    Unicode, make the same terms.
+//!    Unicode, produce the same terms.
 //!
 //! # When not to use it
 //!
-//! For texts in scripts without spaces (Thai, Lao, Khmer; Chinese and Japanese beyond single
-//! characters) the words need a dictionary. Use n-grams of two characters.
+//! Scripts without spaces (Thai, Lao, Khmer; Chinese and Japanese beyond single characters) need a
+//! dictionary to find words, and this module has none. Use n-grams of two characters.
 //!
 //! # Source
 //!
 //! Unicode Standard Annex #29 for words, #15 for composition and decomposition; the Snowball
-//! project for stemmers. The chain of a tokenizer and filters is that of Lucene.
+//! project for stemmers. The chain of a tokenizer and filters follows Lucene.
 
 mod analyzer;
 mod apostrophe;

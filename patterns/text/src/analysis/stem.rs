@@ -2,17 +2,17 @@
 
 use frostem::{Algorithm, Stemmer};
 
-/// Defines [`Language`]; the feature `languages` has all of them but English.
+/// Defines [`Language`]. The feature `languages` enables all languages except English.
 macro_rules! languages {
     ($($(#[$attribute:meta])* $name:ident $doc:literal,)*) => {
-        /// A language that [`Analyzer::stem`](super::Analyzer::stem) has a Snowball algorithm for.
+        /// A language with a Snowball stemmer, for [`Analyzer::stem`](super::Analyzer::stem).
         ///
-        /// Without the feature `languages` there is only English, and the other stemmers and lists
-        /// of stop words are not compiled.
+        /// Without the feature `languages`, only English is available, and the other stemmers and
+        /// lists of stop words are not compiled.
         ///
         /// The crate [frostem](https://docs.rs/frostem) contains the algorithms. Its minor version
-        /// changes when an algorithm does, and keyloom depends on one minor version, so an update
-        /// of dependencies does not change the terms of an index.
+        /// changes whenever an algorithm changes. Since keyloom depends on one minor version, an
+        /// update of dependencies does not change the terms of an index.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Language {
@@ -80,8 +80,8 @@ impl Language {
         self.algorithm().name()
     }
 
-    /// The frequent words of this language, in lower case: those of the corpus of NLTK, and none
-    /// for Czech and Polish, which it does not have.
+    /// The stop words of this language in lower case, from the corpus of NLTK. The list is empty
+    /// for Czech and Polish, which are not in the corpus.
     ///
     /// For English, [`Analyzer::english`](super::Analyzer::english) uses a shorter list.
     #[cfg(feature = "languages")]
@@ -91,7 +91,7 @@ impl Language {
 
     /// The version of the stemmer in descriptions of analyzers.
     ///
-    /// It increases when an update of the stemmers changes stems of this language.
+    /// Increase the version when an update of the stemmers changes stems of this language.
     pub(super) fn version(self) -> u32 {
         1
     }

@@ -1,4 +1,4 @@
-//! Words and phrases that stand for each other.
+//! Synonyms: rules that add or replace words and phrases.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,15 +6,14 @@ use super::error::AnalysisError;
 use super::fingerprint::short_fingerprint;
 use super::token::{Token, TokenBuf};
 
-/// The greatest number of words in a phrase.
-// At each token, as many tokens are compared as the longest phrase has.
+/// The maximum number of terms of a phrase.
+// At each token, the filter compares as many tokens as the longest phrase has.
 const MAX_PHRASE_TERMS: usize = 16;
 
-/// Rules for words and phrases that stand for each other, for
-/// [`Analyzer::synonyms`](super::Analyzer::synonyms).
+/// Rules for synonymous words and phrases, for [`Analyzer::synonyms`](super::Analyzer::synonyms).
 ///
-/// Of the rules that match at a token, the longest one is applied, and the text continues after
-/// it. What a rule inserts is not matched again.
+/// If several rules match at a token, the longest is applied. Matching continues after the matched
+/// phrase. Inserted terms are not matched again.
 ///
 /// | text | rule | terms, with their positions |
 /// |---|---|---|
@@ -22,10 +21,10 @@ const MAX_PHRASE_TERMS: usize = 16;
 /// | in NYC now | `expand("nyc", ["new york"])` | in:0 new:1 nyc:1 york:2 now:2 |
 /// | in new york now | `replace("new york", ["nyc"])` | in:0 nyc:1 now:3 |
 ///
-/// The words of a phrase take consecutive positions from that of the first word that matched. No
-/// other word moves: an inserted phrase that is longer than the matched one overlaps with the
-/// words after it, so that a phrase query can match across both. To avoid that, replace phrases by
-/// single words.
+/// The words of an inserted phrase take consecutive positions, beginning at the position of the
+/// first matched word. Other words keep their positions. So an inserted phrase that is longer than
+/// the matched phrase overlaps with the words after it, and a phrase query can match across both.
+/// To avoid such matches, replace phrases by single words.
 ///
 /// ```
 /// use keyloom_text::analysis::{Analyzer, Synonyms, Tokenizer};
@@ -40,7 +39,7 @@ pub struct Synonyms {
     rules: Vec<Declared>,
 }
 
-/// A rule whose phrases are not yet analysed.
+/// A rule whose phrases are not yet analyzed.
 #[derive(Clone, Debug)]
 struct Declared {
     from: String,
@@ -49,12 +48,12 @@ struct Declared {
 }
 
 impl Synonyms {
-    /// No rules.
+    /// Creates an empty set of rules.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Each of these phrases also stands for the others.
+    /// Adds rules that expand each of these phrases to all the others.
     #[must_use]
     pub fn equivalent<P: Into<String>>(mut self, phrases: impl IntoIterator<Item = P>) -> Self {
         let phrases: Vec<String> = phrases.into_iter().map(Into::into).collect();
@@ -65,7 +64,8 @@ impl Synonyms {
         self
     }
 
-    /// `from` also stands for each of `to`; not the other way round.
+    /// Adds a rule that expands `from` to each of `to`, and keeps `from`. The rule does not apply
+    /// in the other direction.
     #[must_use]
     pub fn expand<P: Into<String>>(
         mut self,
@@ -77,7 +77,7 @@ impl Synonyms {
         self
     }
 
-    /// Each of `to` takes the place of `from`.
+    /// Adds a rule that replaces `from` by all of `to`.
     #[must_use]
     pub fn replace<P: Into<String>>(
         mut self,
@@ -89,7 +89,7 @@ impl Synonyms {
         self
     }
 
-    /// Compiles the rules; `analyze` turns each phrase into terms.
+    /// Compiles the rules. `analyze` turns each phrase into terms.
     pub(super) fn compile(
         &self,
         analyze: impl Fn(&str) -> Vec<TokenBuf>,
@@ -110,7 +110,7 @@ impl Synonyms {
     }
 }
 
-/// Terms with their positions after the first one.
+/// Terms with their positions relative to the first term.
 type Phrase = Vec<(u32, String)>;
 
 fn phrase(text: &str, analyze: &impl Fn(&str) -> Vec<TokenBuf>) -> Result<Phrase, AnalysisError> {
@@ -126,13 +126,13 @@ fn phrase(text: &str, analyze: &impl Fn(&str) -> Vec<TokenBuf>) -> Result<Phrase
 #[derive(Default)]
 struct Target {
     phrases: Vec<Phrase>,
-    /// Whether the matched words stay.
+    /// Whether the matched words are kept.
     keeps: bool,
 }
 
-/// Synonyms whose phrases are analysed.
+/// Synonyms whose phrases are analyzed.
 pub(super) struct Rules {
-    /// By the first term; longer phrases first.
+    /// The rules by the first term of their phrase; longer phrases come first.
     by_first: HashMap<String, Vec<(Phrase, Target)>>,
     /// The number of terms in the longest phrase to match.
     longest: usize,
@@ -175,7 +175,7 @@ impl Rules {
     }
 }
 
-/// A rule for the fingerprint, with a character that is in no word after each part.
+/// A rule as a text for the fingerprint. After each part comes a separator that no word contains.
 fn shown(from: &Phrase, target: &Target) -> String {
     let phrases = [from].into_iter().chain(&target.phrases);
     let phrases = phrases.map(|phrase| {
@@ -185,7 +185,7 @@ fn shown(from: &Phrase, target: &Target) -> String {
     phrases.chain([format!("{}\r", target.keeps)]).collect()
 }
 
-/// The tokens that the rules may still match, and those that wait for their position.
+/// Tokens that the rules may still match, and inserted tokens that wait for their position.
 #[derive(Default)]
 pub(super) struct Window {
     tokens: VecDeque<TokenBuf>,
@@ -202,7 +202,7 @@ impl Window {
     ) {
         let is_idle = self.tokens.is_empty() && self.waiting.is_empty();
         if is_idle && !rules.by_first.contains_key(token.term) {
-            // Most tokens: nothing is copied.
+            // The common case: the token is not copied.
             return next(token);
         }
         self.tokens.push_back(token.into());

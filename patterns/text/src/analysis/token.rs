@@ -1,4 +1,4 @@
-//! Tokens: the terms of a text with their places in it.
+//! Tokens: the terms of a text with their positions and offsets.
 
 /// A term of a text, as an [`Analyzer`](super::Analyzer) passes it to a visitor.
 ///
@@ -7,8 +7,8 @@
 pub struct Token<'t> {
     /// The term.
     pub term: &'t str,
-    /// The number of the token in the text, counted from 0. A removed token leaves a gap; tokens
-    /// of the same position are alternatives.
+    /// The number of the token in the text, from 0. A removed token leaves a gap. Tokens at the
+    /// same position are alternatives.
     pub position: u32,
     /// The offset of the first byte in the text.
     pub start: usize,

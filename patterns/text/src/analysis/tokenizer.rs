@@ -1,4 +1,4 @@
-//! The first part of an analyzer: from a text to tokens.
+//! The tokenizer of an analyzer: cuts a text into tokens.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -36,29 +36,30 @@ impl Tokenizer {
     /// boundaries that contain a letter or digit.
     ///
     /// `can't`, `3.14` and `a_b` are one word each, `e-mail` is two. Each ideograph is a word.
-    /// Scripts without spaces such as Thai are not cut by a dictionary.
+    /// Scripts without spaces, such as Thai, are not segmented, since this would need a dictionary.
     ///
-    /// The typographic apostrophe and its other forms become `'` first, so `can’t` is the word
-    /// `can't`. Offsets are those of the text.
+    /// All forms of the apostrophe become `'` first, so `can’t` is the word `can't`. Offsets are
+    /// those of the original text.
     pub fn words() -> Self {
         Self(Kind::Words)
     }
 
-    /// The whole text as one token; none if the text is empty.
+    /// The whole text as one token. An empty text has no tokens.
     pub fn keyword() -> Self {
         Self(Kind::Keyword)
     }
 
-    /// A path and the paths above it. The position is the number of parts before the last one.
+    /// A path and the paths above it. The position is the number of path segments before the last
+    /// one.
     ///
-    /// A separator at the beginning belongs to the first part, those at the end are dropped, and
-    /// empty parts are skipped.
+    /// A separator at the beginning belongs to the first segment. Separators at the end are
+    /// dropped, and empty segments are skipped.
     pub fn paths(separator: char) -> Self {
         Self(Kind::Paths(separator))
     }
 
-    /// Each substring whose number of characters is in `lengths`. Its position is the number of
-    /// its first character, so a phrase of n-grams of one length matches a substring.
+    /// All substrings whose number of characters is in `lengths`. The position of a substring is
+    /// the number of its first character, so a phrase of n-grams of one length matches a substring.
     ///
     /// # Errors
     /// [`AnalysisError::GramLengths`] if `lengths` is empty or not between 1 and 64.
@@ -69,12 +70,12 @@ impl Tokenizer {
     /// The prefixes of the text whose number of characters is in `lengths`.
     ///
     /// # Errors
-    /// Those of [`ngrams`](Self::ngrams).
+    /// [`AnalysisError::GramLengths`] if `lengths` is empty or not between 1 and 64.
     pub fn edge_ngrams(lengths: RangeInclusive<usize>) -> Result<Self, AnalysisError> {
         Ok(Self(Kind::EdgeGrams(GramLengths::new(lengths)?)))
     }
 
-    /// `text` with the characters that this tokenizer uses.
+    /// `text` with the characters that this tokenizer replaces.
     pub(super) fn normalize(self, text: &str) -> Cow<'_, str> {
         match self.0 {
             Kind::Words => apostrophe::normalized(text),
@@ -132,6 +133,6 @@ impl Tokenizer {
 fn paths(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let ends = text.char_indices().filter(move |(_, c)| *c == separator).map(|(at, _)| at);
     let paths = ends.chain([text.len()]).filter_map(|end| text.get(..end));
-    // `a//b` is in `a`, but not in `a/`.
+    // `a//b` has the parent `a`, but not `a/`.
     paths.filter(move |path| !path.is_empty() && !path.ends_with(separator))
 }

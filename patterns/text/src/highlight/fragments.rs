@@ -1,4 +1,4 @@
-//! Parts of a text around its marks.
+//! Selects the fragments of a text around its marks.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use super::occurrences::{Mark, merged};
 /// A sentence, or a part of a long sentence. Fragments begin and end between pieces.
 struct Piece {
     range: Range<usize>,
-    /// Its marks, by number.
+    /// The marks of the piece, by number.
     marks: Range<usize>,
 }
 
-/// The pieces of a fragment, and what it is chosen for.
+/// The pieces of a fragment, and the numbers that rank it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Window {
     pieces: Range<usize>,
@@ -22,7 +22,7 @@ struct Window {
     marks: usize,
 }
 
-/// The ranges of the best `most` fragments of at most `size` characters, in the order of the text.
+/// The ranges of the `most` best fragments of at most `size` characters, in the order of the text.
 pub(super) fn best(text: &str, marks: &[Mark], size: usize, most: usize) -> Vec<Range<usize>> {
     let pieces = pieces(text, marks, size);
     let mut windows = windows(text, &pieces, marks, size);
@@ -43,8 +43,8 @@ pub(super) fn best(text: &str, marks: &[Mark], size: usize, most: usize) -> Vec<
     chosen.into_iter().map(|window| trimmed(text, marks, &pieces, &window)).collect()
 }
 
-/// Cuts a text at the ends of sentences, and sentences of more than `size` characters between
-/// words, but nowhere within a mark.
+/// Cuts a text at the ends of sentences, and cuts sentences of more than `size` characters between
+/// words. Never cuts within a mark.
 fn pieces(text: &str, marks: &[Mark], size: usize) -> Vec<Piece> {
     let marked = merged(marks);
     let mut ends = Vec::new();
@@ -80,7 +80,7 @@ fn pieces(text: &str, marks: &[Mark], size: usize) -> Vec<Piece> {
     ends.into_iter().filter(|end| *end > 0).map(&mut piece).collect()
 }
 
-/// The ranges of segments, of which those with a mark across their boundary are one.
+/// The ranges of segments. Segments are joined if a mark crosses their boundary.
 fn joined<'t>(
     segments: impl Iterator<Item = (usize, &'t str)>,
     marked: &[Range<usize>],
@@ -97,10 +97,10 @@ fn joined<'t>(
     joined
 }
 
-/// For each piece with a mark the fragment that begins with it: with the pieces after it, and then
-/// with those before it, while they fit.
+/// Builds one fragment for each piece with a mark. Pieces after it are added while they fit, then
+/// pieces before it.
 fn windows(text: &str, pieces: &[Piece], marks: &[Mark], size: usize) -> Vec<Window> {
-    // The characters before each piece, and those of the whole text.
+    // The number of characters before each piece, and of the whole text.
     let mut chars = vec![0];
     chars.extend(pieces.iter().scan(0, |sum, piece| {
         *sum += text.get(piece.range.clone()).unwrap_or_default().chars().count();
@@ -109,7 +109,7 @@ fn windows(text: &str, pieces: &[Piece], marks: &[Mark], size: usize) -> Vec<Win
     let before = |piece: usize| chars.get(piece).copied().unwrap_or(0);
     let mut counts = Counts::new(marks);
     let mut windows: Vec<Window> = Vec::new();
-    // Both ends only move forward, so that all windows together are read once.
+    // Both ends only move forward, so each piece is added and removed once.
     let (mut from, mut to) = (0, 0);
     for (at, _) in pieces.iter().enumerate().filter(|(_, piece)| !piece.marks.is_empty()) {
         let most = before(at).saturating_add(size);
@@ -164,7 +164,7 @@ impl<'m> Counts<'m> {
     }
 }
 
-/// The range of a window without spaces at its ends, except marked ones.
+/// The range of a window without spaces at its ends. Marked spaces are kept.
 fn trimmed(text: &str, marks: &[Mark], pieces: &[Piece], window: &Window) -> Range<usize> {
     let of = pieces.get(window.pieces.clone()).unwrap_or_default();
     let (Some(first), Some(last)) = (of.first(), of.last()) else { return 0..0 };

@@ -1,8 +1,8 @@
-//! Highlighting: where a text matches a query.
+//! Highlighting: marks where a text matches a query.
 //!
-//! *Which parts of this document answer the query, and which words in them?* A [`Highlighter`]
-//! analyzes a text of a field again and marks the tokens that the query matches. It needs neither
-//! the index nor the document's id, so it also works for texts that are not indexed.
+//! *Which parts of this document match the query, and which words in them?* A [`Highlighter`]
+//! analyzes a text of a field again and marks the tokens that the query matches. A highlighter
+//! needs neither the index nor the document's id, so it also works for texts that are not indexed.
 //!
 //! ```
 //! use keyloom_text::{Analyzer, Highlighter, QueryParser};
@@ -21,30 +21,31 @@
 //!
 //! | part of the query | tokens |
 //! |---|---|
-//! | term, prefix, wildcard, regular expression, fuzzy term, range | all that match |
-//! | phrase, near | those that take part in a match: with slop, every choice of tokens that is close enough counts |
-//! | must, filter, should | those of each clause, also if another clause does not match |
+//! | term, prefix, wildcard, regular expression, fuzzy term, range | all matching tokens |
+//! | phrase, near | all tokens that take part in a match; with slop, every combination of tokens that are close enough is a match |
+//! | must, filter, should | the tokens of each clause, even if another clause does not match |
 //! | must not, other fields, all documents | none |
 //!
 //! A text is one of the values of a field. Phrases do not match across values, so each value is
-//! highlighted for itself.
+//! highlighted separately.
 //!
 //! # Fragments
 //!
-//! A text is cut at the ends of sentences, and longer sentences between words (Unicode Standard
-//! Annex #29), but never within a marked token. Around each marked piece a fragment is made of as
-//! many pieces as fit. The fragments with the most distinct terms of the query are returned, in
-//! the order of the text; of those with equally many, the ones with more marks, and then the first
-//! ones.
+//! A text is cut into pieces at the ends of sentences. Sentences that are too long are cut between
+//! words (Unicode Standard Annex #29), but never within a marked token. For each marked piece, a
+//! fragment is built from as many adjacent pieces as fit. The fragments with the most distinct
+//! terms of the query are returned, in the order of the text. Ties are decided by the number of
+//! marks, then by the position in the text.
 //!
 //! # Cost
 //!
-//! One analysis, and for each token one step per pattern. A near-query takes at most 65,536 steps
-//! plus 256 per token of the text, and a nested one has at most 16,384 different spans. Beyond
-//! that, which takes a dozen very common words with a large slop, later matches are not marked.
+//! Highlighting a text costs one analysis, and one step per token and pattern. All phrases and
+//! near-queries together take at most 65,536 steps plus 256 per token of the text. A nested
+//! near-query has at most 16,384 distinct spans. If a limit is reached, later matches are not
+//! marked. This happens only with about a dozen very common words and a large slop.
 //!
-//! Stored [offsets](crate::Detail::Offsets) are not used: the text has to be read to be shown, and
-//! reading a thousand words from the postings costs a key per term.
+//! Stored [offsets](crate::Detail::Offsets) are not used. The text must be read in any case, and
+//! reading the postings of a thousand words would cost one key per term.
 
 mod fragments;
 mod occurrences;
@@ -66,21 +67,21 @@ use occurrences::{Mark, Occurrences, merged};
 use plan::Plan;
 use render::Tags;
 
-/// The size of a fragment that is not set.
-// About two lines. A highlighter can set another size and number.
+/// The default size of a fragment.
+// About two lines of text.
 const FRAGMENT_CHARS: usize = 150;
 
-/// The number of fragments that is not set.
+/// The default number of fragments.
 const FRAGMENTS: usize = 3;
 
 /// Marks the tokens of texts that a query matches; see the [module](self).
 ///
-/// It is compiled once, for any number of texts.
+/// A highlighter is compiled once, and can be used for any number of texts.
 #[derive(Clone, Debug)]
 pub struct Highlighter {
     plan: Plan,
     analyzer: Analyzer,
-    /// The characters of a fragment; `None` for the whole text.
+    /// The maximum number of characters of a fragment; `None` for the whole text.
     size: Option<usize>,
     most: usize,
     tags: Tags,
@@ -94,28 +95,29 @@ pub struct Fragment {
     pub text: String,
     /// The offsets of the part in the text.
     pub range: Range<usize>,
-    /// The offsets of the marks in the text, in their order. They do not overlap.
+    /// The offsets of the marks in the text, in ascending order. The marks do not overlap.
     pub marks: Vec<Range<usize>>,
     /// How many different terms and patterns of the query are marked.
     pub terms: usize,
 }
 
 impl Highlighter {
-    /// Compiles the parts of `query` that search in `field`, whose analyzer is `analyzer`.
+    /// Compiles the parts of `query` that search in `field`. `analyzer` is the analyzer of the
+    /// field.
     ///
     /// # Errors
-    /// Those of [`Query::check`]; [`QueryError::Pattern`] if a pattern is invalid or too large;
-    /// [`QueryError::TooManyStates`] if the automata of all patterns have more than 32,768 states,
-    /// counted as by [`Search::max_states`](crate::Search::max_states).
+    /// The errors of [`Query::check`]; [`QueryError::Pattern`] if a pattern is invalid or too
+    /// large; [`QueryError::TooManyStates`] if the automata of all patterns have more than 32,768
+    /// states, counted as by [`Search::max_states`](crate::Search::max_states).
     pub fn new(query: &Query, field: &str, analyzer: &Analyzer) -> Result<Self, QueryError> {
         Self::with_search_analyzer(query, field, analyzer, analyzer)
     }
 
-    /// The same for a field with a [search analyzer](TextIndex::search_analyzer), which analyzes
-    /// the texts of the query.
+    /// The same as [`new`](Self::new), for a field with a [search
+    /// analyzer](TextIndex::search_analyzer), which analyzes the texts of the query.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn with_search_analyzer(
         query: &Query,
         field: &str,
@@ -125,11 +127,11 @@ impl Highlighter {
         Self::with_max_states(query, field, [analyzer, search_analyzer], DEFAULT_MAX_STATES)
     }
 
-    /// The same with another limit of states than 32,768. The analyzers are those of the texts and
-    /// of the query.
+    /// The same as [`new`](Self::new), with a limit on states other than 32,768. The array contains
+    /// the analyzer of the texts, then the analyzer of the query.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn with_max_states(
         query: &Query,
         field: &str,
@@ -149,49 +151,49 @@ impl Highlighter {
         })
     }
 
-    /// Sets the greatest number of characters of a fragment, 150 if not set. A longer word makes a
-    /// longer fragment.
+    /// Sets the maximum number of characters of a fragment, 150 by default. If a single word is
+    /// longer, the fragment is longer, too.
     #[must_use]
     pub fn fragment_chars(self, chars: usize) -> Self {
         Self { size: Some(chars), ..self }
     }
 
-    /// Sets the greatest number of fragments of a text, 3 if not set.
+    /// Sets the maximum number of fragments of a text, 3 by default.
     #[must_use]
     pub fn fragments(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// Returns the whole text as one fragment, also if it has no mark.
+    /// Makes the whole text one fragment, even if it has no marks.
     #[must_use]
     pub fn whole_text(self) -> Self {
         Self { size: None, ..self }
     }
 
-    /// Sets what is written before and after a mark, `<mark>` and `</mark>` if not set. Tags are
-    /// not escaped.
+    /// Sets the tags before and after a mark, `<mark>` and `</mark>` by default. Tags are not
+    /// escaped.
     #[must_use]
     pub fn tags(mut self, before: &str, after: &str) -> Self {
         (self.tags.before, self.tags.after) = (before.to_owned(), after.to_owned());
         self
     }
 
-    /// Sets whether `&`, `<`, `>` and quotation marks of the text are escaped, as HTML needs it.
-    /// They are if not set.
+    /// Sets whether `&`, `<`, `>` and quotation marks of the text are escaped for HTML. The default
+    /// is `true`.
     #[must_use]
     pub fn escape_html(mut self, is_html: bool) -> Self {
         self.tags.is_html = is_html;
         self
     }
 
-    /// The offsets of the marked tokens in `text`, in their order. Ranges that overlap, such as
-    /// those of n-grams, are one.
+    /// The offsets of the marked tokens in `text`, in ascending order. Overlapping ranges, such as
+    /// those of n-grams, are merged.
     pub fn marks(&self, text: &str) -> Vec<Range<usize>> {
         merged(&self.all_marks(text))
     }
 
-    /// The best fragments of `text`, in its order. Without a mark there is none, except the
-    /// [whole text](Self::whole_text).
+    /// The best fragments of `text`, in the order of the text. A text without marks has no
+    /// fragments, except with [`whole_text`](Self::whole_text).
     ///
     /// ```
     /// use keyloom_text::{Analyzer, Highlighter, Query};
@@ -218,7 +220,7 @@ impl Highlighter {
         occurrences.into_marks()
     }
 
-    /// The fragment of a range that no mark crosses the ends of.
+    /// The fragment of a range. No mark may cross the ends of the range.
     fn fragment(&self, text: &str, marks: &[Mark], range: Range<usize>) -> Fragment {
         let from = marks.partition_point(|mark| mark.range.start < range.start);
         let until = marks.partition_point(|mark| mark.range.start < range.end);
@@ -233,10 +235,11 @@ impl Highlighter {
 }
 
 impl<K: RecordKey, V, G> TextIndex<K, V, G> {
-    /// A highlighter for the texts of a field of this index.
+    /// Creates a highlighter for the texts of a field of this index.
     ///
     /// # Errors
-    /// [`TextError::UnknownField`](crate::TextError::UnknownField); those of [`Highlighter::new`].
+    /// [`TextError::UnknownField`](crate::TextError::UnknownField); the errors of
+    /// [`Highlighter::new`].
     pub fn highlighter(&self, field: &str, query: &Query) -> Result<Highlighter> {
         let (_, known) = self.known(field)?;
         let (analyzer, search_analyzer) = (&known.analyzer, &known.search_analyzer);

@@ -16,18 +16,18 @@ pub(super) struct Occurrence {
 /// The tokens of each term of a plan, by ascending position.
 pub(super) struct Occurrences {
     lists: Vec<Vec<Occurrence>>,
-    /// The number of all tokens of the text.
+    /// The total number of tokens of the text.
     pub(super) tokens: usize,
 }
 
-/// An occurrence of a term: the term, and the number of its occurrence among those of the term.
+/// Identifies an occurrence by its term and its number among the occurrences of the term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) term: TermId,
     pub(super) index: usize,
 }
 
-/// A marked range, and the term that it is marked for.
+/// A marked range, and the matching term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) range: Range<usize>,
@@ -53,7 +53,7 @@ impl Occurrences {
         Self { lists, tokens }
     }
 
-    /// The positions of a term, with their places.
+    /// The positions of the occurrences of a term, with their places.
     pub(super) fn of_term(&self, term: TermId) -> impl Iterator<Item = (u32, Place)> {
         let list = self.lists.get(term).map(Vec::as_slice).unwrap_or_default();
         let places = list.iter().enumerate();
@@ -80,7 +80,7 @@ impl Occurrences {
         list.and_then(|list| list.get(place.index)).is_some_and(|one| one.is_marked)
     }
 
-    /// The marked ranges in the order of the text. They may overlap.
+    /// The marked ranges in the order of the text. Marks may overlap.
     pub(super) fn into_marks(self) -> Vec<Mark> {
         let of_terms = self.lists.into_iter().enumerate();
         let mut marks: Vec<Mark> = of_terms
@@ -94,7 +94,7 @@ impl Occurrences {
     }
 }
 
-/// The same characters as ranges that do not overlap.
+/// Merges marks to ranges that do not overlap. `marks` is in the order of the text.
 pub(super) fn merged(marks: &[Mark]) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::new();
     for Mark { range, .. } in marks {

@@ -9,7 +9,7 @@ use crate::terms::{StateBudget, TermMatcher};
 /// The number of a term or pattern of a plan.
 pub(super) type TermId = usize;
 
-/// What is marked in the texts of a field.
+/// The parts of a query that are marked in the texts of a field.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     /// The terms of the index, and their numbers.
@@ -24,16 +24,16 @@ pub(super) struct Plan {
 pub(super) enum SpanPlan {
     /// The tokens of any of these terms.
     Terms(Vec<TermId>),
-    /// The spans of any of these.
+    /// The spans of any of these parts.
     AnyOf(Vec<SpanPlan>),
-    /// One of each of these, close to each other.
+    /// One span of each child, close to each other.
     Near(NearPlan),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NearPlan {
     pub(super) children: Vec<SpanPlan>,
-    /// The greatest distance: the number of positions between the spans, or for a phrase how far
+    /// The maximum distance: the number of positions between the spans, or, for a phrase, how far
     /// its terms are out of place.
     pub(super) slop: u32,
     pub(super) arrangement: Arrangement,
@@ -48,16 +48,16 @@ pub(super) enum Arrangement {
 }
 
 impl NearPlan {
-    /// Whether it is a phrase without slop, whose matches are found without a search.
+    /// Whether this is a phrase without slop. Its matches are found without backtracking.
     pub(super) fn is_exact_phrase(&self) -> bool {
         self.slop == 0 && matches!(self.arrangement, Arrangement::Phrase(_))
     }
 }
 
 impl Plan {
-    /// Adds what a query matches in a field. Parts that must not match are left out.
+    /// Adds the parts of a query that search in a field. Parts that must not match are left out.
     ///
-    /// The query was checked, so its depth is bounded.
+    /// The query must have been checked, so that its depth is bounded.
     pub(super) fn add(
         &mut self,
         query: &Query,
@@ -90,7 +90,7 @@ impl Plan {
                 let spans = self.near(near, analyzer);
                 self.parts.extend(spans);
             }
-            // That a field exists is not a word of it.
+            // An empty prefix only tests that the field exists, so it marks no words.
             Query::Prefix { prefix, .. } if prefix.is_empty() => {}
             Query::Prefix { field: of, .. }
             | Query::Wildcard { field: of, .. }
@@ -125,7 +125,8 @@ impl Plan {
         *self.terms.entry(term).or_insert(next)
     }
 
-    /// The spans of some tokens; `None` without tokens. Tokens of one position are alternatives.
+    /// The spans of some tokens; `None` if there are no tokens. Tokens at the same position are
+    /// alternatives.
     fn phrase(&mut self, tokens: Vec<TokenBuf>, slop: u32) -> Option<SpanPlan> {
         let mut slots: BTreeMap<u32, Vec<TermId>> = BTreeMap::new();
         for token in tokens {
@@ -140,7 +141,7 @@ impl Plan {
         Some(SpanPlan::Near(NearPlan { children, slop, arrangement: Arrangement::Phrase(places) }))
     }
 
-    /// Adds each token by itself.
+    /// Adds each token as a separate part.
     fn words(&mut self, tokens: Vec<TokenBuf>) {
         for token in tokens {
             let id = self.id(token.term);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What is written before and after a mark, and how the text is escaped.
+/// The tags before and after a mark, and whether the text is escaped.
 #[derive(Clone, Debug)]
 pub(super) struct Tags {
     pub(super) before: String,
@@ -11,7 +11,7 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// The part of `text` in `range`, with tags around the marks in it.
+    /// The part of `text` in `range`, with tags around its marks.
     pub(super) fn render(&self, text: &str, range: Range<usize>, marks: &[Range<usize>]) -> String {
         let mut out = String::with_capacity(range.len() + 16 * marks.len());
         let mut at = range.start;

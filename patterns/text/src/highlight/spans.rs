@@ -8,21 +8,22 @@ use std::rc::Rc;
 use super::occurrences::{Occurrences, Place};
 use super::plan::{Arrangement, NearPlan, SpanPlan};
 
-/// The most steps per token of a text.
-// Without a limit, the backtracking for twelve common words with a slop of 1,000 would never end.
+/// The maximum number of steps per token of a text.
+// Without a limit, backtracking over twelve common words with a slop of 1,000 takes practically
+// forever.
 const STEPS_PER_TOKEN: usize = 256;
 
 /// Additional steps, for short texts.
 const MIN_STEPS: usize = 65_536;
 
-/// The steps for a span that is stored, which bound the memory.
+/// The number of steps for each stored span. This bounds the memory.
 const STEPS_PER_SPAN: usize = 16;
 
-/// The largest number of spans of a nested part.
-// Bounds the memory. The tokens of further matches are not marked.
+/// The maximum number of spans of a nested part.
+// This bounds the memory. The tokens of further matches are not marked.
 const MAX_NESTED: usize = 16_384;
 
-/// The positions `start..end`, and the tokens that take part.
+/// The positions `start..end`, and the tokens of the span.
 #[derive(Clone, Debug)]
 struct Span {
     start: u32,
@@ -84,7 +85,7 @@ fn mark_near(near: &NearPlan, occurrences: &mut Occurrences, steps: &mut usize) 
     }
 }
 
-/// Takes from the steps that are left; false if there are too few.
+/// Subtracts from the remaining steps; false if they are used up.
 fn spend(steps: &mut usize, many: usize) -> bool {
     *steps = steps.saturating_sub(many);
     *steps > 0
@@ -136,7 +137,7 @@ fn spans_of(part: &SpanPlan, occurrences: &Occurrences, steps: &mut usize) -> Ve
     all.into_iter().map(span).collect()
 }
 
-/// The match of a phrase without slop whose first term has a span.
+/// The match of a phrase without slop that begins with the span `first`.
 fn phrase_at(
     near: &NearPlan,
     first: &Span,
@@ -161,7 +162,7 @@ fn phrase_at(
     Some(span)
 }
 
-/// How far a span reaches, in the terms of the distance: see [`Search::extent`].
+/// The positions that a span covers for the computation of the distance: see [`Search::extent`].
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     low: i64,
@@ -172,13 +173,13 @@ struct Extent {
 /// The spans of each part of a near-query.
 struct Children {
     spans: Vec<Rc<Vec<Span>>>,
-    /// The greatest length of a span of each child.
+    /// The maximum length of the spans of each child.
     longest: Vec<i64>,
 }
 
 impl Children {
     fn of(near: &NearPlan, occurrences: &Occurrences, steps: &mut usize) -> Self {
-        // A word that is repeated has its spans once.
+        // Repeated words share their spans.
         let mut known: HashMap<&SpanPlan, Rc<Vec<Span>>> = HashMap::new();
         let mut all: Vec<Rc<Vec<Span>>> = Vec::with_capacity(near.children.len());
         for child in &near.children {
@@ -200,7 +201,7 @@ impl Children {
 /// The numbers of spans.
 type Candidates = Chain<Range<usize>, Range<usize>>;
 
-/// A search for one span of each child such that they are close to each other, by backtracking.
+/// A backtracking search for one span of each child such that the spans are close to each other.
 struct Search<'s> {
     near: &'s NearPlan,
     children: &'s Children,
@@ -217,7 +218,7 @@ impl<'s> Search<'s> {
         Self { near, children, chosen: vec![None; many], order: (0..many).collect(), steps }
     }
 
-    /// Searches only matches with this span.
+    /// Restricts the search to matches with this span.
     fn pinned(mut self, child: usize, index: usize) -> Self {
         self.order.retain(|other| *other != child);
         if let Some(chosen) = self.chosen.get_mut(child) {
@@ -230,8 +231,8 @@ impl<'s> Search<'s> {
         self.children.spans.get(child)?.get(index)
     }
 
-    /// The positions of a span, and its length, which does not count as distance. The distance of
-    /// a phrase is the difference of positions less places, without lengths.
+    /// The positions of a span, and its length, which does not count towards the distance. For a
+    /// phrase, positions are reduced by the place of the child, and lengths are 0.
     fn extent(&self, child: usize, span: &Span) -> Extent {
         let (low, high) = (i64::from(span.start), i64::from(span.end));
         match &self.near.arrangement {
@@ -258,15 +259,15 @@ impl<'s> Search<'s> {
         })
     }
 
-    /// The greatest extent of a match, less what is chosen.
+    /// The maximum extent of a match that contains the chosen spans.
     fn room(&self, reached: Extent) -> i64 {
         let free =
             self.chosen.iter().zip(&self.children.longest).filter(|(chosen, _)| chosen.is_none());
         i64::from(self.near.slop) + reached.len + free.map(|(_, longest)| longest).sum::<i64>()
     }
 
-    /// The spans of a child that are close enough to the chosen ones. Those after them come first:
-    /// the tokens before them are marked more often.
+    /// The spans of a child that are close enough to the chosen spans. Spans after the chosen ones
+    /// come first, since earlier tokens are more often marked already.
     fn candidates(&self, child: usize) -> Candidates {
         let Some(spans) = self.children.spans.get(child) else { return (0..0).chain(0..0) };
         let Some(reached) = self.reached() else { return (0..spans.len()).chain(0..0) };
@@ -277,7 +278,7 @@ impl<'s> Search<'s> {
         (middle..until).chain(from..middle)
     }
 
-    /// Whether a span can be chosen beside the chosen ones.
+    /// Whether a span can be chosen in addition to the chosen spans.
     fn fits(&self, child: usize, span: &Span) -> bool {
         let is_apart = |(other, chosen): (usize, &Span)| {
             let (is_before, is_after) = (span.end <= chosen.start, chosen.end <= span.start);
@@ -319,7 +320,8 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Chooses the next span of the last level, or of the one before it; false if none is left.
+    /// Chooses the next span of the last level, or of an earlier level if the last has none left;
+    /// false if none is left at any level.
     fn advance(&mut self, candidates: &mut Vec<Candidates>) -> bool {
         loop {
             let Some(level) = candidates.len().checked_sub(1) else { return false };
@@ -332,7 +334,7 @@ impl<'s> Search<'s> {
             while next.is_none()
                 && let Some(index) = rest.next()
             {
-                // A step compares a span with the chosen ones.
+                // Each comparison with a chosen span counts as a step.
                 if !spend(self.steps, self.near.children.len()) {
                     return false;
                 }
@@ -349,7 +351,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Leaves the choice of the last of some levels.
+    /// Clears the choice of the last of some levels.
     fn clear_last(&mut self, levels: usize) {
         let child = levels.checked_sub(1).and_then(|last| self.order.get(last).copied());
         if let Some(chosen) = child.and_then(|child| self.chosen.get_mut(child)) {

@@ -1,4 +1,4 @@
-//! The index, as a search reads it.
+//! The view of an index that a search reads.
 
 use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_bitmaps::BitmapExpr;
@@ -20,7 +20,7 @@ pub(crate) struct FieldInfo {
 /// A term with its position in a text.
 pub(crate) type PlacedTerm = (u32, String);
 
-/// The place of the stored blocks of a term.
+/// The keys of the stored blocks of a term.
 #[derive(Clone, Debug)]
 pub(crate) struct TermKeys {
     pub(crate) list: ListKeys,
@@ -29,22 +29,22 @@ pub(crate) struct TermKeys {
 
 /// The fields of an index, their analyzers, and where its entries are stored.
 pub(crate) trait Catalog {
-    /// The field with a name.
+    /// Returns the field named `name`.
     ///
     /// # Errors
-    /// If the index has no such field.
+    /// [`TextError::UnknownField`](crate::TextError::UnknownField).
     fn field(&self, name: &str) -> Result<FieldInfo>;
 
     /// The name of a field.
     fn field_name(&self, field: u32) -> &str;
 
-    /// The terms of a text of a query, by ascending position.
+    /// The terms of a query text, by ascending position.
     fn analyze(&self, field: u32, text: &str) -> Vec<PlacedTerm>;
 
-    /// The terms that a pattern stands for; `None` if the query is not a pattern.
+    /// A matcher of the terms of a pattern; `None` if the query is not a pattern.
     ///
     /// # Errors
-    /// If the pattern is invalid or too large.
+    /// [`QueryError::Pattern`](crate::QueryError::Pattern) if the pattern is invalid or too large.
     fn matcher(&self, field: u32, pattern: &Query) -> Result<Option<TermMatcher>>;
 
     /// The stored blocks of a term.
@@ -56,19 +56,20 @@ pub(crate) trait Catalog {
     /// The counters of the documents with a field and of its tokens.
     fn field_counters(&self, field: u32) -> [KeyBuf; 2];
 
-    /// The counters of all terms of all fields: under the number of the field and the term.
+    /// The subspace of the counters of all terms, keyed by field number and term.
     fn dictionary(&self) -> &Subspace;
 
     /// The subspace of the index.
     fn space(&self) -> &Subspace;
 
-    /// The options of the index that its stored bytes depend on.
+    /// The options of the index that determine its stored bytes.
     fn description(&self) -> String;
 
     /// The ids of all documents.
     ///
     /// # Errors
-    /// If they are not stored.
+    /// [`TextError::ReservedField`](crate::TextError::ReservedField) if a filter field has replaced
+    /// the field of the groups.
     fn all(&self) -> Result<BitmapExpr>;
 }
 

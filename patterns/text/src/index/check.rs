@@ -19,7 +19,7 @@ use super::summaries;
 use crate::postings::{Block, Detail, IdRange, Postings, Unit, decode_summary, encode};
 
 /// About how many postings a comparison keeps in memory.
-// With fewer, a large table is read in more passes; more need more memory.
+// A lower limit reads a large table in more passes; a higher one takes more memory.
 pub(super) const KEPT: usize = 4_000_000;
 
 /// A fault, and how it is repaired.
@@ -45,11 +45,11 @@ pub(super) enum Remedy {
 #[derive(Default)]
 pub(super) struct Faults {
     pub(super) all: Vec<Fault>,
-    /// The documents that each faulty list should have.
+    /// The documents that each faulty list should contain.
     pub(super) docs: BTreeMap<(Scope, Arc<str>), Vec<u32>>,
 }
 
-/// The entries of a posting list: blocks, occurrences beside them, and summaries.
+/// The entries of a posting list: its blocks, separately stored occurrences, and summaries.
 pub(super) type ListEntries = [Vec<(KeyBuf, Vec<u8>)>; 3];
 
 /// A subspace of the entries of posting lists.
@@ -72,10 +72,10 @@ pub(super) fn check<K: RecordKey, V: 'static, G, C: Codec<V>>(
     Ok(found)
 }
 
-/// All faults but those of the ids.
+/// All faults except those of the ids.
 ///
-/// Reads and analyzes all records once per part of the dictionary: a part has about `most`
-/// postings, or one list if that is longer. The entries of the index are read once.
+/// Reads and analyzes all records once per part of the dictionary. A part has about `most`
+/// postings, or a single list that is longer. The entries of the index are read once.
 pub(super) fn faults<K: RecordKey, V, G, C: Codec<V>>(
     index: &TextIndex<K, V, G>,
     reader: &impl Reader,
@@ -183,7 +183,7 @@ pub(super) fn entries_of(
     Ok([blocks, occurrences, summaries::all(&keys, units)])
 }
 
-/// The keys of a subspace from one place in the dictionary up to another.
+/// The keys of a subspace between two places in the dictionary.
 fn within(space: &Subspace, from: Option<&KeyBuf>, next: Option<&KeyBuf>) -> KeyRange<'static> {
     let at = |key: &KeyBuf| space.prefix().iter().chain(key).copied().collect::<KeyBuf>();
     let mut range = space.self_and_children();
@@ -199,7 +199,7 @@ fn within(space: &Subspace, from: Option<&KeyBuf>, next: Option<&KeyBuf>) -> Key
 /// A key with its expected and its stored value, which differ.
 type Pair<'p> = (KeyBuf, Option<&'p [u8]>, Option<&'p [u8]>);
 
-/// Visits the differences between stored entries and expected ones, in key order.
+/// Visits the differences between stored and expected entries, in key order.
 fn compare(
     reader: &impl Reader,
     range: KeyRange<'static>,
@@ -269,7 +269,7 @@ fn list_fault(space: &Subspace, part: Part, (key, due, stored): Pair<'_>) -> Fau
     Fault { what, remedy: Remedy::List(scope, term) }
 }
 
-/// Finds keys that are in none of the subspaces.
+/// Finds keys that belong to none of the subspaces of the index.
 fn strays<K: RecordKey, V, G>(
     index: &TextIndex<K, V, G>,
     reader: &impl Reader,

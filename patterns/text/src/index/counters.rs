@@ -2,8 +2,8 @@
 
 use keyloom::{Error, Result};
 
-/// The number in a counter. A repair of an index that is in use may leave a counter below 0 for a
-/// while, between two of its transactions: it counts as 0.
+/// The number in a counter. A negative counter counts as 0: a repair of an index that is in use may
+/// leave a counter below 0 between two of its transactions.
 ///
 /// # Errors
 /// [`Error::NotACounter`].

@@ -1,14 +1,14 @@
-//! The new blocks of a posting list, from the stored ones and the changes.
+//! Computes the new blocks of a posting list from the stored blocks and the changes.
 //!
-//! 1. Each change goes to the block whose range contains the document, or to a new block in the
-//!    largest range around it without postings.
+//! 1. Each change goes to the block whose range contains the document. If there is no such block, a
+//!    new block takes the largest range that contains the document but no postings.
 //! 2. A block that has become too large is split into halves.
 //! 3. A block that has lost postings is joined with its sibling while both fit into one block.
 //!
 //! Then the summaries of changed blocks are written.
 //!
-//! The result is the only division of the postings that follows the rule of
-//! [`postings`](crate::postings), so it does not depend on the order of changes.
+//! Only one division of the postings follows the rule of [`postings`](crate::postings), so the
+//! result does not depend on the order of changes.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -21,29 +21,29 @@ use super::lists::{ListChanges, PostingChange};
 use super::summaries::{self, UnitChanges};
 use crate::postings::{BLOCK_POSTINGS, Encoded, IdRange, Posting, Postings, PostingsSlice, encode};
 
-/// A change of a list of postings: the stored blocks that it replaces, and the new ones.
+/// A change of a posting list: the stored blocks that it replaces, and the new blocks.
 pub(super) struct Edit<'e, R: Reader> {
     reader: &'e R,
     list: &'e ListChanges<'e, 'e>,
     /// The stored blocks that are replaced, by last id.
     replaced: BTreeMap<u32, StoredBlock<R::Bytes<'e>>>,
-    /// The new blocks, by last id. May be empty, or too large before the division.
+    /// The new blocks, by last id. Before the division, a block may be empty or too large.
     blocks: BTreeMap<u32, NewBlock>,
 }
 
 struct NewBlock {
     range: IdRange,
     postings: Postings,
-    /// Whether there are fewer postings than stored.
+    /// Whether the block has fewer postings than the stored one.
     is_smaller: bool,
 }
 
-/// The stored length of the field of a changed posting; `None` if it was not stored.
+/// The field length in the stored posting before a change; `None` if there was no posting.
 pub(super) type Before = Option<u32>;
 
 impl<'e, R: Reader> Edit<'e, R> {
     /// Makes the changes of a list, given its [stored blocks](super::fetch::blocks), and collects
-    /// the writes. Returns what was stored before each change.
+    /// the writes. Returns the [`Before`] of each change.
     pub(super) fn make(
         reader: &'e R,
         list: &'e ListChanges<'e, 'e>,
@@ -88,9 +88,9 @@ impl<'e, R: Reader> Edit<'e, R> {
         Ok(before)
     }
 
-    /// The largest range without postings around a document.
+    /// The largest range that contains a document but no postings.
     fn free_range(&self, change: &PostingChange<'_>, next: Option<IdRange>) -> Result<IdRange> {
-        // A posting that does not exist is removed: any range does.
+        // The change removes a posting that does not exist, so any range will do.
         if change.new.is_none() {
             return Ok(IdRange::of(change.doc, 0));
         }
@@ -202,7 +202,7 @@ pub(super) fn divide<'p>(
     postings: PostingsSlice<'p>,
     visit: &mut impl FnMut(IdRange, PostingsSlice<'p>) -> Result<()>,
 ) -> Result<()> {
-    // The depth is at most that of the levels, 32.
+    // The recursion depth is at most 32, the number of levels.
     match range.halves().filter(|_| postings.len() > BLOCK_POSTINGS) {
         _ if postings.is_empty() => Ok(()),
         None => visit(range, postings),
@@ -214,7 +214,7 @@ pub(super) fn divide<'p>(
     }
 }
 
-/// Applies changes to postings, and adds what was stored before each.
+/// Applies changes to postings, and appends the [`Before`] of each change to `before`.
 fn merged(old: &Postings, changes: &[PostingChange<'_>], before: &mut Vec<Before>) -> Postings {
     let mut postings = Postings::default();
     let mut olds = old.as_slice().iter().peekable();

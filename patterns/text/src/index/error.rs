@@ -2,13 +2,12 @@
 
 use keyloom::Error;
 
-/// An error of a text index. It is returned as an [`Error::Other`]; get it with
-/// [`Error::downcast_ref`].
+/// An error of a text index. Returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// The index has no field with this name. Use one of its fields, or declare this one and raise
-    /// the version of the index, so that it is built again.
+    /// The index has no field with this name. Use one of its fields, or declare a field with this
+    /// name and raise the version of the index, so that the index is rebuilt.
     #[error("the text index {index} has no field {field:?}; it has {known}")]
     UnknownField {
         /// The subspace of the index.
@@ -18,8 +17,8 @@ pub enum TextError {
         /// The existing names.
         known: String,
     },
-    /// A [grouped](crate::TextIndex::grouped) index declares a field to filter by under the name
-    /// that the index itself gives to the field of the groups. Choose another name.
+    /// A [grouped](crate::TextIndex::grouped) index declares a filter field with the name that is
+    /// reserved for the field of its groups. Choose another name.
     #[error(
         "the text index {index} cannot have a field {field:?} to filter by: the name is reserved for the groups of the records; choose another name"
     )]

@@ -15,8 +15,8 @@ use super::{Field, TextIndex};
 use crate::postings::{Posting, Postings};
 
 /// The number of records whose terms are numbered together.
-// A term is numbered once for all of them: fewer records number common terms more often; more need
-// more memory.
+// Each term is numbered once per batch. Smaller batches number common terms more often; larger ones
+// take more memory.
 const RECORDS: usize = 1_000;
 
 /// The lists of a part of the dictionary, computed from all records.
@@ -37,8 +37,9 @@ pub(super) struct ExpectedList {
 }
 
 impl<K: RecordKey, V, G> TextIndex<K, V, G> {
-    /// The lists from a place in the dictionary on, with at most about `most` postings, but at
-    /// least one list. Reads and analyzes all records: the terms of a record are not known before.
+    /// The lists from a place in the dictionary on: at least one list, and up to about `most`
+    /// postings. Reads and analyzes all records, since the terms of a record are not known before
+    /// its analysis.
     pub(super) fn expected<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -71,7 +72,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         Ok(expected)
     }
 
-    /// Adds the postings of some records, and returns how many.
+    /// Adds the postings of some records, and returns their number.
     fn add(
         &self,
         reader: &impl Reader,
@@ -96,8 +97,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         Ok(added)
     }
 
-    /// The ids of records; none for one whose id does not decode. Costs one round trip, or, if some
-    /// do not decode, one per record.
+    /// The ids of records; `None` if the id of a record does not decode. Costs one round trip, or
+    /// one per record if an id does not decode.
     pub(super) fn ids_of(
         &self,
         reader: &impl Reader,
@@ -115,7 +116,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
 }
 
 impl Expected {
-    /// Adds the postings of a field of one record that are in this part, and returns how many.
+    /// Adds the postings of a field of one record that are in this part, and returns their number.
     fn add_field(
         &mut self,
         doc: u32,

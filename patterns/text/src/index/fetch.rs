@@ -7,12 +7,12 @@ use super::keys::ListKeys;
 use super::lists::ListChanges;
 use crate::postings::{Block, Bounds, Detail, IdRange, Postings};
 
-/// The largest number of blocks that one range of a round returns.
-// The number grows by four with each round. A smaller limit adds round trips for long lists of
-// changes; a larger one reads more blocks that do not change.
+/// The maximum number of blocks that one range read of a round returns.
+// The number is multiplied by four in each round. A smaller limit adds round trips for long lists
+// of changes; a larger one reads more blocks that do not change.
 const MOST_BLOCKS: usize = 256;
 
-/// A stored block, and its occurrences if they are stored beside it.
+/// A stored block, and its occurrences if they are stored in a separate key.
 pub(super) struct StoredBlock<B> {
     pub(super) range: IdRange,
     bytes: B,
@@ -41,7 +41,7 @@ impl<B: std::ops::Deref<Target = [u8]>> StoredBlock<B> {
         Ok(self.parse(keys)?.bounds().collect())
     }
 
-    /// The key of the occurrences, if they are stored beside the block.
+    /// The key of the occurrences, if they are stored in a separate key.
     fn separate(&self, keys: &ListKeys, detail: Detail) -> Result<Option<KeyBuf>> {
         let is_separate = detail != Detail::Frequencies && self.parse(keys)?.inline().is_none();
         Ok(is_separate.then(|| keys.of_occurrences(self.range.last())))
@@ -57,8 +57,9 @@ impl<B: std::ops::Deref<Target = [u8]>> StoredBlock<B> {
     }
 }
 
-/// The blocks of each list that contain changed documents, or follow them. Costs a round trip for
-/// all lists, more for lists with many changed blocks, and one for the occurrences.
+/// The blocks of each list that contain changed documents or follow them. Costs one round trip for
+/// all lists, further round trips for lists with many changed blocks, and one round trip for the
+/// occurrences.
 pub(super) fn blocks<'r, R: Reader>(
     reader: &'r R,
     lists: &[ListChanges<'_, '_>],
@@ -95,7 +96,7 @@ pub(super) fn blocks<'r, R: Reader>(
     Ok(found)
 }
 
-/// Reads the occurrences of blocks that are stored beside them. Costs one round trip.
+/// Reads the occurrences that are stored in separate keys. Costs one round trip.
 fn with_occurrences<'r, R: Reader>(
     reader: &'r R,
     lists: &[ListChanges<'_, '_>],

@@ -10,16 +10,17 @@ use super::keys::Scope;
 use super::{Field, TextFunction, TextIndex};
 use crate::postings::{Detail, Occurrence};
 
-/// Positions between two values of a field, so that a phrase does not match across them.
+/// The number of positions between two values of a field, so that phrases normally do not match
+/// across values.
 // The default of Elasticsearch (`position_increment_gap`). A phrase with a slop of 100 or more can
 // match across values.
 const VALUE_GAP: u32 = 100;
 
-/// The term of the list of lengths: every document with a token in the field has it. An analyzer
-/// does not emit it, since it has no characters.
+/// The term of the list of lengths. Every document with a token in the field has this term. No
+/// analyzer emits it, since it has no characters.
 pub(crate) const LENGTHS: &str = "";
 
-/// The terms of some records, with numbers.
+/// Assigns numbers to the terms of some records.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
     /// The number of each scope.
@@ -74,9 +75,9 @@ pub(super) struct FieldTerms {
     /// The number of positions with a token. Tokens of one position, such as synonyms and n-grams,
     /// count once: otherwise they would make a text seem longer than others.
     pub(super) len: u32,
-    /// The number of each term and its frequency, by number, after the one of the lengths.
+    /// The number and frequency of each term, by number. The term of the lengths comes first.
     pub(super) terms: Vec<(u32, u32)>,
-    /// The occurrences of each term in turn.
+    /// The occurrences of the first term, then those of the second, and so on.
     pub(super) occurrences: Vec<Occurrence>,
 }
 
@@ -115,7 +116,8 @@ impl FieldTerms {
     }
 
     fn sorted(mut tokens: Vec<(u32, Occurrence)>, detail: Detail, lengths: u32) -> Self {
-        // An analyzer passes tokens by ascending position, and each text begins after the last one.
+        // An analyzer emits tokens by ascending position, and each text begins after the previous
+        // one.
         let positions = tokens.chunk_by(|(_, a), (_, b)| a.position == b.position);
         let mut all = Self { len: positions.count() as u32, ..Self::default() };
         if !tokens.is_empty() {
@@ -138,7 +140,7 @@ impl FieldTerms {
         all
     }
 
-    /// Each term with its frequency and its occurrences. The first one is that of the lengths,
+    /// Each term with its frequency and its occurrences. The first term is that of the lengths,
     /// which has no occurrences.
     pub(super) fn postings(&self) -> impl Iterator<Item = (u32, u32, &[Occurrence])> {
         let mut rest = self.occurrences.as_slice();
@@ -150,8 +152,8 @@ impl FieldTerms {
         })
     }
 
-    /// Passes on what differs in `new`: a term, and its frequency and occurrences, or `None` if it
-    /// is gone.
+    /// Passes each term that differs between `old` and `new` to `visit`, with its new frequency and
+    /// occurrences, or `None` if `new` does not have the term.
     pub(super) fn differences<'f>(
         old: &'f Self,
         new: &'f Self,

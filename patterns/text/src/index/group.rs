@@ -1,4 +1,4 @@
-//! Texts with leading parts.
+//! Indexes whose keys begin with the group of a record.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,19 +13,19 @@ use keyloom_kit::parts::{Group, PackAs};
 use super::{GROUP, GroupFunction, Groups, TextError, TextIndex, keys};
 
 impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
-    /// Creates an index in `space` whose entries begin with the [`Group`] of each record, such as
-    /// its tenant, or its tenant and its category. **Nothing else may be in `space`.** Every record
-    /// is assigned a dense id.
+    /// Creates an index in `space`. The keys of its entries begin with the [`Group`] of the record,
+    /// such as its tenant, or its tenant and its category. **Nothing else may be in `space`.**
+    /// Every record is assigned a dense id.
     ///
     /// Each group has its own posting lists, dictionary and statistics. A search names one
-    /// [`group`](TextIndex::group): it reads only the entries of that group, and its scores are
-    /// those of an index of the records of that group alone.
+    /// [`group`](TextIndex::group). The search reads only the entries of this group, and its scores
+    /// are the same as in an index with only the records of this group.
     ///
-    /// `group` returns the group of a record. It must be pure. If the group of a record changes,
-    /// its postings leave the lists of the old group and enter those of the new one.
+    /// `group` returns the group of a record. The function must be pure. If the group of a record
+    /// changes, its postings move from the lists of the old group to those of the new one.
     ///
-    /// A field to filter by cannot be named `(group)`: writes, checks and repairs of such an index
-    /// return [`TextError::ReservedField`].
+    /// A filter field cannot be named `(group)`: writes, checks and repairs of an index with such a
+    /// field return [`TextError::ReservedField`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -68,7 +68,7 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
         Self::with_groups(space, InvertedIndex::new(&space.child(&keys::RECORDS)), group)
     }
 
-    /// As [`grouped`](TextIndex::grouped), of records whose keys are ids. See
+    /// As [`grouped`](TextIndex::grouped), for records whose keys are ids. See
     /// [`with_keys_as_ids`](TextIndex::with_keys_as_ids).
     pub fn grouped_with_keys_as_ids(
         space: &Subspace,
@@ -93,10 +93,11 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
         Self::with(space, records, Groups::Of(group))
     }
 
-    /// The texts of the group with these leading parts, for searches, suggestions and queries by
-    /// similarity. All of the parts must be given; only the entries of this group are read.
+    /// The texts of the group with these leading parts, for searches, suggestions and similarity
+    /// queries. Only the entries of this group are read.
     ///
-    /// A group without records is empty. Some of the parts are not a group, and do not compile:
+    /// A group without records is empty. All parts must be given. A call with only some of them
+    /// does not compile:
     ///
     /// ```compile_fail,E0277
     /// # use keyloom::Subspace;
@@ -129,7 +130,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         }
     }
 
-    /// Refuses to maintain one group, or an index without the field of its groups.
+    /// Returns an error if this index is a single group, or if a filter field has replaced the
+    /// field of the groups.
     pub(super) fn check_groups(&self) -> Result<()> {
         self.check_group_field()?;
         match self.groups {
@@ -142,7 +144,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         }
     }
 
-    /// Refuses an index in groups that declares a field with the name which the groups use.
+    /// Returns [`TextError::ReservedField`] if a grouped index declares a field with the reserved
+    /// name.
     fn check_group_field(&self) -> Result<()> {
         match self.group_is_replaced {
             true => {
@@ -160,12 +163,12 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     }
 }
 
-/// The texts of one group of a [`TextIndex`]: a reference to an index of the records of that group
-/// alone, with all of its reads. See [`TextIndex::group`].
+/// The texts of one group of a [`TextIndex`], with all read methods of an index. See
+/// [`TextIndex::group`].
 ///
-/// It cannot be attached to a table, checked or repaired: this is done with the whole index. Its
-/// [`records`](TextIndex::records) are those of all groups. An expression of them is a filter; the
-/// search leaves out the records of other groups.
+/// Only the whole index can be attached to a table, checked or repaired, not a `TextGroup`. Its
+/// [`records`](TextIndex::records) are those of all groups. Their expressions can be used as
+/// filters: the search leaves out the records of other groups.
 pub struct TextGroup<K, V>(TextIndex<K, V>);
 
 impl<K, V> Deref for TextGroup<K, V> {

@@ -4,23 +4,24 @@ use keyloom::key::pack_into;
 use keyloom::key::{DecodeError, Unpacker};
 use keyloom::{Error, KeyBuf, KeyRange, Pack, Result, Subspace, Unpack, pack, unpack};
 
-/// The subspaces of an index or of one of its groups, with short names, since they are in every
-/// key.
+/// The subspaces of an index or of one of its groups. Their names are short, since they are part of
+/// every key.
 #[derive(Clone, Debug)]
 pub(crate) struct Spaces {
     /// Counters of documents by field and term: the dictionary.
     pub(crate) terms: Subspace,
     /// Blocks of postings by field, term and last id.
     pub(crate) blocks: Subspace,
-    /// Occurrences of the same.
+    /// Occurrences by field, term and last id of the block.
     pub(crate) occurrences: Subspace,
-    /// Counters of documents (0) and their lengths (1) by field.
+    /// Counters by field: of its documents (0) and of their lengths (1).
     pub(crate) totals: Subspace,
-    /// Summaries of blocks by field, term, number of layers below the greatest one, and last id.
+    /// Summaries of blocks by field, term, [`MAX_LAYERS`] minus the layer, and last id.
     pub(crate) summaries: Subspace,
 }
 
-/// The greatest number of layers of summaries. Each has at most a tenth of those below it.
+/// The maximum number of layers of summaries. Each layer has at most a tenth of the units of the
+/// layer below.
 pub(crate) const MAX_LAYERS: u8 = 9;
 
 /// The number of the subspace of ids and filters.
@@ -37,7 +38,7 @@ impl Spaces {
         }
     }
 
-    /// The subspaces of a group. Its scopes are those without a group.
+    /// The subspaces of a group, for use with scopes that have no group of their own.
     pub(crate) fn of_group(&self, group: &[u8]) -> Self {
         let within = |space: &Subspace| Subspace::from_bytes(&[space.prefix(), group].concat());
         Self {
@@ -59,7 +60,7 @@ impl Spaces {
         scope.key(&self.totals, &0)
     }
 
-    /// The counter of the lengths of a field in all documents.
+    /// The counter of the total length of a field in all documents.
     pub(crate) fn tokens(&self, scope: &Scope) -> KeyBuf {
         scope.key(&self.totals, &1)
     }
@@ -75,10 +76,10 @@ impl Spaces {
 
 /// One field of one group: the posting lists whose statistics belong together.
 ///
-/// Scopes have the order of their keys.
+/// Scopes sort in the order of their keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Scope {
-    /// The parts of the group and the field.
+    /// The packed parts of the group, then the field.
     packed: KeyBuf,
     field: u32,
 }
@@ -91,7 +92,7 @@ impl From<u32> for Scope {
 }
 
 impl Scope {
-    /// A field of a group, which is packed.
+    /// A field of a packed group.
     pub(crate) fn new(group: &[u8], field: u32) -> Self {
         Self { packed: with_id(group, field), field }
     }
@@ -100,7 +101,7 @@ impl Scope {
         self.field
     }
 
-    /// Whether this is a field of a group, which is packed.
+    /// Whether this is a field of the packed group `group`.
     pub(crate) fn is_in(&self, group: &[u8]) -> bool {
         self.packed == with_id(group, self.field)
     }
@@ -118,7 +119,7 @@ impl Scope {
     }
 }
 
-/// The packed group of a key in one of the [`Spaces`], and the other elements: the last `many`.
+/// Splits a key of one of the [`Spaces`] into its packed group and its last `many` elements.
 ///
 /// # Errors
 /// If the key is not a tuple, or its last elements have other types.
@@ -178,12 +179,13 @@ impl ListKeys {
         unpack(id).map_err(|error| Error::from(error).at(key))
     }
 
-    /// The blocks that end with an id or after it.
+    /// The blocks that end at an id or after it.
     pub(crate) fn from(&self, id: u32) -> KeyRange<'static> {
         after_id(&self.blocks, id)
     }
 
-    /// Whether a key is one of a block of the list. A term that goes on after a NUL begins alike.
+    /// Whether a key is that of a block of this list. The keys of a longer term, which continues
+    /// with a NUL, have the same prefix.
     pub(crate) fn is_block(&self, key: &[u8]) -> bool {
         key.strip_prefix(&*self.blocks).is_some_and(|id| id.first() != Some(&0xFF))
     }
@@ -194,8 +196,8 @@ impl ListKeys {
     }
 }
 
-/// The keys with a prefix that end with an id or a greater one. Those of a term that goes on after
-/// a NUL have the same prefix, and `FF` after it.
+/// The keys with a prefix that end with `id` or a greater id. The keys of a longer term, which
+/// continues with a NUL, have the same prefix, followed by `FF`.
 pub(crate) fn after_id(prefix: &[u8], id: u32) -> KeyRange<'static> {
     KeyRange::children(prefix).intersect(KeyRange::starting_at(&with_id(prefix, id))).into_owned()
 }

@@ -9,7 +9,7 @@ use crate::postings::{Detail, IdRange, Occurrence};
 pub(super) struct PostingChange<'g> {
     pub(super) term: u32,
     pub(super) doc: u32,
-    /// The number of the changed record.
+    /// The number of the changed record in its batch.
     pub(super) record: u32,
     /// The length of the field.
     pub(super) len: u32,

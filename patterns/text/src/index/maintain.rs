@@ -13,7 +13,7 @@ use super::gather::{FieldTerms, Gathered, LENGTHS, Terms};
 use super::lists::{ListChanges, PostingChange, grouped};
 use super::{TextError, TextIndex};
 
-/// The number of characters of a term in an error.
+/// The maximum number of characters of a term in an error.
 const SHOWN_CHARS: usize = 60;
 
 /// Additions to counters.
@@ -27,7 +27,7 @@ pub(super) struct ChangedRecord<'g> {
 }
 
 impl<K: RecordKey, V, G> TextIndex<K, V, G> {
-    /// Refuses terms that are too long for a key.
+    /// Returns [`TextError::TermTooLong`] if a term is too long for a key.
     pub(super) fn check_terms(&self, terms: &Terms) -> Result<()> {
         terms.all().try_for_each(|(scope, term)| {
             let bytes = self.spaces.list(scope, term).block(u32::MAX).len();
@@ -44,8 +44,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         TextError::TermTooLong { index, field, term, bytes, limit: MAX_KEY_BYTES }.into()
     }
 
-    /// Collects the writes for changed records, in the order of their ids, and the additions to the
-    /// counters.
+    /// Collects the writes for changed records, in the order of their ids. Returns the additions to
+    /// the counters.
     pub(super) fn turn(
         &self,
         reader: &impl Reader,
@@ -61,7 +61,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             grouped(&mut changes, terms, &self.spaces, |field, term| self.detail(field, term));
         let stored = blocks(reader, &lists)?;
         let mut deltas = Deltas::new();
-        // The length that each field of a record had, if it was indexed, by number of the scope.
+        // The length that each indexed field of a record had before the change, by record and scope
+        // number.
         let mut lengths = BTreeMap::<(u32, u32), u32>::new();
         for (list, stored) in lists.iter().zip(stored) {
             let before = Edit::make(reader, list, stored, writes)?;
@@ -121,7 +122,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             let old = lengths.get(&(record, number)).copied();
             let new = records.get(record as usize).and_then(|record| record.new);
             let new = new.and_then(|all| all.get(scope.field() as usize));
-            // A record that has moved has no text in the old group.
+            // A record that has moved to another group has no text in the old group.
             let new = new.filter(|terms| terms.scope == number).map_or(0, |terms| terms.len);
             let documents = i64::from(new > 0) - i64::from(old.is_some());
             *deltas.entry(self.spaces.documents(scope)).or_default() += documents;
@@ -163,7 +164,7 @@ impl<K: RecordKey, V, G> Derived<K, V> for TextIndex<K, V, G> {
                 Given::Never => return None,
             };
             let old = gathered.old.as_deref().filter(|_| was_there);
-            // The universe of ids is that of u32.
+            // Ids are less than 2^32, so the cast is lossless.
             Some(ChangedRecord { doc: id as u32, old, new: gathered.new.as_deref() })
         });
         let turned: Vec<_> = turned.collect();

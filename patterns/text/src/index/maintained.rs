@@ -16,7 +16,7 @@ use super::repair::repair;
 impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for TextIndex<K, V, G> {
     described!(|_| "text index", parts | index | index.parts(), options | index | index.options());
 
-    /// Returns all differences between the stored bytes and those that follow from `table`.
+    /// Returns all differences between the stored bytes and the bytes computed from `table`.
     ///
     /// # Errors
     /// An error if a record does not decode; [`Error::InvalidArgument`](keyloom::Error) if the

@@ -1,26 +1,26 @@
-//! The index of the texts of a table.
+//! A full-text index of the texts of a table.
 //!
-//! This page documents how a [`TextIndex`] follows its table.
+//! This page documents how a [`TextIndex`] is stored, maintained, checked and repaired.
 //!
 //! # Key layout
 //!
 //! | key | value |
 //! |---|---|
 //! | subspace, 0, … | the ids of the records, and their filters: an [`InvertedIndex`] |
-//! | subspace, 1, field, term | a [counter](keyloom::Writer::add): the documents that contain the term. Together the dictionary |
+//! | subspace, 1, field, term | a [counter](keyloom::Writer::add): the documents that contain the term. These keys are the dictionary |
 //! | subspace, 2, field, term, last id | a block: up to 128 postings of an aligned range of ids |
-//! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they have more than 1,000 bytes |
+//! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they take more than 1,000 bytes |
 //! | subspace, 4, field, 0 | a counter: the documents with a text in this field |
-//! | subspace, 4, field, 1 | a counter: the lengths of all of these texts, which are their positions with a token |
-//! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of summaries of the layer below; only of lists with more than 16 |
+//! | subspace, 4, field, 1 | a counter: the sum of the lengths of these texts. A length is the number of positions with a token |
+//! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of up to 16 summaries of the layer below; only in lists with more than 16 blocks |
 //!
-//! A field is its number in the order of declaration, counted from 0. In an index that is
-//! [`grouped`](TextIndex::grouped), the parts of the group stand before the field in all keys but
-//! those of the ids; see [below](self#groups).
+//! In keys, a field is its number in the order of declaration, from 0. In a
+//! [`grouped`](TextIndex::grouped) index, the parts of the group precede the field in all keys
+//! except those of the ids; see [below](self#groups).
 //!
-//! The list of the term `""` has all documents with a text in the field, each with the frequency 1
-//! and the length of the field. It has no counter of its own and no positions. It takes one to two
-//! bytes per document, and changes only if a length does.
+//! The list of the term `""` contains all documents with a text in the field, each with the
+//! frequency 1 and the length of the field. This list has no counter of its own and no positions.
+//! The list takes one to two bytes per document, and changes only if a length changes.
 //!
 //! ```text
 //! ("text", 1, 0, "rabbit")              ->  51: of so many documents
@@ -33,36 +33,39 @@
 //!
 //! # Invariants
 //!
-//! * A record has a posting for each of its terms, one for the length of each of its fields that
-//!   is not empty, and no other.
+//! * A record has one posting for each of its terms, one for the length of each nonempty field, and
+//!   no others.
 //! * A range of ids is a block if it has 1 to 128 postings, and its parent, the aligned range of
-//!   twice its size, has more. So the bytes follow from the records, not from the history.
-//! * Each counter is the exact number, in every snapshot. A counter of 0 may exist or not.
+//!   twice its size, has more. So the stored bytes depend on the records alone, not on the history
+//!   of writes.
+//! * Each counter is exact in every snapshot. A counter of 0 may exist or not.
 //!
 //! # Cost of a change
 //!
 //! | change of a record | reads | keys written, in addition to the record |
 //! |---|---|---|
-//! | inserted | its id; the block of each term, and its occurrences; the block of the lengths of each field | a block, a counter and at most one key of occurrences per term; a block and 2 counters per field |
-//! | a text changed, its length not | the same, of the terms that occur more, less or elsewhere | the same |
-//! | the length of a text changed | the same, of all terms of the text and of the lengths: each posting has the length | the same |
+//! | inserted | the id of the record; the block of each term, and the occurrences of the block; the block of the lengths of each field | a block, a counter and at most one key of occurrences per term; a block and 2 counters per field |
+//! | a text changed, but not its length | the same, for the terms whose frequency or positions changed | the same |
+//! | the length of a text changed | the same, for all terms of the text and for the lengths, since each posting contains the length | the same |
 //! | no text changed | nothing | nothing |
 //!
-//! If the bounds of a block change, or a block is split or joined, one summary changes too, and
-//! rarely one of each higher layer: two reads and one key written each.
+//! If the bounds of a block change, or a block is split or joined, one summary changes too. Rarely,
+//! one summary of each higher layer changes as well. Each changed summary costs two reads and one
+//! key written.
 //!
-//! If many records change together, each block is read and written once. A round trip reads one
-//! block per term; terms with many changed blocks take more round trips, each four times as large
-//! as the one before. A block that loses postings reads its sibling, since both may fit into one.
+//! If many records change together, each block is read and written once. The first round trip reads
+//! one block per term. Terms with many changed blocks take more round trips, each four times as
+//! large as the one before. If a block loses postings, its sibling is read too, since both may fit
+//! into one block.
 //!
-//! Counters are added to, so that writers do not conflict on them. They do conflict if they change
-//! the same block: any two writers of new documents share the last block of the lengths and of each
-//! common word. Write many records per transaction.
+//! Counters are changed by atomic adds, so writers do not conflict on them. Writers conflict if
+//! they change the same block: any two writers of new documents share the last block of the lengths
+//! and of each common word. So write many records per transaction.
 //!
 //! # Groups
 //!
-//! A [grouped](TextIndex::grouped) index holds the texts of many tenants, or of other groups, and
-//! each search names one [`group`](TextIndex::group).
+//! A [grouped](TextIndex::grouped) index contains the texts of many tenants or other groups. Each
+//! search names one [`group`](TextIndex::group).
 //!
 //! ```text
 //! ("text", 1, "acme", 0, "rabbit")      ->  51: of so many documents of the tenant "acme"
@@ -70,37 +73,41 @@
 //! ("text", 4, "acme", 0, 0)             ->  its documents with a text in this field
 //! ```
 //!
-//! * Each group has its own lists, dictionary and statistics. Their bytes are those of an index of
-//!   the records of this group alone, under the same ids. So are answers, scores and costs. A
-//!   search of a group of 3 records reads the same number of keys alone and beside 1,000 groups of
-//!   50.
-//! * A record is in exactly one group. If it moves, its postings leave the lists of the old group
-//!   and enter those of the new one. So a move writes as many
-//!   lists as a removal of the record and an insert.
-//! * The ids are shared by all groups, and so are the filters. Two records of one group may have
-//!   distant ids: a bitmap of a group has up to one container for each 65,536 ids of the index.
-//!   The field `(group)` of the [`records`](TextIndex::records) has the group of each record, as
-//!   bytes. It is read for all documents of a group, as in a query that only excludes. No other
-//!   field to filter by can have this name.
-//! * The parts of the group are in every key, and count in its length. Choose short ones.
-//! * A counter of 0 may remain after the last record of a group, as after that of a term. A check
+//! * Each group has its own lists, dictionary and statistics. Their bytes are the same as in an
+//!   index of the records of this group alone, with the same ids. Results, scores and costs are the
+//!   same, too. A search of a group of 3 records reads the same number of keys whether the group is
+//!   alone or the index has 1,000 other groups of 50.
+//! * A record is in exactly one group. If the group changes, the postings move from the lists of
+//!   the old group to those of the new one. So the move writes as many lists as a removal and an
+//!   insert of the record.
+//! * All groups share the ids and the filters. Two records of one group may have distant ids: a
+//!   bitmap of a group has up to one container for each 65,536 ids of the index. The field
+//!   `(group)` of the [`records`](TextIndex::records) holds the group of each record, as bytes.
+//!   This field is read if a query needs all documents of a group, such as a query that only
+//!   excludes. No other filter field can have this name.
+//! * The parts of the group are part of every key, so choose short ones.
+//! * A counter of 0 may remain after the last record of a group or of a term is removed. A check
 //!   keeps two numbers for each group and field in memory.
-//! * Writers of different groups share no list and no counter. They still conflict on the ids and
+//! * Writers of different groups share no lists and no counters. They still conflict on the ids and
 //!   the containers of the filters.
 //!
 //! Use one index per tenant in the schema instead if there are few tenants, or if tenants are
-//! removed as a whole. A search of all groups at once needs an index without groups. The tenant is
-//! then a [value](TextIndex::values) to filter by, and the statistics are those of all tenants.
+//! removed as a whole. A search of all groups at once needs an index without groups. In such an
+//! index, the tenant is a [value](TextIndex::values) to filter by, and the statistics are those of
+//! all tenants together.
 //!
 //! # Check and repair
 //!
-//! A check computes all entries from the records and compares the bytes. It reads and analyzes all
-//! records once for every four million postings, which is the memory that it takes, or for every
-//! list that is longer. So an index of 40 million postings takes 10 passes over the records. A
-//! repair makes at least two such comparisons if it finds a difference. It removes entries
-//! that do not decode, adds the postings of all records in transactions of bounded size, and
-//! finally makes the same comparison and writes each list that differs, in one transaction per
-//! list, until a comparison finds no list that differs. It can run concurrently with writers.
+//! A check computes all entries from the records and compares the bytes. The check processes the
+//! dictionary in parts of about four million postings, or of one list that is longer. For each
+//! part, it reads and analyzes all records and keeps the postings in memory. So an index of 40
+//! million postings takes 10 passes over the records.
+//!
+//! A repair first removes entries that do not decode, then adds the postings of all records in
+//! transactions of bounded size. Finally, it compares all lists in the same way as a check, and
+//! rewrites each list that differs in a separate transaction, until a comparison finds no list that
+//! differs. So a repair that finds a difference makes at least two comparisons. A repair can run
+//! concurrently with writers.
 
 mod catalog;
 mod check;
@@ -143,30 +150,30 @@ pub use similar::MoreLikeThis;
 use crate::analysis::Analyzer;
 use crate::postings::Detail;
 
-/// Ids fit into 32 bits, and the largest one marks the end of a list.
+/// Ids are less than [`u32::MAX`], which marks the end of a list.
 const UNIVERSE: u64 = u32::MAX as u64;
 
-/// The field of the ids in which each record has its group, as bytes.
+/// The field of the bitmap index that holds the group of each record, as bytes.
 const GROUP: &str = "(group)";
 
-/// The texts of a field: called with a record, it passes them to a visitor.
+/// Passes the texts of a field of a record to a visitor.
 pub(crate) type TextFunction<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&str)) + Send + Sync;
 
-/// An index of the words in the texts of a table; see the [module](self).
+/// A full-text index of a table; see the [module](self).
 ///
 /// Derived data of a [`Table`](keyloom_tables::Table): declare it in a
 /// [`Schema`](keyloom_tables::Schema), or [attach](keyloom_tables::Table::with) it. Cheap to clone.
 ///
-/// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
-/// [`grouped`](TextIndex::grouped). An index without them is a `TextIndex<K, V>`.
+/// If the index is [`grouped`](TextIndex::grouped), `G` are the [types](keyloom_tables::parts) of
+/// the parts of a group. An index without groups is a `TextIndex<K, V>`.
 pub struct TextIndex<K, V, G = ()> {
     space: Subspace,
     spaces: Spaces,
-    /// The ids of the records, and the fields to filter by.
+    /// The ids of the records, and the filter fields.
     records: InvertedIndex<K, V>,
     fields: Arc<[Field<K, V>]>,
     groups: Groups<K, V>,
-    /// Whether a field to filter by has replaced that of the groups.
+    /// Whether a filter field has replaced the field of the groups.
     group_is_replaced: bool,
     of: PhantomData<fn() -> G>,
 }
@@ -178,9 +185,9 @@ type GroupFunction<K, V> = dyn Fn(&K, &V) -> KeyBuf + Send + Sync;
 enum Groups<K, V> {
     /// None: all records are one group.
     All,
-    /// Those of the group that a function returns for each record.
+    /// The parts of the group that a function returns for each record.
     Of(Arc<GroupFunction<K, V>>),
-    /// Those of one packed group, which is only read.
+    /// The parts of one packed group. Such an index is read-only.
     One(KeyBuf),
 }
 
@@ -242,8 +249,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         Self::with(space, InvertedIndex::new(&space.child(&keys::RECORDS)), Groups::All)
     }
 
-    /// Creates an index of records whose keys are ids: dense whole numbers below
-    /// 2<sup>32</sup> - 1. A larger key is refused.
+    /// Creates an index of records whose keys are ids: dense whole numbers less than [`u32::MAX`].
+    /// Writes of larger keys fail.
     pub fn with_keys_as_ids(space: &Subspace) -> Self
     where
         K: Copy + Into<u64> + TryFrom<u64>,
@@ -269,7 +276,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     /// Returns the same index with a field of texts, with [positions](Detail::Positions).
     ///
     /// `function` passes the texts of a record to its last argument: one, none, or many. The
-    /// positions of two texts are at least 100 apart, so that no phrase matches across them.
+    /// positions of two texts are at least 100 apart, so that only a phrase with a slop of 100 or
+    /// more can match across them.
     ///
     /// The function must be pure. After it changes, raise the version of the index in the schema.
     #[must_use]
@@ -282,8 +290,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         self.field_with(name, Detail::default(), analyzer, function)
     }
 
-    /// Returns the same index with a field of texts; `detail` says what is stored of each word. See
-    /// [`field`](TextIndex::field). Replaces a field with the same name.
+    /// Returns the same index with a field of texts; `detail` determines what is stored of each
+    /// word. See [`field`](TextIndex::field). Replaces a field with the same name.
     #[must_use]
     pub fn field_with(
         self,
@@ -299,13 +307,14 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         Self { fields, ..self }
     }
 
-    /// Returns the same index with an analyzer for the query texts of a field, which otherwise have
-    /// the analyzer of the field.
+    /// Returns the same index with a separate analyzer for the query texts of a field. By default,
+    /// query texts have the analyzer of the field.
     ///
-    /// Set it if the analyzer of the field adds terms that a query should not have. With edge
-    /// n-grams the query `rab` would also be the terms `r` and `ra`, and match all words that
-    /// begin with `r`. It also analyzes the texts of [`more_like_this`](Self::more_like_this). It
-    /// is not part of the stored definition, so it can change without a build.
+    /// Set a search analyzer if the analyzer of the field adds terms that a query should not have.
+    /// With edge n-grams, the query `rab` would also search for the terms `r` and `ra`, and match
+    /// all words that begin with `r`. The search analyzer also analyzes the texts of
+    /// [`more_like_this`](Self::more_like_this). It is not part of the stored definition, so it can
+    /// change without a rebuild.
     ///
     /// Ignored if the index has no such field.
     ///
@@ -335,8 +344,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         Self { fields, ..self }
     }
 
-    /// Returns the same index with a field to filter by: the values of a record, in bitmaps of the
-    /// same ids. See [`InvertedIndex::field`].
+    /// Returns the same index with a filter field: the values of a record, in bitmaps of the same
+    /// ids. See [`InvertedIndex::field`].
     #[must_use]
     pub fn values<P: KeyShape + 'static>(
         self,
@@ -346,7 +355,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         self.with_filter(name, |records| records.field(name, function))
     }
 
-    /// As [`values`](TextIndex::values), for a field of which a record has at most one value. See
+    /// As [`values`](TextIndex::values), for a field with at most one value per record. See
     /// [`InvertedIndex::single_value`].
     #[must_use]
     pub fn single_value<P: KeyShape + 'static>(
@@ -357,8 +366,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         self.with_filter(name, |records| records.single_value(name, function))
     }
 
-    /// Returns the same index with a field of integers to filter by. See
-    /// [`InvertedIndex::integers`].
+    /// Returns the same index with a filter field of integers. See [`InvertedIndex::integers`].
     #[must_use]
     pub fn integers(
         self,
@@ -378,10 +386,10 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         Self { records: declare(self.records), group_is_replaced, ..self }
     }
 
-    /// The ids of the records, and the bitmaps of the fields to filter by.
+    /// The ids of the records, and the bitmaps of the filter fields.
     ///
-    /// Its expressions are filters of this index. Those of another index are so only if the keys
-    /// are ids in both.
+    /// Expressions of these bitmaps can filter searches of this index. Expressions of another index
+    /// can be used as filters only if keys are ids in both indexes.
     pub fn records(&self) -> &InvertedIndex<K, V> {
         &self.records
     }
@@ -400,7 +408,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         &self.spaces
     }
 
-    /// The number of a field, and the field.
+    /// Looks up a field by name. Returns the field with its number.
     pub(crate) fn known(&self, name: &str) -> Result<(u32, &Field<K, V>)> {
         let mut fields = (0..).zip(self.fields.iter());
         fields.find(|(_, field)| *field.name == *name).ok_or_else(|| {
@@ -411,7 +419,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         })
     }
 
-    /// What the list of a term stores of each word.
+    /// The [`Detail`] that the list of a term stores.
     pub(crate) fn detail(&self, field: u32, term: &str) -> Detail {
         match term {
             LENGTHS => Detail::Frequencies,
@@ -419,7 +427,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         }
     }
 
-    /// The types of the parts of the groups, and of the fields to filter by.
+    /// The types of the parts of the groups, and of the filter fields.
     fn parts(&self) -> String
     where
         G: KeyShape,
@@ -434,7 +442,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             format!("{:?} {:?} by {}", field.name, field.detail, field.analyzer.description())
         };
         let fields: Vec<String> = self.fields.iter().map(field).collect();
-        // Those of the bitmaps contain the kind of ids, and the kind of each field to filter by.
+        // The options of the bitmaps contain the kind of ids, and the kind of each filter field.
         format!(
             "texts {}, with lists of lengths, positions in blocks, records: {}",
             fields.join(", "),

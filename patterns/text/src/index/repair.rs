@@ -20,19 +20,19 @@ use super::keys::{Scope, split_group};
 use super::maintain::ChangedRecord;
 use crate::postings::{BLOCK_POSTINGS, Block, Posting, Postings, decode_summary};
 
-/// The number of the subspace of positions, in which nothing is stored.
+/// The number of the subspace of repair positions. Nothing is stored in this subspace.
 const POSITIONS: u8 = 9;
 
-/// The passes after that over the ids.
+/// The passes of a repair that follow the pass over the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
-    /// Removes the summaries of lists with one that is malformed.
+    /// Removes the summaries of each list that has a malformed summary.
     Summaries,
     /// Removes entries that are not blocks.
     Malformed,
     /// Adds the postings of all records.
     Records,
-    /// Compares everything.
+    /// Compares all lists and counters.
     Lists,
 }
 
@@ -125,8 +125,8 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(Some((pass, (!last.is_empty()).then(|| KeyBuf::from_slice(&last)))))
     }
 
-    /// Removes the blocks of the next page that do not decode. Returns its last key, unless it was
-    /// the last page.
+    /// Removes the blocks of the next page that do not decode. Returns the last key of the page, or
+    /// `None` after the last page.
     fn remove_malformed(
         &self,
         txn: &mut impl Writer,
@@ -152,8 +152,9 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(next)
     }
 
-    /// Removes all summaries of a list if one of them on the next page does not decode: without
-    /// any, searches read all blocks. Returns the last key of the page, unless it was the last one.
+    /// Removes all summaries of a list if one of them on the next page does not decode. Searches of
+    /// a list without summaries read all blocks. Returns the last key of the page, or `None` after
+    /// the last page.
     fn remove_summaries(
         &self,
         txn: &mut impl Writer,
@@ -202,8 +203,8 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(block.decode(separate.as_deref(), self.index.detail(field, term)).is_err())
     }
 
-    /// Adds the postings of the next page of records. Returns its last key, unless it was the last
-    /// page.
+    /// Adds the postings of the next page of records. Returns the last key of the page, or `None`
+    /// after the last page.
     fn add_records(
         &self,
         txn: &mut impl Writer,
@@ -238,7 +239,7 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(next)
     }
 
-    /// Compares everything, and repairs list by list, until nothing differs; then the counters.
+    /// Compares and repairs the lists one by one, until none differs. Then repairs the counters.
     fn lists<S: Store>(
         &self,
         store: &S,
@@ -283,7 +284,7 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         }
     }
 
-    /// Repairs the first counters, and deletes strays.
+    /// Repairs the first `batch` faults: corrects counters and deletes stray keys.
     fn count(&self, txn: &mut impl Writer, faults: &[&Fault], batch: usize) -> Result<usize> {
         let taken = batch.min(faults.len());
         for Fault { what, remedy } in faults.iter().take(taken) {
@@ -303,8 +304,8 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(taken)
     }
 
-    /// Writes a list again, from the records of the documents that it may contain, and returns how
-    /// many keys changed.
+    /// Rewrites a list from the records of the documents that it may contain, and returns how many
+    /// keys changed.
     fn write_list(
         &self,
         txn: &mut impl Writer,
@@ -344,7 +345,8 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(changed)
     }
 
-    /// The postings of a term for those documents that have it. Costs three round trips.
+    /// The postings of a term in the documents `docs`. Documents without the term are left out.
+    /// Costs three round trips.
     fn postings(
         &self,
         reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! Queries for records that are like another one.
+//! Queries for records that are similar to a given record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::counters::{FieldStatistics, count_of};
 use super::{Field, TextIndex};
 use crate::Query;
 
-/// Which words of a record a [`TextIndex::more_like_this`] query has.
+/// Selects the words of a record for a [`TextIndex::more_like_this`] query.
 ///
 /// ```
 /// use keyloom_text::MoreLikeThis;
@@ -22,11 +22,11 @@ use crate::Query;
 pub struct MoreLikeThis {
     /// The fields; all if empty.
     pub fields: Vec<String>,
-    /// The greatest number of words: 25 by default.
+    /// The maximum number of words: 25 by default.
     pub max_terms: usize,
     /// How often a word must occur in the field of the record: 2 by default.
     pub min_frequency: u32,
-    /// How many records must have the word there: 5 by default.
+    /// How many records must have the word in this field: 5 by default.
     pub min_documents: u64,
 }
 
@@ -40,15 +40,15 @@ impl Default for MoreLikeThis {
 struct Candidate {
     field: u32,
     term: String,
-    /// The first word of the record from which the term was made.
+    /// The first word of the record that was analyzed to this term.
     word: String,
     frequency: u32,
 }
 
 impl<K: RecordKey, V: 'static> TextIndex<K, V> {
-    /// A query for the records that have the words that are most typical of a record: those with
-    /// the greatest frequency times inverse document frequency. `None` if there is no such record,
-    /// or no such word.
+    /// Returns a query for the most typical words of a record: those with the greatest product of
+    /// frequency and inverse document frequency. `None` if there is no such record, or if no word
+    /// qualifies.
     ///
     /// The record itself matches too. Costs one get for the record and one round trip for the
     /// statistics of its words.
@@ -95,7 +95,7 @@ impl<K: RecordKey, V: 'static> TextIndex<K, V> {
         weighted.sort_by(|(a, left), (b, right)| {
             b.total_cmp(a).then_with(|| (left.field, &left.term).cmp(&(right.field, &right.term)))
         });
-        // Several terms of one word, such as n-grams, are one clause.
+        // Several terms of one word, such as n-grams, make one clause.
         let mut words = BTreeSet::new();
         weighted.retain(|(_, candidate)| words.insert((candidate.field, candidate.word.clone())));
         weighted.truncate(options.max_terms);
@@ -107,7 +107,7 @@ impl<K: RecordKey, V: 'static> TextIndex<K, V> {
         Ok((!queries.is_empty()).then(|| Query::any_of(queries)))
     }
 
-    /// The weight of each candidate that enough records have.
+    /// The weight of each candidate that occurs in enough records.
     fn weighted(
         &self,
         reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! The new summaries of a posting list, from the stored ones and the changed blocks.
+//! Computes the new summaries of a posting list from the stored summaries and the changed blocks.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::postings::{
     merged_bounds,
 };
 
-/// The new bounds of changed units by last id; `None` for one that is gone.
+/// The new bounds of changed units by last id; `None` for a removed unit.
 pub(super) type UnitChanges = BTreeMap<u32, Option<Bounds>>;
 
 /// Collects the writes of all layers.
 ///
-/// `grows` is whether there are more units than before.
+/// `grows` indicates whether there are more units than before.
 pub(super) fn update(
     reader: &impl Reader,
     keys: &ListKeys,
@@ -58,9 +58,9 @@ struct LayerEdit<'e, R> {
     keys: &'e ListKeys,
     layer: u8,
     prefix: KeyBuf,
-    /// The new summaries, by last id. May be empty, or too large before the division.
+    /// The new summaries, by last id. Before the division, a summary may be empty or too large.
     new: BTreeMap<u32, Summary>,
-    /// The stored summaries that they replace.
+    /// The stored summaries that are replaced.
     replaced: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -79,7 +79,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
     fn change(&mut self, changes: &UnitChanges, grows: bool) -> Result<()> {
         let Some(first) = changes.keys().next() else { return Ok(()) };
         if !self.load(*first)? && self.is_empty()? {
-            // A list that does not grow needs no first summaries.
+            // A list without summaries that does not grow needs none.
             return if grows { self.begin(changes) } else { Ok(()) };
         }
         for (last, bounds) in changes {
@@ -145,7 +145,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
         Ok(self.reader.first(KeyRange::children(&self.prefix))?.is_none())
     }
 
-    /// The first summaries of a list that has become long enough, or of none.
+    /// Adds the first summaries of a list, if the list has become long enough.
     fn begin(&mut self, changes: &UnitChanges) -> Result<()> {
         let mut units = self.stored_units()?;
         for (last, bounds) in changes {
@@ -184,7 +184,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
         Ok(units)
     }
 
-    /// The largest range without units around an id.
+    /// The largest range that contains an id but no units.
     fn free_range(&self, id: u32) -> Result<IdRange> {
         let stored_before = match self.reader.last(self.before(id))? {
             Some((key, _)) => Some(self.keys.summary_of(&key)?.1),
@@ -258,8 +258,8 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
         Ok(Some(parent))
     }
 
-    /// Collects the writes, and returns the changes of the layer above, and whether it has more
-    /// units.
+    /// Collects the writes. Returns the changes of the layer above, and whether this layer has more
+    /// summaries than before.
     fn write(self, writes: &mut SortedWrites) -> Result<(UnitChanges, bool)> {
         let (mut above, mut kept) = (UnitChanges::new(), Vec::new());
         for summary in self.new.into_values() {

@@ -1,4 +1,4 @@
-//! A check in many passes over the records finds the faults that one pass finds.
+//! A check in many passes over the records finds the same faults as a check in one pass.
 
 use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
 use keyloom_kit::parts::Group;

@@ -1,6 +1,7 @@
 //! Integers of up to 32 bits, packed with a fixed width and without gaps, lowest bit first.
 
-/// The integers that are unpacked together: with any width they fill whole words of four bytes.
+/// The number of integers that are unpacked together. For any width, they fill whole words of four
+/// bytes.
 const GROUP: usize = 32;
 
 /// The width in bits of the largest integer.
@@ -46,7 +47,7 @@ fn mask(width: u8) -> u32 {
     u32::MAX.checked_shr(u32::BITS - u32::from(width)).unwrap_or(0)
 }
 
-/// Unpacks as many integers as fit into `out`; zeros after the end of `bytes`.
+/// Fills `out` with unpacked integers, and with zeros after the end of `bytes`.
 #[inline]
 pub(super) fn unpack(bytes: &[u8], width: u8, out: &mut [u32]) {
     macro_rules! dispatch {
@@ -92,7 +93,8 @@ fn words<const WIDTH: usize>(group: &[u8]) -> [u32; WIDTH] {
     words
 }
 
-/// All widths and positions are constants, so the loop becomes straight code without bounds checks.
+/// All widths and positions are constants, so the loop compiles to straight-line code without
+/// bounds checks.
 #[inline]
 fn unpack_group<const WIDTH: usize>(words: &[u32; WIDTH]) -> [u32; GROUP] {
     let mut out = [0; GROUP];

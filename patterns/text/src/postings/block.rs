@@ -7,30 +7,31 @@ use super::{
     varint,
 };
 
-/// A block whose columns are decoded when they are needed.
+/// A block whose columns are decoded on demand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'b> {
     bytes: &'b [u8],
     pub(crate) layout: Layout,
 }
 
-/// Where the parts of a block are in its bytes. A cursor keeps it, so that each block is parsed
-/// once.
+/// Where the parts of a block are in its bytes. A cursor keeps the layout, so that each block is
+/// parsed only once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) range: IdRange,
     pub(crate) count: usize,
     min_len: u32,
-    /// The beginning of the bounds, and the end.
+    /// The beginning and the end of the bounds.
     bounds: [usize; 2],
     /// The beginnings of gaps, frequencies and lengths, and their widths in bits.
     columns: [(usize, u8); 3],
-    /// The beginning of the occurrences that follow in the block; its end if they are elsewhere.
+    /// The beginning of the occurrences in the block. If the occurrences are stored in a separate
+    /// key, this is the end of the block.
     inline: usize,
 }
 
 impl<'b> Block<'b> {
-    /// Reads the block that is stored under the last id of its range.
+    /// Parses the block that is stored under the id `last`, the end of its range.
     pub(crate) fn parse(bytes: &'b [u8], last: u32) -> Result<Self, Malformed> {
         let (head, rest) = bytes.split_first_chunk::<6>().ok_or(Malformed::Broken("no header"))?;
         let [flags, level, count, widths @ ..] = *head;
@@ -87,12 +88,12 @@ impl<'b> Block<'b> {
         self.layout.count
     }
 
-    /// Whether the occurrences follow in the block, and need no second read.
+    /// The occurrences, if they are stored in the block and need no second read.
     pub(crate) fn inline(&self) -> Option<&'b [u8]> {
         self.bytes.get(self.layout.inline..).filter(|inline| !inline.is_empty())
     }
 
-    /// The pairs of frequency and length of which one has the best score.
+    /// The bounds: pairs of frequency and length, one of which has the best score.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = (u32, u32)> + use<'b> {
         let [begin, end] = self.layout.bounds;
         let stored = self.bytes.get(begin..end).unwrap_or_default();
@@ -154,7 +155,8 @@ impl<'b> Block<'b> {
         freqs.iter().map(|freq| u64::from(*freq)).sum()
     }
 
-    /// Decodes all postings. `separate` is the value of the second key, if it is there.
+    /// Decodes all postings. `separate` is the value of the separate key of the occurrences, if it
+    /// exists.
     pub(crate) fn decode(
         &self,
         separate: Option<&[u8]>,

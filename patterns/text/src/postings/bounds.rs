@@ -2,17 +2,17 @@
 
 use super::varint;
 
-/// The largest number of bounds of a block.
-// Not four: with field lengths from 50 to 150, the last of four pairs was so loose that a search
-// read most blocks of a common term.
+/// The maximum number of bounds of a block.
+// Four are too few: with field lengths from 50 to 150, the last of four pairs was so loose that a
+// search read most blocks of a common term.
 const MOST: usize = 8;
 
-/// The pairs that no other pair exceeds, the greatest frequency first.
+/// The Pareto-optimal pairs (frequent term, short field), the greatest frequency first.
 pub(super) fn of(freqs: &[u32], lens: &[u32]) -> Vec<(u32, u32)> {
     best(freqs.iter().copied().zip(lens.iter().copied()).collect())
 }
 
-/// The best of some pairs.
+/// The Pareto-optimal pairs among `pairs`, at most [`MOST`].
 pub(super) fn best(mut pairs: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     pairs.sort_unstable_by_key(|(freq, len)| (std::cmp::Reverse(*freq), *len));
     let mut shortest = None;
@@ -49,7 +49,7 @@ pub(super) struct Stored<'b> {
 }
 
 impl<'b> Stored<'b> {
-    /// Takes bounds from the beginning of `bytes`.
+    /// Reads bounds from the beginning of `bytes`, and advances `bytes`.
     pub(super) fn take(bytes: &mut &'b [u8], min_len: u32) -> Option<Self> {
         let (many, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -63,7 +63,7 @@ impl<'b> Stored<'b> {
         Some(Self { bytes: stored, min_len })
     }
 
-    /// The bounds in bytes that were taken before.
+    /// The bounds in bytes that [`take`](Self::take) has checked before.
     pub(super) fn of(bytes: &'b [u8], min_len: u32) -> Self {
         Self { bytes, min_len }
     }

@@ -8,13 +8,13 @@ use super::{bounds, occurrences, varint};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) block: Vec<u8>,
-    /// The occurrences, which are stored under a key of their own; empty if there are none.
+    /// The occurrences to store in a separate key; empty if there are none.
     pub(crate) occurrences: Vec<u8>,
-    /// The pairs of frequency and length that no posting exceeds.
+    /// The pairs of frequency and length that bound the scores of all postings.
     pub(crate) bounds: Bounds,
 }
 
-/// Encodes the postings of a range, of which there must be 1 to 128.
+/// Encodes the postings of a range. There must be 1 to 128 postings.
 pub(crate) fn encode(range: IdRange, postings: &PostingsSlice<'_>, detail: Detail) -> Encoded {
     let mut separate = Vec::new();
     if detail != Detail::Frequencies {
@@ -34,7 +34,7 @@ pub(crate) fn encode(range: IdRange, postings: &PostingsSlice<'_>, detail: Detai
     out.extend_from_slice(&widths);
     varint::write(min_len, &mut out);
     let bounds = bounds::of(postings.freqs, postings.lens);
-    // Those of a single posting follow from its columns.
+    // The bounds of a single posting are equal to its columns, so they are not stored.
     bounds::write(if postings.len() == 1 { &[] } else { &bounds }, min_len, &mut out);
     for (column, width) in columns.into_iter().zip(widths) {
         pack(column.into_iter(), width, &mut out);

@@ -33,7 +33,7 @@ pub(crate) struct Posting<'p> {
 }
 
 impl Postings {
-    /// Appends a posting, whose document must be after all others.
+    /// Appends a posting. Its document must be after all others.
     pub(crate) fn push(&mut self, posting: Posting<'_>) {
         self.docs.push(posting.doc);
         self.freqs.push(posting.freq);

@@ -1,10 +1,10 @@
-//! Posting lists: for a term of a field, the documents that contain it.
+//! Posting lists: the documents that contain a term of a field.
 //!
 //! The list is cut into *blocks* of aligned ranges of document ids. A range of 2<sup>level</sup>
-//! ids is a block if it has at most 128 postings and its parent, the range of twice its size, has
-//! more. So the blocks follow from the postings alone, whatever the order in which documents were
-//! written: an index that was rebuilt has the bytes of one that was maintained. A change of one
-//! document changes its block, and rarely splits or merges one.
+//! ids is a block if it has 1 to 128 postings and its parent, the range of twice its size, has
+//! more. So the blocks depend only on the postings, not on the order in which documents were
+//! written: a rebuilt index has the same bytes as a maintained one. A change of one document
+//! changes its block. Rarely, it also splits or merges blocks.
 //!
 //! ```text
 //!  level 10   0 ─────────────────────────────────────────── 1023    300 postings: too many
@@ -15,45 +15,45 @@
 //! ```
 //!
 //! A block is stored under the *last* id of its range. So one ascending read from (term, id)
-//! returns the block that contains an id, or the next one.
+//! returns the block that contains the id, or the next block.
 //!
 //! # The bytes of a block
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1 | high four bits: the version, 1; bit 0: the occurrences follow in this value |
+//! | 1 | high four bits: the version, 1; bit 0: the occurrences follow in the same value |
 //! | 1 | level of the range |
-//! | 1 | number of postings, less one |
+//! | 1 | number of postings, minus 1 |
 //! | 3 | widths in bits of gaps, frequencies and lengths |
 //! | varint | smallest length of a field |
 //! | 1 | number of bounds; 0 in a block of one posting |
-//! | 2 varints each | bounds: a frequency, and a length less the smallest one |
-//! | packed | gaps: the first id less the first one of the range, then each id less its predecessor, less one |
-//! | packed | frequencies, less one |
-//! | packed | lengths of the field in positions with a token, less the smallest one |
+//! | 2 varints each | bounds: a frequency, and a length minus the smallest one |
+//! | packed | gaps: the first id minus the beginning of the range, then each id minus its predecessor minus 1 |
+//! | packed | frequencies, minus 1 |
+//! | packed | lengths of the field in positions with a token, minus the smallest one |
 //!
-//! The *bounds* are the pairs of frequency and length that no other posting exceeds: more frequent
-//! in a field that is not longer. A score of BM25 grows with the frequency and falls with the
-//! length, so the best score of a block is that of one of its bounds, whatever the average length
-//! is by then. If there are more than eight, the last ones are replaced by the pair of their
-//! greatest frequency and smallest length.
+//! The *bounds* are the Pareto-optimal pairs of frequency and length: no other posting has a higher
+//! frequency in a field that is not longer. A BM25 score increases with the frequency and decreases
+//! with the length. So the best score of a block is that of one of its bounds, for any average
+//! length at query time. If there are more than eight pairs, the last ones are replaced by the pair
+//! of their greatest frequency and smallest length.
 //!
-//! The *occurrences* of all postings follow in the block. If they have more than 1,000 bytes, they
-//! are stored under a key of their own.
+//! The *occurrences* of all postings follow in the block. If they take more than 1,000 bytes, they
+//! are stored in a separate key.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1, or 3 | width in bits of the position gaps; with offsets also of the start gaps and the lengths in bytes |
-//! | packed | for each posting its first position, then each position less its predecessor |
-//! | packed | the same of the start offsets |
+//! | 1, or 3 | width in bits of the position gaps; with offsets also the widths of the start gaps and of the lengths in bytes |
+//! | packed | for each posting its first position, then each position minus its predecessor |
+//! | packed | the same for the start offsets |
 //! | packed | the lengths of the tokens in bytes |
 //!
 //! # Summaries
 //!
-//! A list with more than 16 blocks has *summaries*, so that a search skips blocks without reading
-//! them. A range of ids is a summary if it has at most 16 blocks and its parent has more. If there
-//! are more than 16 summaries, they have summaries in turn: the next *layer*. It is stored like a
-//! block, under the layer and the last id of the range.
+//! A list with more than 16 blocks has *summaries*, so that a search can skip blocks without
+//! reading them. A range of ids is a summary if it has at most 16 blocks and its parent has more.
+//! If there are more than 16 summaries, the next *layer* summarizes them in the same way. A summary
+//! is stored like a block, under the layer and the last id of the range.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -61,9 +61,9 @@
 //! | 1 | level of the range |
 //! | 1 | number of units: blocks, or summaries of the layer below |
 //! | for each unit: | |
-//! | varint | last id, less the one of the unit before, less one |
+//! | varint | last id, minus the last id of the previous unit, minus 1 |
 //! | 1 | number of bounds |
-//! | 2 varints each | bounds of all of its postings: a frequency and a length |
+//! | 2 varints each | bounds of all postings of the unit: a frequency and a length |
 
 mod bits;
 mod block;
@@ -88,20 +88,21 @@ pub(crate) use summary::{
     merged_bounds,
 };
 
-/// The largest number of postings of a block.
-// As in Lucene 9: four groups of 32 integers, whose places fit into a byte. Larger blocks read more
-// for one posting, and a change rewrites more; smaller ones need more keys.
+/// The maximum number of postings of a block.
+// The same as in Lucene 9: four groups of 32 integers, and a place in a block fits into a byte.
+// With larger blocks, a search reads more per posting, and a change rewrites more. Smaller blocks
+// need more keys.
 pub(crate) const BLOCK_POSTINGS: usize = 128;
 
-/// What an index stores about each occurrence of a term.
+/// The data that an index stores about each occurrence of a term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Detail {
-    /// Only how often the term occurs in the field: for ranking without phrases.
+    /// Only how often the term occurs in the field, for ranking without phrases.
     Frequencies,
     /// Also the positions, for phrases and proximity. The default.
     #[default]
     Positions,
-    /// Also the first and the last byte in the text, for highlighting without a second analysis.
+    /// Also the start and end offsets in the text, for highlighting without a second analysis.
     Offsets,
 }
 
@@ -110,19 +111,19 @@ pub enum Detail {
 pub(crate) struct Occurrence {
     /// The number of the token.
     pub(crate) position: u32,
-    /// The offset of its first byte.
+    /// The offset of the first byte of the token.
     pub(crate) start: u32,
-    /// The offset after its last byte.
+    /// The offset after the last byte of the token.
     pub(crate) end: u32,
 }
 
-/// Stored bytes that are not a block, and the reason.
+/// The reason why stored bytes are not a valid block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     /// The format of a newer program.
     #[error("the format {0} of a posting block is newer than this program")]
     Newer(u32),
-    /// A broken rule of the format.
+    /// The bytes violate the format.
     #[error("the bytes are not a part of a posting list: {0}; repair the index")]
     Broken(&'static str),
 }
@@ -144,10 +145,10 @@ const VERSION: u32 = 1;
 /// The flag of a block that is followed by its occurrences.
 const HAS_OCCURRENCES: u8 = 1;
 
-/// The largest number of bytes of occurrences that follow in the block itself. A key of their own
-/// costs a change another page, and a phrase another read; a search without a phrase does not get
-/// slower by bytes that it skips. With these, a block of common words fits into a page of LMDB.
-// With 100,000 documents on LMDB, compared with a key of its own for each block: a phrase of a
-// common and a middle word reads 852 keys instead of 1,620, a change of a document takes 20 ms
-// instead of 26.
+/// The maximum number of bytes of occurrences that are stored in the block itself. A separate key
+/// costs another page per change, and another read per phrase. Searches without phrases skip these
+/// bytes at no cost. With this limit, a block of common words fits into a page of LMDB.
+// Measured with 100,000 documents on LMDB, compared with a separate key for the occurrences of
+// every block. A phrase of a common and a less common word reads 852 keys instead of 1,620. A
+// change of a document takes 20 ms instead of 26 ms.
 const INLINE_BYTES: usize = 1_000;

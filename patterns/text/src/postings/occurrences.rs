@@ -37,14 +37,15 @@ pub(super) fn encode(postings: &PostingsSlice<'_>, detail: Detail, out: &mut Vec
     }
 }
 
-/// At least one bit for each of many integers, so that a short value never stands for a long list.
+/// The width of a column: at least one bit per integer if there are many, so that a short value
+/// cannot represent a long list.
 fn width_for(column: &[u32]) -> u8 {
     let width = width_of(column.iter().copied().max().unwrap_or(0));
     if column.len() > BLOCK_POSTINGS { width.max(1) } else { width }
 }
 
 impl<'b> Occurrences<'b> {
-    /// Reads the occurrences of postings that have `total` of them.
+    /// Parses the occurrences of the postings of a block: `total` in all.
     pub(crate) fn parse(
         mut bytes: &'b [u8],
         total: u64,
@@ -72,7 +73,8 @@ impl<'b> Occurrences<'b> {
         }
     }
 
-    /// Appends the positions of `freq` occurrences, of which `before` are of earlier postings.
+    /// Appends the positions of the `freq` occurrences of a posting. `before` is the number of
+    /// occurrences of earlier postings.
     pub(crate) fn positions(&self, before: usize, freq: u32, out: &mut Vec<u32>) {
         let (bytes, width) = self.positions;
         let gaps = (before..before.saturating_add(freq as usize)).map(|n| get(bytes, width, n));
@@ -82,7 +84,7 @@ impl<'b> Occurrences<'b> {
         }));
     }
 
-    /// All occurrences, of postings with these frequencies.
+    /// All occurrences of postings with the frequencies `freqs`.
     pub(super) fn all(&self, freqs: &[u32]) -> Vec<Occurrence> {
         let total = freqs.iter().map(|freq| *freq as usize).sum();
         let column = |(bytes, width): (&[u8], u8)| {
@@ -105,7 +107,7 @@ impl<'b> Occurrences<'b> {
     }
 }
 
-/// The values of which these are the gaps, within each posting.
+/// Converts gaps to values: the prefix sums within each posting.
 fn sums(mut gaps: Vec<u32>, freqs: &[u32]) -> Vec<u32> {
     let mut rest = gaps.as_mut_slice();
     for freq in freqs {

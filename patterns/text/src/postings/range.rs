@@ -22,7 +22,7 @@ impl IdRange {
         Self { first: id & !span(level), level }
     }
 
-    /// The range of a level that ends with an id, if there is one.
+    /// The range of a level that ends with the id `last`, if there is one.
     pub(crate) fn ending_at(last: u32, level: u8) -> Option<Self> {
         (level <= TOP).then(|| Self::of(last, level)).filter(|range| range.last() == last)
     }

@@ -1,4 +1,5 @@
-//! Blocks: what is encoded is decoded, and damage is an error or other postings, never a panic.
+//! Tests of blocks: decoding inverts encoding, and damaged bytes yield an error or other postings,
+//! but never a panic.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use super::list::Posting;
 use super::*;
 
-/// A document, the gaps of its positions, and how much longer its field is.
+/// A document, the gaps of its positions, and the extra length of its field.
 type Drawn = (u32, Vec<u32>, u32);
 
 const DETAILS: [Detail; 3] = [Detail::Frequencies, Detail::Positions, Detail::Offsets];
@@ -122,7 +123,7 @@ proptest! {
     }
 }
 
-/// Reads everything of a block that may be damaged.
+/// Reads all parts of a block that may be damaged.
 fn read_all(bytes: &[u8], other: Option<&[u8]>, last: u32, detail: Detail) {
     let Ok(block) = Block::parse(bytes, last) else { return };
     assert!(block.bounds().count() <= 8);

@@ -1,4 +1,4 @@
-//! Integers of seven bits per byte, lowest first.
+//! Varints: integers of seven bits per byte, lowest bits first.
 
 pub(super) fn write(mut integer: u32, out: &mut Vec<u8>) {
     while integer >= 0x80 {
@@ -8,7 +8,8 @@ pub(super) fn write(mut integer: u32, out: &mut Vec<u8>) {
     out.push(integer as u8);
 }
 
-/// Takes an integer from the beginning of `bytes`; `None` if there is none of 32 bits.
+/// Reads a varint from the beginning of `bytes`, and advances `bytes`; `None` if there is no valid
+/// 32-bit varint.
 #[inline]
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u32> {
     let mut integer = 0_u64;

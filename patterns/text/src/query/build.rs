@@ -17,27 +17,27 @@ impl Query {
         Self::Phrase { field: field.into(), text: text.into(), slop: 0 }
     }
 
-    /// Documents with any word of `text` in any of `fields`, ranked as if these were one field.
-    /// Each field has a weight.
+    /// Documents with any word of `text` in any of `fields`, ranked as if the fields were one
+    /// field. Each field has a weight.
     ///
     /// This is BM25F, as in Lucene's `CombinedFieldQuery`: the frequencies of a word and the
-    /// lengths of the fields are multiplied by the weights and added, before the formula of
+    /// lengths of the fields are multiplied by the weights and added. The formula of
     /// [`Bm25`](crate::Bm25) is applied to the sums. So a word that is in two fields counts little
-    /// more than one that is in one of them twice, and a rare word in one field is not ranked above
-    /// a document with all words. A sum of the scores of the fields has both
-    /// faults.
+    /// more than a word that is twice in one field. A document with a rare word in one field is not
+    /// ranked above a document with all words. A sum of the scores of the fields would have neither
+    /// property.
     ///
-    /// The average length is the sum of the weighted lengths by the number of documents, which is
-    /// that of the field in most documents. The number of documents with a word is that of the
-    /// field where most documents have it. A document with the word in no field does not match. The
-    /// scores of the words are added; for documents with all words, combine one query per word by
-    /// [`all_of`](Self::all_of).
+    /// The average length is the sum of the weighted lengths, divided by the number of documents.
+    /// The number of documents is that of the most common field. The number of documents with a
+    /// word is that of the field in which the word is most common. A document matches if it has at
+    /// least one of the words. The scores of the words are added. To find documents with all words,
+    /// combine one query per word by [`all_of`](Self::all_of).
     ///
     /// Words are distinguished by their position in the text, so the analyzers of the fields should
-    /// number them equally.
+    /// assign the same positions.
     ///
-    /// Costs the blocks of each word in each field, as [`any_of`](Self::any_of) does, and for each
-    /// document that is scored one block of lengths per field without the word, if it is not in
+    /// Costs the blocks of each word in each field, as [`any_of`](Self::any_of) does. Each scored
+    /// document also costs one block of lengths per field without the word, if the block is not in
     /// memory. The bounds of the fields add up, so very common words read most of their blocks.
     ///
     /// ```
@@ -53,11 +53,11 @@ impl Query {
         Self::Combined { fields, text: text.into() }
     }
 
-    /// Documents with any term in a field: those that have the field.
+    /// Documents with any term in a field.
     ///
-    /// It is the [`prefix`](Self::prefix) without characters. It marks no word of a text, and costs one block per about a
-    /// hundred documents that are visited, however many terms the field has. Its
-    /// [`count`](crate::Search::count) is a counter.
+    /// This is the empty [`prefix`](Self::prefix). A highlighter marks no word for it. Costs one
+    /// block per about a hundred visited documents, however many terms the field has. A
+    /// [`count`](crate::Search::count) reads only a counter.
     ///
     /// ```
     /// use keyloom_text::Query;
@@ -79,8 +79,8 @@ impl Query {
 
     /// Documents with a term that a pattern with `*` and `?` matches.
     ///
-    /// A pattern that ends in its only `*` is a [`prefix`](Self::prefix), and one without `*` and
-    /// `?` is [`fuzzy`](Self::fuzzy) with the distance 0.
+    /// A pattern whose only wildcard is a `*` at the end becomes a [`prefix`](Self::prefix). A
+    /// pattern without wildcards becomes a [`fuzzy`](Self::fuzzy) query with the distance 0.
     ///
     /// ```
     /// use keyloom_text::Query;
@@ -102,7 +102,7 @@ impl Query {
         Self::Wildcard { field, pattern: pattern_of(&parts) }
     }
 
-    /// Documents with a term that a regular expression matches as a whole.
+    /// Documents with a term that a regular expression matches in full.
     pub fn regex(field: impl Into<String>, pattern: impl Into<String>) -> Self {
         Self::Regex { field: field.into(), pattern: pattern.into() }
     }
@@ -115,10 +115,10 @@ impl Query {
 
     /// Documents with a term in a range.
     ///
-    /// Terms are compared by their UTF-8 bytes, also if they are digits: `9` is after `10`, so the
-    /// range from `9` to `10` is empty. For numbers, declare
-    /// [integers](crate::TextIndex::integers), and filter by a range of
-    /// [these](keyloom_bitmaps::InvertedIndex::integers_of).
+    /// Terms are compared by their UTF-8 bytes, even if they are numbers: `9` is after `10`, so the
+    /// range from `9` to `10` is empty. For numbers, declare a field of
+    /// [integers](crate::TextIndex::integers), and filter by a range of [its
+    /// values](keyloom_bitmaps::InvertedIndex::integers_of).
     ///
     /// ```
     /// use keyloom_text::Query;
@@ -133,7 +133,7 @@ impl Query {
 
 /// Combinations of queries.
 impl Query {
-    /// Documents that match all of `queries`; without any, all documents.
+    /// Documents that match all of `queries`. If `queries` is empty, all documents match.
     pub fn all_of(queries: impl IntoIterator<Item = Self>) -> Self {
         let must: Vec<Self> = queries.into_iter().collect();
         match must.is_empty() {
@@ -142,13 +142,13 @@ impl Query {
         }
     }
 
-    /// Documents that match at least one of `queries`; without any, no document.
+    /// Documents that match at least one of `queries`. If `queries` is empty, no document matches.
     pub fn any_of(queries: impl IntoIterator<Item = Self>) -> Self {
         let should = queries.into_iter().collect();
         BooleanQuery { should, ..BooleanQuery::default() }.into()
     }
 
-    /// Documents that match none of `queries`.
+    /// Documents that match none of `queries`. If `queries` is empty, all documents match.
     pub fn none_of(queries: impl IntoIterator<Item = Self>) -> Self {
         let must_not: Vec<Self> = queries.into_iter().collect();
         match must_not.is_empty() {
@@ -158,7 +158,7 @@ impl Query {
     }
 }
 
-/// Changes of a query.
+/// Modifiers of a query.
 impl Query {
     /// The same documents, with scores multiplied by `factor`.
     #[must_use]
@@ -172,7 +172,7 @@ impl Query {
         Self::ConstantScore { query: self.into(), score }
     }
 
-    /// Sets the slop of a phrase. Other queries stay as they are; [`Near`] has its own.
+    /// Sets the slop of a phrase. Does not change other queries; [`Near`] has its own slop.
     #[must_use]
     pub fn slop(mut self, positions: u32) -> Self {
         if let Self::Phrase { slop, .. } = &mut self {
@@ -181,8 +181,8 @@ impl Query {
         self
     }
 
-    /// Sets how many characters of a fuzzy term must be equal at the beginning. It saves most of
-    /// the dictionary. Other queries stay as they are.
+    /// Sets how many characters at the beginning of a fuzzy term must be equal. Then most of the
+    /// dictionary need not be read. Does not change other queries.
     #[must_use]
     pub fn fuzzy_prefix(mut self, chars: usize) -> Self {
         if let Self::Fuzzy { prefix_chars, .. } = &mut self {
@@ -205,7 +205,7 @@ impl BooleanQuery {
         self
     }
 
-    /// Adds a query that must match, and adds nothing to the score.
+    /// Adds a query that must match, but does not change the score.
     #[must_use]
     pub fn filter(mut self, query: Query) -> Self {
         self.filter.push(query);
@@ -238,7 +238,7 @@ impl BooleanQuery {
         self.must.iter().chain(&self.filter).chain(&self.should).chain(&self.must_not)
     }
 
-    /// How many of `should` must match: as set, or the default.
+    /// How many of `should` must match: `minimum_should_match`, or its default.
     pub fn required_should(&self) -> u32 {
         let is_optional = !self.must.is_empty() || !self.filter.is_empty();
         let has_only_must_not = self.should.is_empty() && !self.must_not.is_empty();
@@ -253,18 +253,18 @@ impl From<BooleanQuery> for Query {
 }
 
 impl Near {
-    /// Spans in any order, without positions between them.
+    /// Spans in any order, with a slop of 0.
     pub fn unordered<S: Into<Spans>>(spans: impl IntoIterator<Item = S>) -> Self {
         let spans = spans.into_iter().map(Into::into).collect();
         Self { spans, slop: 0, is_ordered: false }
     }
 
-    /// Spans in this order, without positions between them.
+    /// Spans in this order, with a slop of 0.
     pub fn ordered<S: Into<Spans>>(spans: impl IntoIterator<Item = S>) -> Self {
         Self { is_ordered: true, ..Self::unordered(spans) }
     }
 
-    /// Sets the number of positions between the spans, in all.
+    /// Sets the maximum total number of positions between the spans.
     #[must_use]
     pub fn slop(mut self, positions: u32) -> Self {
         self.slop = positions;
@@ -278,7 +278,7 @@ impl Spans {
         Self::Phrase(text.into())
     }
 
-    /// The spans of each of these.
+    /// The spans of all of these alternatives.
     pub fn any_of<S: Into<Self>>(spans: impl IntoIterator<Item = S>) -> Self {
         Self::AnyOf(spans.into_iter().map(Into::into).collect())
     }

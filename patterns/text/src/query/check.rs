@@ -1,43 +1,44 @@
-//! Bounds that each query must keep.
+//! Checks of a query that do not depend on an index.
 
 use std::fmt::Display;
 
 use super::error::QueryError;
 use super::tree::{Near, Query, Spans};
 
-/// The greatest depth of a query. Functions that walk over a tree are recursive.
+/// The maximum depth of a query. The depth is limited because functions that traverse a tree are
+/// recursive.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The number of characters of a query in an error.
+/// The maximum number of characters of a query in an error.
 const SHOWN_CHARS: usize = 80;
 
-/// The greatest distance of a fuzzy term.
+/// The maximum distance of a fuzzy term.
 // As in Lucene. With each further edit, an automaton has several times as many states, and more
-// terms match that are other words.
+// unrelated terms match.
 pub(super) const MAX_DISTANCE: u8 = 2;
 
 impl Query {
-    /// Checks everything that does not depend on an index. Evaluation calls it first; a query from
-    /// the parser passes.
+    /// Checks everything that does not depend on an index. Every search calls this first. A query
+    /// from the parser always passes.
     ///
-    /// Cost: linear in the size of the tree. It stops at the greatest depth.
+    /// Cost: linear in the size of the tree, down to the maximum depth.
     ///
     /// # Errors
     /// * [`QueryError::TooDeep`] if the tree has more than 100 levels.
     /// * [`QueryError::Score`] if a boost or constant score is negative or not finite.
     /// * [`QueryError::NoFields`] if a [`Query::Combined`] has no fields.
-    /// * [`QueryError::FieldWeight`] if the weight of one of its fields is not finite, or not
-    ///   greater than 0.
+    /// * [`QueryError::FieldWeight`] if the weight of a field of a [`Query::Combined`] is not
+    ///   finite, or not greater than 0.
     /// * [`QueryError::Boosts`] if the product of nested boosts is too large for an [`f32`].
     /// * [`QueryError::Distance`] if the distance of a fuzzy term is more than 2.
-    /// * [`QueryError::TooFewSpans`] if a [`Near`] has fewer than two spans, or a
-    ///   [`Spans::AnyOf`] none.
+    /// * [`QueryError::TooFewSpans`] if a [`Near`] has fewer than two spans, or a [`Spans::AnyOf`]
+    ///   is empty.
     pub fn check(&self) -> Result<(), QueryError> {
         check(self, MAX_DEPTH, 1.0)
     }
 }
 
-/// Whether a query, with the spans in it, has more than so many levels.
+/// Whether a query, including its spans, has more than `levels` levels.
 pub(super) fn is_too_deep(query: &Query, levels: usize) -> bool {
     let Some(levels) = levels.checked_sub(1) else { return true };
     match query {
@@ -68,7 +69,7 @@ fn check(query: &Query, levels: usize, boost: f64) -> Result<(), QueryError> {
         Query::Boost { query: inner, factor: score }
         | Query::ConstantScore { query: inner, score } => {
             let product = boost * f64::from(*score);
-            // The scores under a constant score are not used.
+            // Scores inside a constant score are not used.
             let is_constant = matches!(query, Query::ConstantScore { .. });
             let inside = if is_constant || !product.is_finite() { 0.0 } else { product };
             check(inner, levels, inside)?;
@@ -128,7 +129,7 @@ fn check_list(
     }
 }
 
-/// The beginning of a query whose depth is checked.
+/// The beginning of a query. Its depth must have been checked.
 fn shown(query: &impl Display) -> String {
     query.to_string().chars().take(SHOWN_CHARS).collect()
 }

@@ -1,5 +1,5 @@
-//! Copies, comparisons and drops of queries of any depth. They take no stack: [`Query::check`]
-//! refuses a deep query, but it must exist and be dropped before and after that.
+//! Clone, comparison and drop of queries of any depth, without recursion. [`Query::check`] rejects
+//! a deep query, but the query exists before that, and is dropped afterwards.
 
 use std::fmt::{self, Debug, Formatter};
 use std::mem;
@@ -7,7 +7,7 @@ use std::mem;
 use super::tree::{BooleanQuery, Query};
 
 impl Query {
-    /// The queries that this one is made of.
+    /// The direct subqueries.
     fn children(&self) -> Vec<&Self> {
         match self {
             Self::Boolean(boolean) => boolean.clauses().collect(),
@@ -16,7 +16,7 @@ impl Query {
         }
     }
 
-    /// Moves the queries that this one is made of.
+    /// Moves the direct subqueries into `into`.
     fn take_children(&mut self, into: &mut Vec<Self>) {
         match self {
             Self::Boolean(BooleanQuery { must, filter, should, must_not, .. }) => {
@@ -31,7 +31,7 @@ impl Query {
         }
     }
 
-    /// The same query, made of copies of its children in their order.
+    /// The same query with the given copies of its children, in order.
     fn with_children(&self, children: Vec<Self>) -> Self {
         let mut children = children.into_iter();
         match self {
@@ -68,7 +68,7 @@ impl Query {
         }
     }
 
-    /// Whether two queries are equal without regard to their children.
+    /// Whether two queries are equal apart from their children.
     fn has_equal_root(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, Self::All) => true,
@@ -118,7 +118,7 @@ impl Query {
 
 impl Clone for Query {
     fn clone(&self) -> Self {
-        // Each query is visited before its children, and made after them.
+        // Each query is visited before its children, and built after them.
         let (mut open, mut made) = (vec![(self, false)], Vec::new());
         while let Some((query, is_visited)) = open.pop() {
             let children = query.children();

@@ -1,4 +1,4 @@
-//! Queries as texts, in the query language.
+//! Prints queries in the query language.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::ops::Bound;
@@ -8,7 +8,8 @@ use super::check::is_too_deep;
 use super::tree::{BooleanQuery, Near, Query, Spans};
 use super::wildcard::{WildcardPart, parts};
 
-/// The greatest depth of a query that is printed, since printing is recursive.
+/// The maximum depth of a query that is printed. The depth is limited because printing is
+/// recursive.
 const PRINTED_LEVELS: usize = 300;
 
 /// Words with a meaning in the query language.
@@ -20,7 +21,7 @@ pub(super) fn is_special(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "+-#|&!(){}[]^\"~*?:\\/<>=,".contains(c)
 }
 
-/// A word; without characters, an empty pair of quotation marks.
+/// A word. An empty word is printed as an empty pair of quotation marks.
 struct Word<'w>(&'w str);
 
 impl Display for Word<'_> {
@@ -63,12 +64,12 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// Prints the query language. A text of any length is printed whole. Of a query of more than 300
-/// levels only that is printed.
+/// Prints the query in the query language. Texts are never shortened. A query of more than 300
+/// levels is printed as `[more than 300 levels]`.
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if is_too_deep(self, PRINTED_LEVELS) {
-            // A range without `TO`, which no parser takes for a query.
+            // This is a range without `TO`, so the parser rejects it.
             return write!(f, "[more than {PRINTED_LEVELS} levels]");
         }
         match self {
@@ -78,7 +79,7 @@ impl Display for Query {
     }
 }
 
-/// Prints a query that stands beside others: combinations are in parentheses.
+/// Prints a query as an operand of others: combinations are in parentheses.
 fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
     match query {
         Query::All => f.write_str("*:*"),
@@ -126,7 +127,7 @@ fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Prints the fields, each with its weight unless it is 1, and the text.
+/// Prints the fields and the text. Weights other than 1 are printed.
 fn combined(fields: &[(String, f32)], text: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_str("COMBINED(")?;
     for (at, (field, weight)) in fields.iter().enumerate() {
@@ -150,14 +151,15 @@ fn wildcard(field: &str, pattern: &str, f: &mut Formatter<'_>) -> fmt::Result {
     })
 }
 
-/// Prints a regular expression. A slash gets a backslash if it has none.
+/// Prints a regular expression. Slashes that are not escaped yet get a backslash.
 fn regex(field: &str, pattern: &str, f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "{}:/", Word(field))?;
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match c {
             '/' => f.write_str("\\/")?,
-            // At the end it would hide the closing slash. Such an expression is invalid.
+            // A single backslash at the end would escape the closing slash. Such an expression is
+            // invalid.
             '\\' => write!(f, "\\{}", chars.next().unwrap_or('\\'))?,
             c => f.write_char(c)?,
         }
@@ -165,7 +167,7 @@ fn regex(field: &str, pattern: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_char('/')
 }
 
-/// Prints the query before a score, which takes only one.
+/// Prints the query before a boost or constant score. The grammar allows only one score per clause.
 fn scored(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
     let has_score = matches!(query, Query::Boost { .. } | Query::ConstantScore { .. });
     if !has_score {
@@ -195,7 +197,7 @@ fn clauses(boolean: &BooleanQuery, f: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Whether a combination needs no parentheses when nothing is beside it.
+/// Whether a combination needs no parentheses at the top level.
 fn stands_alone(boolean: &BooleanQuery) -> bool {
     boolean.minimum_should_match.is_none() && boolean.clauses().next().is_some()
 }

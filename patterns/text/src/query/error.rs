@@ -1,11 +1,11 @@
 //! Errors of queries.
 
-/// Why a query cannot be evaluated. In a [`keyloom::Error`] it is found by
+/// Why a query cannot be evaluated. In a [`keyloom::Error`], get it with
 /// [`downcast_ref`](keyloom::Error::downcast_ref).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// A boost or a constant score is not a number that scores can be multiplied with.
+    /// A boost or a constant score is negative or not finite.
     #[error("the query {query} has the score {score}; choose a finite number of at least 0")]
     Score {
         /// The beginning of the query.
@@ -19,7 +19,7 @@ pub enum QueryError {
         /// The beginning of the query.
         query: String,
     },
-    /// The weight of a field is not a number that frequencies can be multiplied with.
+    /// The weight of a field is not finite, or not greater than 0.
     #[error("the field {field} has the weight {weight}; choose a finite number greater than 0")]
     FieldWeight {
         /// The beginning of the name.
@@ -27,7 +27,7 @@ pub enum QueryError {
         /// The weight.
         weight: f32,
     },
-    /// The boosts of nested queries multiply to more than an [`f32`] can hold.
+    /// The product of the boosts of nested queries exceeds the range of an [`f32`].
     #[error(
         "the boosts of the query {query} and of those around it have the product {product:e}, the limit is 3.4e38; choose smaller boosts"
     )]
@@ -37,7 +37,7 @@ pub enum QueryError {
         /// The product.
         product: f64,
     },
-    /// The distance of a fuzzy term is too great.
+    /// The distance of a fuzzy term is greater than 2.
     #[error(
         "the query {query} has the distance {distance}, the limit is 2; choose 0 to 2, or n-grams"
     )]
@@ -50,17 +50,17 @@ pub enum QueryError {
     /// Queries are nested too deeply.
     #[error("the query is nested more than {limit} levels deep; combine queries in fewer levels")]
     TooDeep {
-        /// The greatest depth.
+        /// The maximum depth.
         limit: usize,
     },
-    /// Spans are close to nothing.
+    /// A near-query has too few spans.
     #[error("the query {query} has {count} spans; give at least {least}")]
     TooFewSpans {
         /// The beginning of the query.
         query: String,
         /// The number of spans.
         count: usize,
-        /// The least number.
+        /// The minimum number of spans.
         least: usize,
     },
     /// The automata of a query have more states than [`max_states`](crate::Search::max_states)
@@ -71,7 +71,7 @@ pub enum QueryError {
     TooManyStates {
         /// The beginning of the pattern that exceeds the limit.
         pattern: String,
-        /// The greatest number of states.
+        /// The maximum number of states.
         limit: usize,
     },
     /// A pattern cannot be compiled.

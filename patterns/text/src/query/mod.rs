@@ -1,18 +1,18 @@
-//! Queries: which documents are searched for.
+//! Queries: trees that select documents.
 //!
-//! *Which documents contain these words, this phrase, words like this one?* A [`Query`] is a tree
-//! of terms and combinations. It holds texts as they were entered: evaluation analyzes them with
-//! the analyzer of the field.
+//! *Which documents contain these words, this phrase, similar words?* A [`Query`] is a tree of
+//! terms and combinations. The tree contains texts as entered; evaluation analyzes them with the
+//! analyzer of the field.
 //!
 //! | question | query |
 //! |---|---|
 //! | contains a word | [`Query::term`] |
-//! | contains words beside each other, or nearly | [`Query::phrase`] with a [slop](Query::slop) |
-//! | contains words in any of several fields, ranked as if these were one | [`Query::combined`] |
+//! | contains words next to each other, or nearly | [`Query::phrase`] with a [slop](Query::slop) |
+//! | contains words in any of several fields, ranked as one field | [`Query::combined`] |
 //! | has a field | [`Query::exists`] |
 //! | contains words and phrases close to each other | [`Query::near`] |
-//! | contains a word of this form | [`Query::prefix`], [`Query::wildcard`], [`Query::regex`] |
-//! | contains a word like this one | [`Query::fuzzy`] |
+//! | contains a match of a pattern | [`Query::prefix`], [`Query::wildcard`], [`Query::regex`] |
+//! | contains a word similar to this one | [`Query::fuzzy`] |
 //! | contains a word in a range | [`Query::range`] |
 //! | matches all, some or none of other queries | [`Query::all_of`], [`Query::any_of`], [`Query::none_of`], [`BooleanQuery`] |
 //!
@@ -23,18 +23,19 @@
 //! | query | score of a document |
 //! |---|---|
 //! | term | [BM25](crate::Bm25) of how often the term occurs |
-//! | phrase, near | BM25 of the sum over its occurrences of 1 / (1 + distance); its inverse document frequency is the sum of those of its words |
-//! | combined | BM25 of how often the word occurs in the fields together |
+//! | phrase, near | BM25 of the sum over its occurrences of 1 / (1 + distance); the inverse document frequency is the sum of the inverse document frequencies of its words |
+//! | combined | [BM25F](Query::combined) of how often the word occurs in all of the fields |
 //! | prefix, wildcard, regular expression, range | 1 |
 //! | fuzzy | 1 / (1 + edits) of the most similar term |
-//! | all of, any of | the sum of those of the queries that match |
+//! | all of, any of | the sum of the scores of the matching queries |
 //! | none of, a filter | 0 |
 //!
-//! The distance of an occurrence of a phrase with slop: of each word take its position less that in
-//! the phrase; it is the difference between the greatest and the smallest of these. Of spans in
-//! order, it is the number of positions that they have more than without gaps; of spans in any
-//! order, the number of positions between the first and the last that none of them takes.
-//! Occurrences do not overlap.
+//! The distance of an occurrence is defined as follows. For a phrase with slop, subtract from the
+//! position of each word its place in the phrase: the distance is the difference between the
+//! greatest and the smallest result. For spans in order, the distance is the number of positions
+//! that they cover in excess of spans without gaps. For spans in any order, the distance is the
+//! number of positions between the first and the last span that no span takes. Occurrences do not
+//! overlap.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -57,8 +58,7 @@
 //!
 //! # Source
 //!
-//! The kinds of queries and their meaning are those of Lucene, except where their docs say
-//! otherwise.
+//! The query types and their meaning are those of Lucene, except where the docs state otherwise.
 
 mod build;
 mod check;

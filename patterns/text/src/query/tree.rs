@@ -1,27 +1,27 @@
-//! The tree of a query.
+//! The types of a query tree.
 
 use std::ops::Bound;
 
-/// Which documents are searched for, and how much each part adds to their score.
+/// A tree that selects documents, and determines their scores.
 ///
-/// A tree holds texts as they were entered. Evaluation brings them into the form of the index:
+/// A tree contains texts as entered. Evaluation converts them to terms of the index:
 ///
 /// | part | the analyzer of the field, or its [search analyzer](crate::TextIndex::search_analyzer) |
 /// |---|---|
 /// | [`Term`](Self::Term), [`Phrase`](Self::Phrase), [`Combined`](Self::Combined), [`Near`](Self::Near) | [analyzes](crate::Analyzer::analyze) the text |
-/// | [`Prefix`](Self::Prefix), [`Wildcard`](Self::Wildcard), [`Fuzzy`](Self::Fuzzy), [`Range`](Self::Range) | [normalizes](crate::Analyzer::normalize) it, without stems |
-/// | [`Regex`](Self::Regex) | leaves it as it is: the expression matches terms of the index, in which every apostrophe is `'` |
+/// | [`Prefix`](Self::Prefix), [`Wildcard`](Self::Wildcard), [`Fuzzy`](Self::Fuzzy), [`Range`](Self::Range) | [normalizes](crate::Analyzer::normalize) the text, without stemming |
+/// | [`Regex`](Self::Regex) | does not change the expression. It matches terms of the index, in which every apostrophe is `'` |
 ///
-/// A term that is several tokens (`e-mail`) becomes a phrase of them; tokens of one position are
-/// alternatives.
+/// A term that is analyzed to several tokens (`e-mail`) becomes a phrase. Tokens at the same
+/// position are alternatives.
 ///
-/// A term without tokens, such as a stop word, is left out of the query, and so is a combination of
-/// which no clause is left. If all of `must`, `filter` and `should` are left out of a combination,
-/// it matches no document, as in Lucene: `+the` and `the -queen` find nothing, `+the +rabbit` finds
-/// `rabbit`.
+/// A term without tokens, such as a stop word, is left out of the query. A combination without
+/// remaining clauses is left out, too. If all clauses of `must`, `filter` and `should` of a
+/// combination are left out, the combination matches no document, as in Lucene: `+the` and `the
+/// -queen` find nothing, and `+the +rabbit` finds `rabbit`.
 ///
-/// The functions of this type build trees. [`Display`](std::fmt::Display) prints them in the query
-/// language, with the field of each part.
+/// The functions of this type build trees. [`Display`](std::fmt::Display) prints a tree in the
+/// query language, with the field of each part.
 ///
 /// ```
 /// use keyloom_text::Query;
@@ -34,9 +34,10 @@ use std::ops::Bound;
 ///
 /// # Depth
 ///
-/// A search, a highlighter and [`check`](Self::check) refuse a query of more than 100 levels. A
-/// deeper one can be made, cloned, compared and dropped. Of more than 300 levels it prints only
-/// that. This does not hold for [`Spans`]: nest them by at most 100 levels.
+/// A search, a highlighter and [`check`](Self::check) return an error for a query of more than 100
+/// levels. A deeper query can still be built, cloned, compared and dropped. A query of more than
+/// 300 levels is printed as `[more than 300 levels]`. [`Spans`] have no such safeguards, so nest at
+/// most 100 levels of them.
 #[non_exhaustive]
 pub enum Query {
     /// All documents, with the score 1.
@@ -54,12 +55,12 @@ pub enum Query {
         field: String,
         /// The terms, before analysis.
         text: String,
-        /// How far the terms may be out of place. Of each term, take its position minus its place
-        /// in the phrase: the greatest difference between two of these is at most the slop. So
-        /// two neighbours in the opposite order need a slop of 2.
+        /// How far the terms may be out of place. Subtract from the position of each term its place
+        /// in the phrase: no two results may differ by more than the slop. So two adjacent terms in
+        /// the opposite order need a slop of 2.
         slop: u32,
     },
-    /// Documents with any word of a text in any of several fields, ranked as if these were one
+    /// Documents with any word of a text in any of several fields, ranked as if the fields were one
     /// field; see [`Query::combined`].
     Combined {
         /// The fields, each with its weight: finite and greater than 0.
@@ -74,7 +75,8 @@ pub enum Query {
         /// The spans.
         near: Near,
     },
-    /// Documents with a term that begins with a text. Without text: with any term of the field.
+    /// Documents with a term that begins with a prefix. An empty prefix matches any term of the
+    /// field.
     Prefix {
         /// The field.
         field: String,
@@ -85,10 +87,11 @@ pub enum Query {
     Wildcard {
         /// The field.
         field: String,
-        /// `*` stands for any characters, `?` for one, and `\` escapes the character after it.
+        /// `*` matches any number of characters, `?` matches one character, and `\` escapes the
+        /// next character.
         pattern: String,
     },
-    /// Documents with a term that a regular expression matches as a whole.
+    /// Documents with a term that a regular expression matches in full.
     Regex {
         /// The field.
         field: String,
@@ -96,14 +99,14 @@ pub enum Query {
         /// [`regex`](https://docs.rs/regex/latest/regex/#syntax).
         pattern: String,
     },
-    /// Documents with a term that is similar to another one.
+    /// Documents with a term that is similar to a given term.
     Fuzzy {
         /// The field.
         field: String,
-        /// The other term.
+        /// The given term.
         text: String,
-        /// The number of characters that are inserted, deleted, replaced, or swapped with their
-        /// neighbour: 0 to 2.
+        /// The maximum number of characters that are inserted, deleted, replaced, or swapped with
+        /// their neighbour: 0 to 2.
         distance: u8,
         /// The number of characters at the beginning that must be equal.
         prefix_chars: usize,
@@ -119,7 +122,7 @@ pub enum Query {
     },
     /// Documents that match several queries.
     Boolean(BooleanQuery),
-    /// The documents of a query, with their scores multiplied.
+    /// The documents of a query, with their scores multiplied by a factor.
     Boost {
         /// The query.
         query: Box<Query>,
@@ -139,12 +142,12 @@ pub enum Query {
 ///
 /// | documents | score |
 /// |---|---|
-/// | match all of `must` and of `filter` | `must` and matching `should` are added |
+/// | match all of `must` and of `filter` | the sum of `must` and of the matching `should` |
 /// | match none of `must_not` | |
 /// | match at least `minimum_should_match` of `should` | |
 ///
-/// Without any clause it matches no document; with nothing but `must_not`, all other documents,
-/// with the score 0.
+/// A combination without clauses matches no document. A combination with only `must_not` clauses
+/// matches all documents that match none of them, with the score 0.
 ///
 /// ```
 /// use keyloom_text::{BooleanQuery, Query};
@@ -158,22 +161,22 @@ pub enum Query {
 pub struct BooleanQuery {
     /// Queries that must match.
     pub must: Vec<Query>,
-    /// Queries that must match, and add nothing to the score.
+    /// Queries that must match, but do not change the score.
     pub filter: Vec<Query>,
-    /// Queries of which some must match.
+    /// Optional queries; at least `minimum_should_match` of them must match.
     pub should: Vec<Query>,
     /// Queries that must not match.
     pub must_not: Vec<Query>,
-    /// The number of queries in `should` that must match. If not set: 1 if there are neither
-    /// `must` nor `filter` with terms, otherwise 0.
+    /// The number of queries in `should` that must match. The default is 1 if there are neither
+    /// `must` nor `filter` clauses with terms, otherwise 0.
     pub minimum_should_match: Option<u32>,
 }
 
 /// Spans that must be close to each other, in one field, without overlapping.
 ///
 /// A span is a range of positions in a document. A match of `Near` covers one match of each of its
-/// spans. The positions that it covers, without those of the spans, are at most the slop. It is
-/// itself a span, so they nest.
+/// spans. At most `slop` of the positions that the match covers are outside of its spans. The match
+/// itself is a span, so `Near` can be nested.
 ///
 /// | text | slop 0, any order | slop 0, ordered | slop 1, ordered |
 /// |---|---|---|---|
@@ -190,20 +193,21 @@ pub struct BooleanQuery {
 ///
 /// # Limits
 ///
-/// A search takes at most 32 spans, and at most 8 if they are in any order and one of them is not a
-/// term, or if they are in any order within another `Near`. A phrase with slop has at most 32
-/// terms. A nested `Near` takes at most 4,194,304 steps in a document.
+/// A search returns an error if a limit is exceeded. A `Near` has at most 32 spans. An unordered
+/// `Near` has at most 8 spans if one of them is not a term, or if it is nested in another `Near`. A
+/// phrase with slop has at most 32 terms. A nested `Near` takes at most 4,194,304 steps in a
+/// document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Near {
     /// The spans.
     pub spans: Vec<Spans>,
-    /// The number of positions between the spans, in all.
+    /// The maximum total number of positions between the spans.
     pub slop: u32,
-    /// Whether the spans must come in this order.
+    /// Whether the spans must occur in this order.
     pub is_ordered: bool,
 }
 
-/// A set of spans in each document, as a part of [`Near`].
+/// A part of [`Near`]: selects a set of spans in each document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Spans {
@@ -211,7 +215,7 @@ pub enum Spans {
     Term(String),
     /// The spans of terms at consecutive positions, before analysis.
     Phrase(String),
-    /// The spans of each of these.
+    /// The spans of all of these alternatives.
     AnyOf(Vec<Spans>),
     /// Spans that are close to each other.
     Near(Near),

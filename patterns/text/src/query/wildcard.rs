@@ -3,11 +3,11 @@
 /// A part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WildcardPart {
-    /// These characters.
+    /// Literal characters.
     Text(String),
-    /// One character.
+    /// `?`: one character.
     One,
-    /// Any number of characters.
+    /// `*`: any number of characters.
     Any,
 }
 
@@ -20,14 +20,14 @@ impl WildcardPart {
     }
 }
 
-/// The parts of `pattern`. A backslash at the end stands for itself.
+/// The parts of `pattern`. A backslash at the end is literal.
 pub(crate) fn parts(pattern: &str) -> Vec<WildcardPart> {
     let mut parts = Vec::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         let c = match c {
             '*' => {
-                // Two of them are as one.
+                // Two adjacent `*` are equivalent to one.
                 if parts.last() != Some(&WildcardPart::Any) {
                     parts.push(WildcardPart::Any);
                 }

@@ -16,37 +16,37 @@ use super::ranking::{Ranked, Ranking};
 use super::top_k::{ScoredDoc, TopK};
 use super::window::END;
 
-/// A group with fewer ids than one for so many postings is sought in the list without a read of
-/// the bounds of blocks. A list has about one summary for so many.
+/// If a group has less than one id per this many postings, its ids are sought in the list without
+/// reading the bounds of blocks. A list has about one summary per this many postings.
 const POSTINGS_PER_ID: u64 = 1_000;
 
-/// How many ids of a group are kept in memory, and for each posting of a short list. The ids of a
-/// list are looked up in larger groups.
-// They take 1 MiB for each group. A group with more is kept as its bitmap.
+/// The maximum number of ids of a group that are kept in memory, in total and per posting of the
+/// list. For larger groups, the ids of the list are looked up in the bitmap of the group.
+// At the limit, the ids of a group take 1 MiB. A larger group stays a bitmap.
 const MOST_IDS: u64 = 262_144;
 const IDS_PER_POSTING: u64 = 4;
 
-/// A list of so many postings is kept in memory.
-// With a higher limit, more postings are kept in memory. With a lower one, large groups are sought
-// in more lists.
+/// A list of at most this many postings is read into memory for large groups.
+// With a higher limit, more postings are kept in memory. With a lower limit, the ids of large
+// groups are sought in more lists.
 const SHORT_LIST: u64 = 16_384;
 
 impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
-    /// The `limit` best matches of each of several groups of ids, the best first: of all matches,
-    /// wherever the search begins.
+    /// The `limit` best matches of each of several groups of ids, the best first. Matches before
+    /// the continuation of the search are included.
     ///
-    /// Of a search for one term in a local store, the ids of each group of at most 262,144 are kept
-    /// in memory, with 4 bytes each. If the list of the term is short for what is sought, it is
-    /// read as a whole. Otherwise the ids of small groups are sought in it, and for larger ones,
-    /// blocks of postings are read in the order of their best scores, as far as they have an id of
-    /// a group and may have one of its best postings.
+    /// For a search for one term in a local store, groups of at most 262,144 ids are kept in
+    /// memory, at 4 bytes per id. If reading the whole list of the term is estimated to be
+    /// cheapest, it is scanned. Otherwise the ids of small groups are sought in the list. For
+    /// larger groups, blocks of postings are read in the order of their best scores. Blocks without
+    /// an id of a group are skipped, and blocks that cannot have one of its best postings.
     ///
-    /// Of other searches in the order of scores, the ids of the groups are sought in the posting
-    /// lists, in one pass. Groups that have `limit` of the first 256 matches are left out, and so
-    /// are blocks of postings without a score that is good enough. The containers of the groups are
-    /// read up to twice.
+    /// For other searches in the order of scores, the ids of the groups are sought in the posting
+    /// lists, in one pass. Groups that have `limit` matches among the first 256 matches are left
+    /// out. Blocks of postings without a sufficient score are skipped. The containers of the groups
+    /// are read up to twice.
     ///
-    /// Other orders visit all matches of the groups, and keep 40 bytes for each.
+    /// Searches in other orders visit all matches of the groups, and keep 40 bytes per match.
     ///
     /// # Errors
     /// See [`Search`](crate::Search).
@@ -67,7 +67,7 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         }
     }
 
-    /// The best of some postings, which ascend.
+    /// The best of some postings, which must be in ascending order.
     fn of_postings(
         &self,
         postings: &[ScoredDoc],
@@ -126,7 +126,7 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(found.into_iter().map(|(_, best)| best).collect())
     }
 
-    /// The best of the first matches, and for groups with too few of them, of all.
+    /// The best of the first matches; for groups with too few of these, the best of all matches.
     fn after_first(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
         let mut best = vec![Vec::new(); groups.len()];
         let all = groups.iter().zip(&mut best).map(|(ids, best)| OpenGroup { ids, best });
@@ -158,8 +158,8 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(())
     }
 
-    /// Seeks the ids of the groups in ascending order, except those in blocks without a score that
-    /// is good enough.
+    /// Seeks the ids of the groups in ascending order, except ids in blocks without a sufficient
+    /// score.
     fn sought(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
         if groups.is_empty() {
             return Ok(Vec::new());
@@ -189,8 +189,8 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(best.into_iter().map(ranked).collect())
     }
 
-    /// Finds the matches of all groups together, and assigns them to their groups in the order of
-    /// the ranking.
+    /// Finds the matches of all groups in one search, and assigns them to their groups in the order
+    /// of the ranking.
     fn in_order(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
         let among = BitmapExpr::any_of(groups);
         let found = self.ranking.page(self.reader, usize::MAX, None, Some(&among))?;
@@ -225,7 +225,7 @@ struct OpenGroup<'g> {
     best: &'g mut Vec<Ranked>,
 }
 
-/// Divides the best matches of all among groups, and removes those that have enough.
+/// Assigns the best matches of all to the groups, and removes the groups that have enough.
 fn divide<K: RecordKey, V>(
     ranking: &Ranking<'_, K, V>,
     reader: &impl Reader,
@@ -248,7 +248,7 @@ fn divide<K: RecordKey, V>(
     Ok(())
 }
 
-/// The ids of several groups together, in ascending order.
+/// The merged ids of several groups, in ascending order.
 struct GroupIds<'r, R: Reader> {
     cursors: Vec<IdCursor<'r, R>>,
     /// The next id of each group, and the group.
@@ -263,7 +263,7 @@ impl<'r, R: Reader> GroupIds<'r, R> {
         Ok(ids)
     }
 
-    /// Adds the first id of a group that is not before `target`, if there is one.
+    /// Adds the first id of a group that is at or after `target`, if there is one.
     fn advance(&mut self, group: usize, target: u32) -> Result<()> {
         let Some(cursor) = self.cursors.get_mut(group) else { return Ok(()) };
         let id = cursor.seek(target.into())?.and_then(|id| u32::try_from(id).ok());

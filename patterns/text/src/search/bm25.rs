@@ -6,12 +6,12 @@ use crate::index::FieldStatistics;
 
 /// The parameters of [BM25](https://en.wikipedia.org/wiki/Okapi_BM25).
 ///
-/// The score of a document is the sum over the terms of the query of
-/// `idf · f · (k1 + 1) / (f + k1 · (1 - b + b · l / a))`, where `f` is the frequency of the term in
-/// the field, `l` the length of the field, and `a` its average length in the documents that have
-/// the field. The length is the number of positions with a token: synonyms and n-grams of one word
+/// The score of a document is the sum over the terms of the query of `idf · f · (k1 + 1) / (f + k1
+/// · (1 - b + b · l / a))`, where `f` is the frequency of the term in the field, and `l` is the
+/// length of the field. `a` is the average length of the field in the documents that have the
+/// field. The length is the number of positions with a token: synonyms and n-grams of one word
 /// count once, as in Lucene. `idf` is `ln(1 + (n - d + 0.5) / (d + 0.5))`, where `d` of the `n`
-/// documents with the field have the term. All numbers are exact.
+/// documents with the field contain the term. All of these statistics are exact.
 ///
 /// ```
 /// use keyloom_text::Bm25;
@@ -32,13 +32,13 @@ impl Default for Bm25 {
 }
 
 impl Bm25 {
-    /// Refuses parameters with which scores would be negative or not finite.
+    /// Returns an error for parameters with which scores would be negative or not finite.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
     pub(crate) fn check(&self) -> Result<()> {
         let Self { k1, b } = *self;
-        // With a greater `k1`, products of frequencies are not finite.
+        // With a greater `k1`, products with frequencies can be infinite.
         match (0.0..=f64::from(f32::MAX)).contains(&k1) && (0.0..=1.0).contains(&b) {
             true => Ok(()),
             false => Err(Error::InvalidArgument {
@@ -60,7 +60,8 @@ pub(crate) struct Weight {
     fixed: f64,
     /// `k1 · b / average`.
     per_token: f64,
-    /// What bounds multiply frequency and length by: the weight of a combined field, otherwise 1.
+    /// The factor of frequencies and lengths in bounds: the weight of a combined field, 1 for
+    /// others.
     scale: f64,
 }
 
@@ -75,7 +76,8 @@ impl Weight {
         Self { factor, k1, fixed: k1 * (1.0 - b), per_token: k1 * b / average, scale: 1.0 }
     }
 
-    /// The same, with bounds of a field whose frequencies and lengths are multiplied by `weight`.
+    /// The same weight, for the bounds of a field whose frequencies and lengths are multiplied by
+    /// `weight`.
     pub(crate) fn of_field(self, weight: f64) -> Self {
         Self { scale: weight, ..self }
     }
@@ -92,28 +94,31 @@ impl Weight {
         self.score_of(frequency, f64::from(length))
     }
 
-    /// The score for a length that need not be whole.
+    /// The score for a length that need not be an integer.
     #[inline]
     pub(crate) fn score_of(&self, frequency: f64, length: f64) -> f64 {
         self.factor * self.saturation(frequency, length)
     }
 
-    /// No score is greater, whatever the frequency is.
+    /// An upper bound of the score for any frequency.
     pub(crate) fn limit(&self) -> f64 {
         self.factor * (self.k1 + 1.0) * ROUNDING
     }
 
-    /// A bound of the scores of postings that these pairs of frequency and length bound.
+    /// A bound of the scores of the postings that are bounded by these pairs of frequency and
+    /// length.
     pub(crate) fn bound(&self, bounds: impl Iterator<Item = (u32, u32)>) -> f64 {
-        // Frequency and length are scaled before the formula, as in a score: with another order of
-        // multiplications a common word in 12,000 texts read 103 keys instead of fewer than 90.
+        // Frequency and length are scaled before the formula, as in a score. With another order of
+        // multiplications, a search for a common word in 12,000 texts read 103 keys instead of
+        // fewer than 90.
         let scaled = |number: u32| self.scale * f64::from(number);
         let of_each = bounds.map(|(freq, length)| self.score_of(scaled(freq), scaled(length)));
-        // A score of the block that equals the bound is computed in the same way: without rounding,
-        // blocks that only tie with the results are skipped.
+        // The bound is computed in the same way as a score, so the best score of a block can equal
+        // it exactly. Without an allowance for rounding, blocks that only tie with the results are
+        // skipped.
         of_each.fold(0.0, f64::max)
     }
 }
 
-/// Covers the rounding of sums whose terms are added in another order.
+/// A factor that covers the rounding errors of sums whose terms are added in another order.
 pub(crate) const ROUNDING: f64 = 1.0 + 1e-12;

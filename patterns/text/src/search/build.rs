@@ -1,4 +1,4 @@
-//! From the plan of a query to its operators.
+//! Builds the operators of a query from its plan.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use super::union::Union;
 use crate::index::{Catalog, FieldInfo, LENGTHS, ListKeys};
 use crate::postings::{BLOCK_POSTINGS, Block};
 
-/// How many lists a remote store reads together,
+/// How many lists are read together from a remote store.
 const LISTS_TOGETHER: usize = 256;
 
-/// and how many blocks of each.
-// So one round trip returns at most 4,096 blocks. A list of more than 2,048 postings costs further
-// round trips.
+/// How many blocks of each list are read together from a remote store.
+// With these numbers, one round trip returns at most 4,096 blocks. A list of more than 2,048
+// postings costs further round trips.
 const FIRST_BLOCKS: usize = 16;
 
 /// Builds operators that read from one reader.
@@ -36,7 +36,7 @@ pub(crate) struct Builder<'b, 'r, C, R> {
 }
 
 impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
-    /// The operators of a plan; its scores are multiplied by `boost`.
+    /// Builds the operators of a plan. Their scores are multiplied by `boost`.
     ///
     /// # Errors
     /// Any error of the store.
@@ -73,13 +73,14 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         })
     }
 
-    /// The sum over the places of a phrase of the greatest inverse document frequency there.
+    /// The sum over the places of a phrase. Each place counts with its greatest inverse document
+    /// frequency.
     pub(crate) fn phrase_idf(&self, field: FieldInfo, slots: &[Vec<String>]) -> f64 {
         let idf = |term: &String| self.statistics.idf(field.number, term);
         slots.iter().map(|terms| terms.iter().map(idf).fold(0.0, f64::max)).sum()
     }
 
-    /// The sum over the parts of spans, of which alternatives count as the greatest one.
+    /// The sum over the parts of spans. Alternatives count as the greatest of them.
     pub(crate) fn spans_idf(&self, field: FieldInfo, shape: &SpanShape<Vec<String>>) -> f64 {
         shape.sum(&|terms| self.phrase_idf(field, std::slice::from_ref(terms)))
     }
@@ -123,8 +124,8 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         Ok(Node::Expression(Box::new(Expression::new(ids.cursor(self.reader)?, score))))
     }
 
-    /// The documents of many terms: collected, since a cursor for each of them would cost more per
-    /// document.
+    /// The documents of many terms. They are collected in advance, since one cursor per term would
+    /// cost more per document.
     fn union(&self, field: FieldInfo, terms: &[MatchedTerm], score: f64) -> Result<Node<'r, R>> {
         let (mut all, mut ids) = (Union::default(), [0; BLOCK_POSTINGS]);
         self.each_block(field, terms, |list, distance, key, bytes| {
@@ -140,9 +141,10 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
 
     /// Calls `visit` with each block of the terms.
     ///
-    /// The blocks of all terms are in one range, in the order of the terms, so one scan steps from
-    /// those of a term to those of its neighbours. A remote store would fetch a page of other terms
-    /// with each of them, so there many lists are read together.
+    /// The blocks of all terms are in one range, in the order of the terms. So one scan can step
+    /// from the blocks of one term to those of the next. On a remote store, such a scan would fetch
+    /// a page of other terms' blocks with each term. Therefore many lists are read together
+    /// instead.
     fn each_block(
         &self,
         field: FieldInfo,
@@ -209,7 +211,7 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         }
         let excluded = self.all(&plan.must_not, 0.0)?;
         if required.is_empty() {
-            // Documents that match only what is optional.
+            // No clause is required, so begin with all documents.
             required.push(self.ids(&self.catalog.all()?, 0.0)?);
         }
         if let ([_], [], []) = (&required[..], &optional[..], &excluded[..])

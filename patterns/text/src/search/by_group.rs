@@ -10,36 +10,38 @@ use super::by_score::{List, Part, Unit, What};
 use super::top_k::{ScoredDoc, TopK};
 use crate::postings::{BLOCK_POSTINGS, Block, Malformed};
 
-/// A read of one block takes about as long as so many steps of a scan.
+/// A read of one block takes about as long as this many steps of a scan.
 const STEPS_PER_READ: u64 = 8;
 
-/// A list has about one block for so many postings.
+/// A list has about one block per this many postings.
 const POSTINGS_PER_BLOCK: u64 = 80;
 
-/// If one of two lists is so many times longer, the ids of the other are searched for in it.
-// A search in a block takes seven steps, so with a lower ratio it takes more steps than a merge.
+/// If one of two lists is this many times longer, the ids of the shorter list are searched for in
+/// the longer one. Otherwise both are merged.
+// A binary search in a block takes seven steps, so with a lower ratio the searches take more steps
+// than a merge.
 const SEARCHED: usize = 8;
 
 /// A group of ids, and its best postings so far.
 pub(super) struct Group {
-    /// Its place among all groups.
+    /// The place of the group among all groups.
     pub(super) number: usize,
     /// The ids, ascending.
     pub(super) ids: Vec<u32>,
     pub(super) best: TopK,
-    /// How many of the ids a scan has passed.
+    /// How many of the ids the scan has passed.
     passed: usize,
 }
 
-/// Whether a scan over the list takes less time than reads of those blocks that may have one of
-/// the `limit` best postings of a group.
+/// Whether a scan of the list takes less time than reads of the blocks that may have one of the
+/// `limit` best postings of a group.
 pub(super) fn is_scan_best<R: Reader>(list: &List<'_, R>, groups: &[Group], limit: usize) -> bool {
     let last = groups.iter().filter_map(|group| group.ids.last()).max().copied().unwrap_or(0);
     let reads: u64 = groups.iter().map(|group| group.reads(limit, last.into())).sum();
     reads.saturating_mul(STEPS_PER_READ) > list.documents() / POSTINGS_PER_BLOCK
 }
 
-/// Collects the best postings of each group by a scan over the list.
+/// Collects the best postings of each group by a scan of the list.
 ///
 /// # Errors
 /// As [`ByScore::take`](super::by_score::ByScore::take).
@@ -80,7 +82,7 @@ fn add(
     Ok(())
 }
 
-/// Collects the best postings of each group by reads of the parts of the list in the order of their
+/// Collects the best postings of each group. Reads the parts of the list in the order of their
 /// bounds.
 ///
 /// # Errors
@@ -96,7 +98,7 @@ pub(super) fn by_bounds<R: Reader>(list: &List<'_, R>, groups: &mut [Group]) -> 
     while let Some(Part { bound, first, what }) = heap.pop() {
         let best = ScoredDoc { doc: first, score: bound };
         if !groups.iter().any(|group| group.best.has_room(best)) {
-            // The bounds of the other parts are not better.
+            // All other parts have lower or equal bounds.
             return Ok(());
         }
         match what {
@@ -132,20 +134,20 @@ impl Group {
         Self { number, ids, best: TopK::new(limit, None), passed: 0 }
     }
 
-    /// About how many blocks have an id of the group and a score that is good enough, if the ids
-    /// up to `last` and the scores are evenly distributed. A share of the postings that is
-    /// `limit / ids` has such scores.
+    /// Estimates how many blocks have an id of the group and a sufficient score, if the scores and
+    /// the ids up to `last` are evenly distributed. A share of `limit / ids` of the postings has a
+    /// sufficient score.
     fn reads(&self, limit: usize, last: u64) -> u64 {
         let ids = self.ids.len() as u64;
         ids.min((limit as u64).saturating_mul(last) / ids.max(1))
     }
 
-    /// The first id that a scan has not passed.
+    /// The first id that the scan has not passed.
     fn next(&self) -> Option<&u32> {
         self.ids.get(self.passed)
     }
 
-    /// Passes the ids up to one, and returns their places.
+    /// Passes the ids up to `last`, and returns their places.
     fn pass(&mut self, last: u32) -> Range<usize> {
         let from = self.passed;
         let rest = self.ids.get(from..).unwrap_or_default();
@@ -160,7 +162,7 @@ impl Group {
         from..from + rest.partition_point(|id| *id <= last)
     }
 
-    /// Adds those of the ids at some places that are in a block.
+    /// Of the ids at some places, adds those that are in a block.
     fn add(&mut self, places: Range<usize>, docs: &[u32], score: impl Fn(usize) -> f64) {
         let Self { ids, best, .. } = self;
         let ids = ids.get(places).unwrap_or_default();

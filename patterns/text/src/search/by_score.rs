@@ -1,8 +1,8 @@
-//! The postings of one term, the best score first.
+//! The postings of one term, by descending score.
 //!
 //! A best-first search over the bounds of the list: a summary or a block is read only if its bound
-//! is better than every posting that is known. A scan in the order of the ids reads more, because
-//! its first blocks are scored before a good score is known.
+//! is better than every known posting. A scan in the order of the ids reads more, because its first
+//! blocks are scored before a good score is known.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -44,12 +44,13 @@ pub(super) struct Part {
 pub(super) enum What {
     Summary(u8, u32),
     Block(u32),
-    /// Postings, of which the best is the last element.
+    /// Postings, with the best one last.
     Postings(Vec<ScoredDoc>),
 }
 
 impl Unit {
-    /// The unit of a summary of a layer, with its first id.
+    /// The part of the list that a unit of a summary of layer `layer` describes. `first` is its
+    /// first id.
     pub(super) fn part(self, layer: u8, first: u32) -> Part {
         let what = match layer.saturating_sub(1) {
             0 => What::Block(self.last),
@@ -80,8 +81,8 @@ impl PartialEq for Part {
 
 impl Eq for Part {}
 
-/// The postings of a list after a given one, in the order of their scores; of equal scores, the
-/// smaller id is first.
+/// The postings of a list after a given posting, by descending score. If scores are equal, the
+/// smaller id comes first.
 pub(super) struct ByScore {
     after: Option<ScoredDoc>,
     heap: BinaryHeap<Part>,
@@ -166,7 +167,7 @@ impl ByScore {
 }
 
 impl<'r, R: Reader> List<'r, R> {
-    /// The list of a cursor that has not begun.
+    /// The list of a cursor that has not read anything yet.
     pub(super) fn of(cursor: &Cursor<'r, R>, reader: &'r R) -> Self {
         Self {
             reader,
@@ -177,7 +178,7 @@ impl<'r, R: Reader> List<'r, R> {
         }
     }
 
-    /// About how many postings it has.
+    /// The approximate number of postings.
     pub(super) fn documents(&self) -> u64 {
         self.documents
     }
@@ -199,7 +200,7 @@ impl<'r, R: Reader> List<'r, R> {
         Ok(all)
     }
 
-    /// The summaries of the highest layer, if there are some.
+    /// The summaries of the highest layer; empty if the list has none.
     ///
     /// # Errors
     /// As [`ByScore::take`].

@@ -1,8 +1,9 @@
-//! A word in several fields as if they were one: BM25F.
+//! BM25F: the score of a word in several fields as if they were one field.
 //!
-//! Frequencies and lengths are added with the weights of the fields, before the formula: a word
-//! that is in two fields saturates once. The length of a field counts in every document that has
-//! the field, also if the word is not there: it is read from the list of lengths.
+//! Frequencies and lengths are multiplied by the weights of the fields and added before the formula
+//! is applied, so a word that is in two fields saturates once. The length of a field counts in
+//! every document that has the field, even if the word is not in this field. In that case, the
+//! length is read from the list of lengths.
 
 use keyloom::{Reader, Result};
 
@@ -13,14 +14,14 @@ use super::statistics::Statistics;
 use super::window::{END, Window};
 use crate::index::FieldStatistics;
 
-/// The statistics of the fields as if they were one.
+/// The statistics of the fields, combined as if they were one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CombinedStatistics {
-    /// The greatest number of documents of a field.
+    /// The number of documents of the field that most documents have.
     pub(crate) documents: u64,
-    /// The greatest number of documents of a term.
+    /// The number of documents of the term that most documents contain.
     pub(crate) with_term: u64,
-    /// The sum of the weighted lengths by the number of documents.
+    /// The sum of the weighted lengths, divided by the number of documents.
     pub(crate) average: f64,
 }
 
@@ -98,8 +99,8 @@ impl<'r, R: Reader> Combined<'r, R> {
         Ok(self.weight.score_of(frequency, length))
     }
 
-    /// How often the word is in a field of the current document, and the length of the field: 0 if
-    /// the document does not have it.
+    /// The frequency of the word in a field of the current document, and the length of the field: 0
+    /// if the document does not have the field.
     pub(crate) fn numbers(&mut self, field: usize) -> Result<(u32, u32)> {
         let doc = self.doc;
         let Some(FieldLists { terms, lengths, .. }) = self.fields.get_mut(field) else {
@@ -116,8 +117,9 @@ impl<'r, R: Reader> Combined<'r, R> {
         Ok((sum, len.unwrap_or(0)))
     }
 
-    /// The score is at most the sum of those that each term has in its field alone: it grows with
-    /// the frequency ever more slowly, and falls with the lengths of the other fields.
+    /// A bound of the scores. The score is at most the sum of the scores of each term in its field
+    /// alone, because it is concave in the frequency and decreases with the lengths of the other
+    /// fields.
     pub(crate) fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
         let (mut sum, mut many) = (Window::NONE, 0);
         for term in self.terms() {
@@ -126,7 +128,8 @@ impl<'r, R: Reader> Combined<'r, R> {
             sum.score += window.score;
             many += u32::from(window.score > 0.0);
         }
-        // The bound of one term is computed as the score.
+        // The bound of a single term is computed like the score, so it needs no allowance for
+        // rounding.
         let rounding = if many > 1 { ROUNDING } else { 1.0 };
         sum.score = (sum.score * rounding).min(self.weight.limit());
         Ok(sum)

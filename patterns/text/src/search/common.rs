@@ -1,4 +1,4 @@
-//! The documents that several operands have in common.
+//! The intersection of several operands.
 
 use keyloom::Result;
 

@@ -10,26 +10,27 @@ use serde::{Deserialize, Serialize};
 use super::statistics::{Statistics, StoredStatistics};
 use super::top_k::ScoredDoc;
 
-/// The last document of the page before.
+/// The last document of the previous page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct After {
     pub(crate) last: ScoredDoc,
-    /// Whether it has no value of the field that the search sorts by.
+    /// Whether the document has no value of the field that the search sorts by.
     pub(crate) is_missing: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
     doc: u32,
-    /// The bits of the score, which may be of any kind.
+    /// The bits of the score, which may be any kind of float.
     score: u64,
     /// Whether the document has no value of the field that the search sorts by.
     is_missing: bool,
     statistics: StoredStatistics,
 }
 
-/// The continuation of the search with the hash `search` after a document. It holds the statistics
-/// of the first page, so that the scores of documents that do not change are the same on all pages.
+/// The continuation, after a document, of the search with the hash `search`. The continuation
+/// contains the statistics of the first page, so that unchanged documents have the same scores on
+/// all pages.
 pub(crate) fn continuation(
     search: u64,
     last: After,
@@ -42,7 +43,7 @@ pub(crate) fn continuation(
     Ok(Continuation::at(search, &position))
 }
 
-/// The last document of the page before, and the statistics.
+/// The last document of the previous page, and the statistics.
 pub(crate) fn read_continuation(
     after: &Continuation,
     search: u64,

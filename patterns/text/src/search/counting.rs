@@ -1,10 +1,10 @@
-//! What a search reads.
+//! The cost of a search.
 
 use std::fmt;
 
 use keyloom::Cost;
 
-/// What a search reads.
+/// The cost of a search.
 ///
 /// ```
 /// use keyloom_text::SearchExplain;
@@ -16,16 +16,16 @@ use keyloom::Cost;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchExplain {
-    /// Posting lists: one per term, and per term that a pattern stands for.
+    /// Posting lists: one per term, and one per term that a pattern matches.
     pub lists: u64,
     /// Keys requested one by one or in batches.
     pub gets: u64,
-    /// Ranges begun.
+    /// Range reads.
     pub ranges: u64,
     /// Keys read: statistics, terms of the dictionary, blocks, positions and filters.
     pub keys_read: u64,
-    /// How often a remote store is waited for: once for each get, batch of gets, range, batch of
-    /// ranges, and further page of a range.
+    /// Round trips to a remote store: one for each get, batch of gets, range, batch of ranges, and
+    /// further page of a range.
     pub round_trips: u64,
     /// Documents found.
     pub hits: u64,
@@ -42,7 +42,7 @@ impl fmt::Display for SearchExplain {
 }
 
 impl SearchExplain {
-    /// What a search has read, without lists and hits.
+    /// The cost of a search, without lists and hits.
     pub(super) fn of(spent: Cost) -> Self {
         let Cost { gets, ranges, keys_read, round_trips, .. } = spent;
         Self { gets, ranges, keys_read, round_trips, ..Self::default() }

@@ -11,23 +11,25 @@ use super::window::{END, Window};
 use crate::index::{ListKeys, TermKeys};
 use crate::postings::{BLOCK_POSTINGS, Block, Layout, Occurrences};
 
-/// A list with fewer documents has so few blocks that its summaries are not read.
+/// The summaries of a list with fewer documents are not read, since the list has only a few blocks.
 const SHORT_LIST: u64 = 1_024;
 
-/// If a block has so many times more postings than are needed, they are read one by one.
-// Integers are unpacked 32 together, so to read one by one only pays for few of them.
+/// If a block has this many times more postings than are needed, the needed ones are read one by
+/// one.
+// Integers are unpacked in batches of 32, so reading them one by one only pays off for a few.
 const FEW_NUMBERS: usize = 8;
 
 /// Blocks that were read before the cursor began.
 struct FirstBlocks<B> {
     blocks: VecDeque<Entry<B>>,
-    /// The last id of the last one, if more blocks follow.
+    /// The last id of the last block, if more blocks follow.
     more_after: Option<u32>,
 }
 
 /// A cursor over the postings of one term, in the order of their ids.
 ///
-/// A block is decoded when a document in it is needed. Its bound is read from its header.
+/// A block is decoded when one of its documents is needed. The bound of a block is read from its
+/// header.
 pub(crate) struct Cursor<'r, R: Reader> {
     reader: &'r R,
     keys: TermKeys,
@@ -37,7 +39,7 @@ pub(crate) struct Cursor<'r, R: Reader> {
     first: Option<FirstBlocks<R::Bytes<'r>>>,
     /// The summaries of the list; `None` before they are read.
     skips: Option<Skips>,
-    /// The current block; its range ends at `last`.
+    /// The current block. The range of the block ends at `last`.
     bytes: Option<R::Bytes<'r>>,
     /// The occurrences of the current block, once they are read.
     separate: Option<R::Bytes<'r>>,
@@ -51,18 +53,18 @@ pub(crate) struct Cursor<'r, R: Reader> {
     is_decoded: [bool; 3],
     doc: u32,
     is_begun: bool,
-    /// The documents of the list, for the choice whether to read its summaries.
+    /// The number of documents of the list, which determines whether summaries are read.
     documents: u64,
     places: Places,
 }
 
-/// Where the occurrences of the current document are in those of its block.
+/// Where the occurrences of the current document are among the occurrences of its block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Places {
-    /// The number of a posting, and how many occurrences are before it.
+    /// The number of a posting. `before` is the number of occurrences before this posting.
     at: usize,
     before: u64,
-    /// The occurrences of all postings of the block.
+    /// The number of occurrences of all postings of the block.
     total: u64,
     /// The number of bytes of the block that are occurrences.
     inline: usize,
@@ -74,7 +76,7 @@ impl Places {
         Self { at: 0, before: 0, total, inline: block.inline().map_or(0, <[u8]>::len) }
     }
 
-    /// Advances to a posting that is not before the last one.
+    /// Advances to a posting that is not before the current one.
     fn advance(&mut self, at: usize, frequencies: &[u32]) {
         let skipped = frequencies.get(self.at..at).unwrap_or_default();
         self.before += skipped.iter().map(|frequency| u64::from(*frequency)).sum::<u64>();
@@ -107,12 +109,12 @@ impl<'r, R: Reader> Cursor<'r, R> {
         }
     }
 
-    /// The same cursor over a list of about so many documents: long lists may have summaries.
+    /// Sets the approximate number of documents of the list. Only long lists may have summaries.
     pub(crate) fn of_documents(self, documents: u64) -> Self {
         Self { documents, ..self }
     }
 
-    /// About how many documents the term has.
+    /// The approximate number of documents with the term.
     pub(crate) fn documents(&self) -> u64 {
         self.documents
     }
@@ -127,13 +129,13 @@ impl<'r, R: Reader> Cursor<'r, R> {
         &self.keys.list
     }
 
-    /// The ranges to read before the cursor begins: of its blocks and of its summaries.
+    /// The ranges to read before the first seek: the blocks and the summaries.
     pub(crate) fn first_ranges(&self) -> [KeyRange<'static>; 2] {
         [self.keys.list.from(0), KeyRange::children(&self.keys.list.summaries).into_owned()]
     }
 
-    /// Sets the first pages of these ranges. The page of the summaries must have all of the highest
-    /// layer.
+    /// Sets the first pages of [`first_ranges`](Cursor::first_ranges). The page of the summaries
+    /// must contain the whole highest layer.
     ///
     /// # Errors
     /// An error with the key if stored bytes are damaged.
@@ -156,7 +158,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         self.doc
     }
 
-    /// Advances to the first document that is not before `target`.
+    /// Advances to the first document at or after `target`.
     ///
     /// # Errors
     /// Any error of the store; an error with the key if stored bytes are damaged.
@@ -175,7 +177,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             let [ids, ..] = &*self.ids;
             let rest = ids.get(self.at..self.count).unwrap_or_default();
             let found = match rest.get(..4) {
-                // Nearby documents are the common case.
+                // Most targets are near the current document.
                 Some(near) if near.last().is_some_and(|id| *id >= target) => {
                     near.iter().take_while(|id| **id < target).count()
                 }
@@ -196,8 +198,8 @@ impl<'r, R: Reader> Cursor<'r, R> {
         }
     }
 
-    /// Reads the highest layer of the summaries, if the list may have some, and returns the number
-    /// of layers.
+    /// Reads the highest layer of summaries, if the list may have summaries. Returns the number of
+    /// layers.
     ///
     /// # Errors
     /// As [`seek`](Cursor::seek).
@@ -211,8 +213,8 @@ impl<'r, R: Reader> Cursor<'r, R> {
         Ok(self.skips.as_ref().map_or(0, Skips::layers))
     }
 
-    /// A bound of the scores from `target` to the end of the block that may contain it, or of the
-    /// summary of the layer `depth`.
+    /// A bound of the scores from `target` to the end of the block that may contain `target`, or to
+    /// the end of the summary of layer `depth`.
     ///
     /// # Errors
     /// As [`seek`](Cursor::seek).
@@ -232,7 +234,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         }
     }
 
-    /// The frequency of the term in the current document, and the length of the field there.
+    /// The frequency of the term and the length of the field in the current document.
     ///
     /// # Errors
     /// As [`seek`](Cursor::seek).
@@ -256,7 +258,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         Ok(self.weight.score(f64::from(frequency), length))
     }
 
-    /// Sets `positions` to those of the term in the current document.
+    /// Sets `positions` to the positions of the term in the current document.
     ///
     /// # Errors
     /// As [`seek`](Cursor::seek).
@@ -301,7 +303,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             let next = self.walk.step()?;
             return self.enter(next, target);
         }
-        // The summaries tell where stepping does not help.
+        // If the summaries show that the next block ends before `target`, seek instead of stepping.
         let after = self.skips.as_ref().and_then(|skips| skips.after(self.last));
         if !self.is_begun || after.is_some_and(|after| after < target) {
             self.is_begun = true;
@@ -317,7 +319,8 @@ impl<'r, R: Reader> Cursor<'r, R> {
         self.enter(next, target)
     }
 
-    /// Makes an entry the current block. Its header is read only if it may contain `target`.
+    /// Makes an entry the current block. The header is parsed only if the block may contain
+    /// `target`.
     fn enter(&mut self, entry: Option<(R::Bytes<'r>, R::Bytes<'r>)>, target: u32) -> Result<bool> {
         self.is_decoded = [false; 3];
         (self.separate, self.layout) = (None, None);
@@ -367,7 +370,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         self.is_decoded = [self.is_decoded[0], true, true];
     }
 
-    /// The documents of the block that may contain `target`; none after the last block.
+    /// The documents of the block that may contain `target`; empty after the last block.
     ///
     /// # Errors
     /// As [`seek`](Cursor::seek).
@@ -415,7 +418,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         }
     }
 
-    /// The documents, frequencies and lengths of the block that may contain `target`; none after
+    /// The documents, frequencies and lengths of the block that may contain `target`; empty after
     /// the last block.
     ///
     /// # Errors

@@ -4,23 +4,23 @@ use keyloom::Error;
 
 use crate::Query;
 
-/// The number of characters of a query in an error.
+/// The maximum number of characters of a query in an error.
 const SHOWN_CHARS: usize = 80;
 
-/// An error of a search. It is returned as an [`Error::Other`]; get it with
-/// [`Error::downcast_ref`].
+/// An error of a search. Returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// A query has more terms than [`max_terms`](crate::Search::max_terms) allows, with those that
-    /// its prefixes and other patterns stand for. Make it more selective, or raise the limit.
+    /// A query has more terms than [`max_terms`](crate::Search::max_terms) allows, including the
+    /// terms that its prefixes and other patterns match. Make the query more selective, or raise
+    /// the limit.
     #[error(
         "the query {query} stands for more than {limit} terms; make it more selective, or raise the limit"
     )]
     TooManyTerms {
-        /// The beginning of the query, or of the pattern that has too many terms of its own.
+        /// The beginning of the query, or of a pattern that alone has too many terms.
         query: String,
-        /// The greatest number of terms of a query.
+        /// The maximum number of terms of a query.
         limit: usize,
     },
     /// The patterns of a query read more terms of the dictionary than
@@ -31,18 +31,18 @@ pub enum SearchError {
     TooManyScannedTerms {
         /// The beginning of the pattern that exceeds the limit.
         query: String,
-        /// The greatest number of terms.
+        /// The maximum number of terms read.
         limit: usize,
     },
-    /// A near-query with phrases or near-queries in it takes too long in one document. Use fewer
-    /// spans, rarer terms, or less slop.
+    /// A near-query that contains phrases or near-queries takes too many steps in one document. Use
+    /// fewer spans, rarer terms, or less slop.
     #[error(
         "a nested near-query takes more than {limit} steps in the document {id}; use fewer spans, rarer terms, or less slop"
     )]
     TooManySpans {
         /// The id of the document.
         id: u32,
-        /// The greatest number of steps in a document.
+        /// The maximum number of steps in a document.
         limit: usize,
     },
     /// The index has postings of a document without a record. Repair the index.

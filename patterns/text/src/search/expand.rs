@@ -11,10 +11,10 @@ use crate::Query;
 use crate::index::{Catalog, FieldInfo};
 use crate::terms::{DEFAULT_MAX_STATES, StateBudget, TermStep};
 
-/// How much the patterns of a query may take.
+/// Limits of the patterns of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expansion {
-    /// The terms of the query, with those that its patterns stand for.
+    /// The terms of the query, including those that its patterns match.
     pub(crate) max_terms: usize,
     /// The states of all automata.
     pub(crate) max_states: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Expansion {
     pub(crate) max_scanned_terms: usize,
 }
 
-/// What the patterns of one query have taken so far.
+/// How much the patterns of one query have used so far.
 #[derive(Debug)]
 pub(crate) struct Expanding {
     states: StateBudget,
@@ -39,24 +39,26 @@ pub(crate) struct MatchedTerm {
 
 impl Default for Expansion {
     fn default() -> Self {
-        // 1,024 is Lucene's limit of clauses. It counts the terms of the whole query: with a limit
-        // of each pattern alone, a text of a megabyte made a cursor for each of its clauses.
+        // 1,024 is Lucene's limit of clauses. The limit counts the terms of the whole query: with a
+        // limit per pattern, a query text of one megabyte opened a cursor for each of its clauses.
         let (max_terms, max_scanned_terms) = (1_024, 1_000_000);
         Self { max_terms, max_states: DEFAULT_MAX_STATES, max_scanned_terms }
     }
 }
 
 impl Expansion {
-    /// Begins a query.
+    /// Begins the expansion of a query.
     pub(crate) fn begin(self) -> Expanding {
         Expanding { states: StateBudget::new(self.max_states), scanned: Cell::new(0) }
     }
 
-    /// The terms that a pattern matches, in their order: found by seeks in the dictionary.
+    /// The terms that a pattern matches, in order. They are found by seeks in the dictionary.
     ///
     /// # Errors
     /// [`SearchError::TooManyTerms`]; [`SearchError::TooManyScannedTerms`];
-    /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates); an unknown field; an invalid pattern; any error of the store.
+    /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates);
+    /// [`TextError::UnknownField`](crate::TextError::UnknownField);
+    /// [`QueryError::Pattern`](crate::QueryError::Pattern); any error of the store.
     pub(crate) fn terms(
         self,
         taken: &Expanding,

@@ -1,4 +1,4 @@
-//! How the score of a document is computed.
+//! Explanations of scores.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use crate::index::{Catalog, FieldInfo, LENGTHS};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The score of this part; `None` if the document does not match it.
+    /// The score of this part; `None` if the document does not match the part.
     pub score: Option<f64>,
-    /// The part of the query, with the numbers of which the score is made.
+    /// The part of the query, with the numbers that its score is computed from.
     pub description: String,
-    /// The parts that it consists of.
+    /// The subparts of this part.
     pub details: Vec<Explanation>,
 }
 

@@ -12,14 +12,14 @@ use super::node::Node;
 use super::ordering::Ordering;
 use super::ranking::{AfterDoc, Ranked, Ranking};
 
-/// How many matches are read at first, where they are not read one by one. They take 1.0 to 1.6
-/// times as long as 10, of the queries of several words in the bench `documents`.
+/// The size of the first page, if matches are read in pages. For the queries of several words in
+/// the bench `documents`, 256 matches take 1.0 to 1.6 times as long as 10.
 const FIRST: usize = 256;
 
-/// How many are read later: a search for the best ones begins again for each page.
+/// The size of later pages. They are larger because each page repeats the search.
 const MOST: usize = 1_024;
 
-/// The matches of a [`Ranking`], the best first, and the best ones of any groups of ids.
+/// The matches of a [`Ranking`], the best first; also finds the best matches of groups of ids.
 /// Returned by [`Ranking::matches`].
 ///
 /// ```
@@ -49,14 +49,14 @@ pub struct RankedMatches<'m, 's, K, V, R: Reader> {
     among: Option<BitmapExpr>,
     /// The list, if this is a search for one term in a local store.
     pub(super) list: Option<List<'m, R>>,
-    /// Its postings; `None` if the matches are read in pages.
+    /// The postings of the list; `None` if the matches are read in pages.
     by_score: Option<ByScore>,
     pages: Pages,
-    /// The best matches of all, if they are known.
+    /// The first page of matches, if it has been read without a filter.
     pub(super) first: Vec<Ranked>,
 }
 
-/// A page of matches, and what follows it.
+/// A page of matches, and the position of the next page.
 struct Pages {
     page: IntoIter<Ranked>,
     last: Option<AfterDoc>,
@@ -71,13 +71,12 @@ impl<K, V, R: Reader> fmt::Debug for RankedMatches<'_, '_, K, V, R> {
 }
 
 impl<'s, K: RecordKey, V> Ranking<'s, K, V> {
-    /// The matches in `among`, the best first. Begins where the search does: after its
-    /// continuation, if it has one.
+    /// The matches in `among`, the best first. If the search has a continuation, begins after it.
     ///
-    /// Of a search for one term without filters, blocks of postings are read in the order of their
-    /// best scores: for each match about one, or less, and 2 KiB of memory for each block. On a
-    /// remote store, and of other searches, the matches are read in pages of at least 256, and
-    /// later of 1,024.
+    /// A search for one term without filters in a local store reads blocks of postings in the order
+    /// of their best scores. This takes at most about one block per match, and 2 KiB of memory per
+    /// block. Other searches, and searches in a remote store, read the matches in pages: first of
+    /// at least 256, later of at least 1,024.
     ///
     /// # Errors
     /// See [`Search`](crate::Search).
@@ -113,7 +112,7 @@ impl<'s, K: RecordKey, V> Ranking<'s, K, V> {
 }
 
 impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
-    /// The next matches: `limit` of them, or fewer at the end.
+    /// The next `limit` matches, or fewer at the end.
     ///
     /// # Errors
     /// See [`Search`](crate::Search).

@@ -1,7 +1,8 @@
-//! Search: the documents that match a query, the best ones first.
+//! Search: finds the documents that match a query, the best first.
 //!
-//! *Which records match, and which of them best?* [`TextIndex::search`](crate::TextIndex::search)
-//! returns a [`Search`]: a query with options. Its last methods read.
+//! *Which records match, and which are the most relevant?*
+//! [`TextIndex::search`](crate::TextIndex::search) returns a [`Search`]: a query with options. Only
+//! the methods that return results read from the store.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -24,32 +25,34 @@
 //!
 //! # Cost
 //!
-//! A search reads the statistics of its terms in one round trip, then blocks of their lists (on a
-//! remote store, the first 16 of each in one round trip), then the keys and records of the results
-//! in one round trip each. A pattern first reads the part of the dictionary in which it may match.
+//! A query with patterns first reads the parts of the dictionary that may contain matches. Then a
+//! search reads the statistics of its terms in one round trip, then blocks of their lists. On a
+//! remote store, one round trip reads the first 16 blocks of every list. Finally, the search reads
+//! the keys and the records of the results in one round trip each.
 //!
-//! Keys read for the 10 best of texts of 4 to 16 words by Zipf's law, where `w1` is in half of all
-//! texts and `w500` in two of a thousand (the example `search_costs`):
+//! The table shows the keys read for the 10 best hits. The texts have 4 to 16 words that follow
+//! Zipf's law: `w1` is in half of all texts, and `w500` in two of a thousand (see the example
+//! `search_costs`).
 //!
 //! | query | 10<sup>3</sup> texts | 10<sup>4</sup> | 10<sup>5</sup> | 10<sup>6</sup> | grows with |
 //! |---|---|---|---|---|---|
-//! | `w1` | 9 | 31 | 94 | 147 | the answer, and the logarithm of the corpus |
-//! | `w1 OR w2` | 14 | 120 | 1,022 | 6,458 | the blocks whose bounds together are better than the results |
+//! | `w1` | 9 | 31 | 94 | 147 | the number of hits, and the logarithm of the corpus |
+//! | `w1 OR w2` | 14 | 120 | 1,022 | 6,458 | the blocks whose combined bounds are better than the results |
 //! | `+w1 +w2` | 14 | 120 | 1,000 | 5,833 | the same, less those without a good posting of the rarer term |
 //! | `+w1 +w500` | 8 | 28 | 206 | 854 | the good postings of the rarer term |
 //! | `"w1 w2"` | 14 | 121 | 1,161 | 11,329 | the blocks that may have both terms |
 //!
-//! The bounds of two terms are added as if one document had the best of both. In short texts few
-//! documents do, so combinations of very common words read most of their blocks: a block per
-//! hundred documents. Rarer words, filters by a rare word, and single terms do not.
+//! The bounds of two terms are added as if one document had the best posting of both. Few short
+//! texts do, so combinations of very common words read most of their blocks: one block per hundred
+//! documents. Rarer words, filters by a rare word, and single terms read fewer.
 //!
-//! [`count`](Search::count), [`ids`](Search::ids), [`facets`](Search::facets) and other orders than
-//! the score visit all matches. A filter is read chunk by chunk where the query has documents; the
-//! documents of a pattern are kept in memory: five bytes each, and while they are collected 1.5 KiB
-//! for each 4,096 ids with one of them.
+//! [`count`](Search::count), [`ids`](Search::ids), [`facets`](Search::facets) and orders other than
+//! by score visit all matches. A filter is read chunk by chunk, only where the query has documents.
+//! The documents of a pattern are kept in memory, at five bytes each. While they are collected,
+//! each range of 4,096 ids with such a document takes 1.5 KiB.
 //!
-//! A query becomes a tree of operators: cursors over documents in the order of their
-//! ids, which skip blocks that cannot contain a match or a score that is good enough.
+//! A query is evaluated by a tree of operators. Operators are cursors over documents in the order
+//! of their ids. They skip blocks that cannot contain a match with a sufficient score.
 
 mod batch;
 mod best_of_each;

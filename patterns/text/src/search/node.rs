@@ -21,11 +21,11 @@ pub(crate) enum Node<'r, R: Reader> {
     Term(Box<Cursor<'r, R>>),
     /// The documents in which terms occur near each other.
     Near(Box<Near<'r, R>>),
-    /// The documents with spans of several terms.
+    /// The documents that contain a match of nested spans.
     Spans(Box<SpansNode<'r, R>>),
     /// The documents of a word in any of several fields.
     Combined(Box<Combined<'r, R>>),
-    /// Given documents.
+    /// A given list of documents.
     Ids(Ids),
     /// The documents of an expression, all with one score.
     Expression(Box<Expression<'r, R>>),
@@ -40,13 +40,13 @@ pub(crate) enum Node<'r, R: Reader> {
 /// Documents in ascending order.
 pub(crate) struct Ids {
     ids: Arc<[u32]>,
-    /// The distance of the term of each document; none if all are exact.
+    /// The edit distance of the term of each document; `None` if all are 0.
     distances: Option<Arc<[u8]>>,
     at: usize,
     score: f64,
 }
 
-/// The documents of an expression of bitmaps, of which one chunk is in memory.
+/// The documents of an expression of bitmaps. One chunk is in memory at a time.
 pub(crate) struct Expression<'r, R: Reader> {
     ids: IdCursor<'r, R>,
     doc: u32,
@@ -64,16 +64,16 @@ pub(crate) struct Near<'r, R: Reader> {
     positions: Vec<Vec<u32>>,
 }
 
-/// All of `required`, none of `excluded`; `optional` adds to the score.
+/// Documents that match all of `required` and none of `excluded`; `optional` adds to the score.
 pub(crate) struct Boolean<'r, R: Reader> {
-    /// Not empty. The rarest one first is the fastest.
+    /// Not empty. The search is fastest if the rarest operand comes first.
     required: Vec<Node<'r, R>>,
     optional: Vec<Node<'r, R>>,
     excluded: Vec<Node<'r, R>>,
     doc: u32,
 }
 
-/// At least `least` of the operands.
+/// Documents that match at least `least` of the operands.
 pub(crate) struct AtLeast<'r, R: Reader> {
     pub(crate) operands: Vec<Node<'r, R>>,
     /// At least 1.
@@ -98,7 +98,7 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// Advances to the first document that is not before `target`.
+    /// Advances to the first document at or after `target`.
     ///
     /// # Errors
     /// Any error of the store; an error with the key if stored bytes are damaged.
@@ -136,7 +136,8 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// The number of layers of summaries, which are read as far as there is one.
+    /// The maximum number of layers of summaries of the terms. Reads the highest layer of each
+    /// list.
     ///
     /// # Errors
     /// As [`seek`](Node::seek).
@@ -172,7 +173,7 @@ impl<'r, R: Reader> Node<'r, R> {
         })
     }
 
-    /// Visits the cursors whose bounds are those of this operator.
+    /// Visits the cursors that the bounds of this operator are computed from.
     fn for_each_cursor(
         &mut self,
         visit: &mut dyn FnMut(&mut Cursor<'r, R>) -> Result<()>,
@@ -194,7 +195,7 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// A bound of the scores from `target` on: of a block, or of a summary of the layer `depth`.
+    /// A bound of the scores from `target` to the end of a block, or of a summary of layer `depth`.
     ///
     /// # Errors
     /// As [`seek`](Node::seek).
@@ -213,8 +214,8 @@ impl<'r, R: Reader> Node<'r, R> {
     }
 }
 
-/// A bound of the sum of the scores of all operands. It adds in the order of the scores, so that
-/// rounding never makes it smaller than one of them.
+/// A bound of the sum of the scores of all operands. The bounds are added in the same order as the
+/// scores, so that rounding never makes the bound smaller than a score.
 fn sum_of_windows<'n, 'r: 'n, R: Reader + 'r>(
     operands: impl IntoIterator<Item = &'n mut Node<'r, R>>,
     target: u32,
@@ -255,7 +256,7 @@ impl Ids {
 
     fn seek(&mut self, target: u32) -> u32 {
         let rest = self.ids.get(self.at..).unwrap_or_default();
-        // Doubling steps: a near target costs few comparisons, a far one their logarithm.
+        // Galloping search: the number of comparisons is logarithmic in the distance of the target.
         let mut step = 1;
         while rest.get(step).is_some_and(|id| *id < target) {
             step *= 2;
@@ -274,7 +275,7 @@ impl<'r, R: Reader> Expression<'r, R> {
     fn seek(&mut self, target: u32) -> Result<u32> {
         if !self.is_begun || self.doc < target {
             self.is_begun = true;
-            // An expression may have ids that no document has.
+            // An expression may contain ids of no document.
             let next = self.ids.seek(target.into())?;
             self.doc = next.and_then(|id| u32::try_from(id).ok()).unwrap_or(END);
         }
@@ -319,7 +320,7 @@ impl<'r, R: Reader> Near<'r, R> {
         Ok(self.weight.score(self.frequency, length))
     }
 
-    /// Terms are near each other at most as often as the rarest one of them occurs.
+    /// The terms occur near each other at most as often as the rarest of them occurs.
     fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
         let mut least = Window { last: END, score: f64::INFINITY };
         for term in &mut self.terms {
@@ -343,7 +344,7 @@ impl<'r, R: Reader> Boolean<'r, R> {
         Self { required, optional, excluded, doc: 0 }
     }
 
-    /// The cursors, if this is a conjunction of terms and nothing else.
+    /// The cursors, if this is a pure conjunction of terms.
     pub(crate) fn terms(&mut self) -> Option<Vec<&mut Cursor<'r, R>>> {
         if !self.optional.is_empty() || !self.excluded.is_empty() {
             return None;
@@ -412,7 +413,7 @@ impl<'r, R: Reader> AtLeast<'r, R> {
             if first == END || many >= self.least {
                 return Ok(first);
             }
-            // No document before the one at this rank can be in enough operands.
+            // No document before the document at this rank can be in enough operands.
             docs.sort_unstable();
             target = docs.get(self.least - 1).copied().unwrap_or(END);
         }

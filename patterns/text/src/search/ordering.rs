@@ -10,8 +10,8 @@ use super::request::{Prepared, Request, Scores, Top};
 use super::top_k::{ScoredDoc, TopK};
 use crate::TextIndex;
 
-/// How many matches are read before their values are.
-// Their values are read together: fewer matches add round trips, more need more memory.
+/// The number of matches whose values are read together.
+// A smaller batch adds round trips; a larger one takes more memory.
 const BATCH: usize = 1_024;
 
 /// A function of a score and an integer.
@@ -46,7 +46,7 @@ impl<K> Clone for Ordering<K> {
 }
 
 impl<K> Ordering<K> {
-    /// What a continuation must have in common. Functions cannot be compared.
+    /// A text that must be equal for a continuation. Functions cannot be compared.
     pub(crate) fn description(&self) -> String {
         match self {
             Self::Score => String::new(),
@@ -57,9 +57,9 @@ impl<K> Ordering<K> {
     }
 }
 
-/// A factor that decreases with the distance of a value from an origin, for
-/// [`score_by`](crate::Search::score_by): `decay` at the distance `scale`, its square at twice this
-/// distance, and so on.
+/// A factor that decreases exponentially with the distance of a value from an origin, for
+/// [`score_by`](crate::Search::score_by). The factor is `decay` at the distance `scale`, the square
+/// of `decay` at twice this distance, and so on.
 ///
 /// ```
 /// use keyloom_text::Decay;
@@ -73,13 +73,13 @@ pub struct Decay {
     pub origin: i64,
     /// The distance at which the factor is `decay`: finite and greater than 0.
     pub scale: f64,
-    /// The factor at this distance, between 0 and 1.
+    /// The factor at the distance `scale`, between 0 and 1.
     pub decay: f64,
 }
 
 impl Decay {
-    /// The factor of a value: not a number if `scale` is not finite and greater than 0, or `decay`
-    /// is not from 0 to 1. A search refuses a score that is not a number.
+    /// The factor of a value. The factor is NaN if `scale` is not finite and greater than 0, or if
+    /// `decay` is not between 0 and 1. A search returns an error for a score that is NaN.
     pub fn factor(&self, value: i64) -> f64 {
         let has_scale = self.scale.is_finite() && self.scale > 0.0;
         if !has_scale || !(0.0..=1.0).contains(&self.decay) {
@@ -90,7 +90,7 @@ impl Decay {
 }
 
 impl Request {
-    /// The best documents in an order.
+    /// The best documents in the order `ordering`.
     pub(crate) fn ordered<K: RecordKey, V>(
         &self,
         index: &TextIndex<K, V>,
@@ -116,7 +116,8 @@ impl Request {
             Ordering::ByKey(function) => self.top_by(index, reader, |matches, ids| {
                 let keys = index.records().keys(reader, ids.iter().copied())?;
                 let all = matches.iter().zip(keys);
-                // A document without a record keeps its score, and is reported if it is a result.
+                // A document without a record keeps its score. If such a document is among the
+                // results, the search returns an error.
                 let score = |found: &ScoredDoc, key: Option<K>| {
                     key.map_or(found.score, |key| function(&key, found.score))
                 };
@@ -125,8 +126,8 @@ impl Request {
         }
     }
 
-    /// As [`top`](Request::top), by the scores that `score` computes for some matches and their
-    /// ids. It visits all matches.
+    /// Like [`top`](Request::top), but by the scores that `score` computes for a batch of matches
+    /// and their ids. Visits all matches.
     fn top_by<K: RecordKey, V>(
         &self,
         index: &TextIndex<K, V>,
@@ -144,8 +145,8 @@ impl Request {
         self.page(index, top.into_hits(), false, &prepared)
     }
 
-    /// The first documents by the values of a field, with ranks as scores. Every integer is a
-    /// value, so documents without one are collected on their own; they come last.
+    /// The first documents by the values of a field, with ranks as scores. Every integer can be a
+    /// value, so documents without a value are collected separately. They come last.
     fn sorted<K: RecordKey, V>(
         &self,
         index: &TextIndex<K, V>,
@@ -161,7 +162,7 @@ impl Request {
             }
             _ => (TopK::new(self.limit, prepared.last()), TopK::new(self.limit, None)),
         };
-        // The scores are computed for the results alone.
+        // Scores are computed only for the results.
         self.for_each_batch(index, reader, prepared, Scores::LeftOut, |some, ids| {
             for (found, value) in some.iter().zip(integers.get_many(reader, ids)?) {
                 match value {
@@ -233,7 +234,7 @@ impl Request {
 /// The score that a function returned.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] if it is not a number: it would have no place among the results.
+/// [`Error::InvalidArgument`] if the score is NaN, which has no place in an order.
 fn number(score: f64) -> Result<f64> {
     if score.is_nan() {
         return Err(Error::InvalidArgument {
@@ -245,7 +246,8 @@ fn number(score: f64) -> Result<f64> {
     Ok(score)
 }
 
-/// The number that [`f64::total_cmp`] orders like this integer: exact, unlike a conversion.
+/// Converts an integer to a float with the same order under [`f64::total_cmp`]. Unlike a cast, this
+/// is exact.
 pub(super) fn of_rank(rank: i64) -> f64 {
     let bits = rank ^ ((rank >> 63) as u64 >> 1) as i64;
     f64::from_bits(bits as u64)

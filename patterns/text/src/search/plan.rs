@@ -1,4 +1,4 @@
-//! The plan of a query: its terms in the form of the index.
+//! The plan of a query: a query whose texts and patterns are replaced by terms of the index.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,19 +23,20 @@ pub(crate) enum Plan {
     All,
     /// The documents of a term.
     Term { field: FieldInfo, term: String },
-    /// The documents where terms are near each other. Each place has alternatives.
+    /// The documents in which terms occur near each other. Each place has alternative terms.
     Near { field: FieldInfo, slots: Vec<Vec<String>>, proximity: Proximity },
-    /// The documents with spans of several terms.
+    /// The documents that contain a match of nested spans.
     Spans { field: FieldInfo, shape: SpanShape<Vec<String>> },
-    /// The documents of a word in any of several fields, as if they were one.
+    /// The documents of a word in any of several fields, scored as if they were one field.
     Combined { word: String, fields: Arc<[CombinedField]> },
     /// The documents of any of these terms, with the score 1 / (1 + distance).
     Terms { field: FieldInfo, terms: Arc<[MatchedTerm]> },
-    /// At least `least` of the operands.
+    /// The documents that match at least `least` of the operands.
     AtLeast { least: usize, operands: Vec<Plan> },
-    /// All of `must` and `filter`, none of `must_not`, and at least `least` of `should`.
+    /// The documents that match all of `must` and `filter`, none of `must_not`, and at least
+    /// `least` of `should`.
     Boolean(BooleanPlan),
-    /// Scores multiplied by a factor.
+    /// The documents of a plan, with their scores multiplied by a factor.
     Boost(Box<Plan>, f64),
     /// All documents of a plan, with one score.
     Constant(Box<Plan>, f64),
@@ -51,16 +52,16 @@ pub(crate) struct BooleanPlan {
     pub(crate) least: usize,
 }
 
-/// A field of a combined query, and the terms of the word there.
+/// A field of a combined query, and the terms of the word in this field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CombinedField {
     pub(crate) field: FieldInfo,
     pub(crate) weight: f64,
-    /// Alternatives, of which the frequencies are added. None if the analyzer drops the word.
+    /// Alternatives, whose frequencies are added. Empty if the analyzer drops the word.
     pub(crate) terms: Vec<String>,
 }
 
-/// The greatest number of parts of a near-query, and of positions of a phrase with slop.
+/// The maximum number of parts of a near-query, and of positions of a phrase with slop.
 // The time of a search grows with the combinations of the positions of all parts.
 const MAX_PARTS: usize = 32;
 
@@ -72,7 +73,7 @@ pub(crate) struct Planner<'p, C, R> {
     whole: &'p Query,
     /// The number of terms of the whole query so far.
     terms: Cell<usize>,
-    /// What its patterns have taken so far.
+    /// How much its patterns have used so far.
     patterns: Expanding,
 }
 
@@ -86,11 +87,12 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         Self { catalog, reader, expansion, whole, terms: Cell::new(0), patterns: expansion.begin() }
     }
 
-    /// The plan of the query; `None` if its texts have no terms, such as a stop word.
+    /// The plan of the query; `None` if its texts have no terms, for example only stop words.
     ///
     /// # Errors
-    /// An unknown field; a phrase in a field without positions; more terms than the limit, in the
-    /// query or in a pattern; any error of the store.
+    /// [`TextError::UnknownField`](crate::TextError::UnknownField); [`Error::InvalidArgument`] for
+    /// a phrase in a field without positions or a query with too many parts; the errors of
+    /// [`Expansion::terms`].
     pub(crate) fn plan_all(&self) -> Result<Option<Plan>> {
         self.plan(self.whole)
     }
@@ -109,8 +111,8 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         Ok(plan)
     }
 
-    /// Adds the terms of a clause to those of the whole query. All are counted before the first
-    /// list is opened.
+    /// Adds the terms of a clause to the number of terms of the whole query. All terms are counted
+    /// before the first list is opened.
     fn count(&self, terms: usize) -> Result<()> {
         self.terms.set(self.terms.get().saturating_add(terms));
         match self.terms.get() > self.expansion.max_terms {
@@ -132,7 +134,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
             }
             Query::Near { field, near } => self.near(self.catalog.field(field)?, near)?,
             Query::Combined { fields, text } => self.combined(fields, text)?,
-            // Every document with the field has a length there.
+            // Every document with the field is in the list of lengths.
             Query::Prefix { field, prefix } if prefix.is_empty() => {
                 let (field, term) = (self.catalog.field(field)?, LENGTHS.to_owned());
                 Some(Plan::Constant(Plan::Term { field, term }.into(), 1.0))
@@ -151,7 +153,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
     }
 
     /// The words of a text, each in any of the fields. Tokens at the same position of the text are
-    /// one word, whatever the analyzers of the fields make of it.
+    /// one word, even if the analyzers of the fields emit different tokens.
     fn combined(&self, fields: &[(String, f32)], text: &str) -> Result<Option<Plan>> {
         let mut words: BTreeMap<u32, Vec<CombinedField>> = BTreeMap::new();
         let mut all = Vec::with_capacity(fields.len());
@@ -187,7 +189,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         })
     }
 
-    /// One term, or terms at their positions.
+    /// A single term, or terms at their positions.
     fn phrase(&self, field: FieldInfo, terms: Vec<PlacedTerm>, slop: u32) -> Result<Option<Plan>> {
         let slots = slots(terms);
         if slots.len() < 2 {
@@ -232,7 +234,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         Ok(Some(Plan::Spans { field, shape }))
     }
 
-    /// The parts that have terms; `None` if none of them has.
+    /// The parts that have terms; `None` if no part has terms.
     fn near_shape(
         &self,
         field: FieldInfo,
@@ -306,10 +308,10 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         })
     }
 
-    /// The clauses that have terms; `None` if no clause is left of some.
+    /// The clauses that have terms; `None` if all clauses are left out.
     ///
-    /// A combination whose positive clauses are all left out matches no document: it must not match
-    /// all those that the clauses were meant to select from.
+    /// A combination whose positive clauses are all left out matches no document. Otherwise it
+    /// would match all documents except the excluded ones.
     fn boolean(&self, boolean: &BooleanQuery) -> Result<Option<Plan>> {
         let [must, filter, should, must_not] =
             [&boolean.must, &boolean.filter, &boolean.should, &boolean.must_not];
@@ -324,7 +326,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         let default = u32::from(!is_optional && !plan.should.is_empty());
         plan.least = boolean.minimum_should_match.unwrap_or(default) as usize;
         if plan.should.len() < should.len() {
-            // Fewer can be required.
+            // No more clauses than are left can be required.
             plan.least = plan.least.min(plan.should.len());
         }
         if is_optional || !plan.should.is_empty() {
@@ -382,7 +384,7 @@ impl Plan {
                 shape.for_each(&mut |terms| lists += terms.len());
                 lists
             }
-            // Terms, and lengths.
+            // The lists of the terms, and the list of the lengths.
             Self::Combined { fields, .. } => fields.iter().map(|of| of.terms.len() + 1).sum(),
             Self::Terms { terms, .. } => terms.len(),
             Self::AtLeast { operands, .. } => all(operands),
@@ -393,7 +395,7 @@ impl Plan {
         }
     }
 
-    /// Visits the terms whose documents are counted.
+    /// Visits the terms whose document counts are needed for scores.
     pub(crate) fn scored_terms(&self, visit: &mut dyn FnMut(FieldInfo, &str)) {
         match self {
             Self::None | Self::All | Self::Terms { .. } => {}

@@ -1,35 +1,37 @@
-//! Where the terms of a phrase occur near each other.
+//! Finds where the terms of a phrase occur near each other.
 
 /// The terms of a phrase, and how far they may be from each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Proximity {
     /// The position of each term in the phrase, ascending.
     pub(crate) offsets: Vec<u32>,
-    /// The greatest distance of an occurrence; see [`Arrangement`].
+    /// The maximum distance of an occurrence; see [`Arrangement`].
     pub(crate) slop: u32,
     pub(crate) arrangement: Arrangement,
 }
 
-/// How the terms may be placed, and the distance of an occurrence. Each term has a position of its
-/// own.
+/// How the terms may be placed, and how the distance of an occurrence is defined. No two terms
+/// share a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrangement {
-    /// In the order of the phrase. The distance is the number of positions that an occurrence has
-    /// more than the phrase.
+    /// In the order of the phrase. The distance is the number of positions that an occurrence
+    /// covers in excess of the phrase.
     Ordered,
     /// In any order. The distance is the number of positions between the first and the last term
-    /// that none of the terms takes.
+    /// that no term of the phrase takes.
     Unordered,
-    /// In any order. Of each term take its position less its offset: the distance is the difference
-    /// between the greatest and the smallest of these.
+    /// In any order. The shifted position of a term is its position minus its offset. The distance
+    /// is the difference between the greatest and the smallest shifted position.
     Shifted,
 }
 
 impl Proximity {
-    /// The sum over all occurrences of 1 / (1 + distance). Occurrences do not overlap: each is the
-    /// one that ends first, and then the shortest one, after the end of the one before.
+    /// The sum over all occurrences of 1 / (1 + distance). Occurrences do not overlap. After the
+    /// end of an occurrence, the next one is the occurrence that ends first, and among those the
+    /// shortest.
     ///
-    /// `positions` are those of each term, ascending. They are changed if the terms are shifted.
+    /// `positions` are the ascending positions of each term. They are modified if the terms are
+    /// shifted.
     pub(crate) fn frequency(&self, positions: &mut [Vec<u32>]) -> f64 {
         if self.slop == 0 && self.arrangement != Arrangement::Unordered {
             return self.exact(positions);
@@ -61,7 +63,7 @@ impl Proximity {
         sum
     }
 
-    /// The number of occurrences without distance.
+    /// The number of occurrences with the distance 0.
     fn exact(&self, positions: &[Vec<u32>]) -> f64 {
         let Some((first, offset)) = positions.first().zip(self.offsets.first()) else { return 0.0 };
         let is_at = |start: u32| {
@@ -75,7 +77,8 @@ impl Proximity {
         for start in first.iter().copied().filter(|start| *start != u32::MAX) {
             if start >= from && is_at(start) {
                 count += 1.0;
-                // Only those in order must not overlap: shifted ones have one place each.
+                // Only occurrences in order must not overlap. A shifted occurrence takes a single
+                // place.
                 let width = if self.arrangement == Arrangement::Ordered { self.width() } else { 0 };
                 from = start.saturating_add(width).saturating_add(1);
             }
@@ -83,7 +86,7 @@ impl Proximity {
         count
     }
 
-    /// What is added to the positions of each term.
+    /// The numbers to add to the positions of each term.
     fn shifts(&self) -> Vec<u32> {
         let most = self.offsets.last().copied().unwrap_or(0);
         let shift = |offset: &u32| match self.arrangement {
@@ -93,7 +96,7 @@ impl Proximity {
         self.offsets.iter().map(shift).collect()
     }
 
-    /// The difference between the end and the start of an occurrence without distance.
+    /// The difference between the end and the start of an occurrence with the distance 0.
     fn width(&self) -> u32 {
         match self.arrangement {
             Arrangement::Ordered => self
@@ -106,7 +109,7 @@ impl Proximity {
         }
     }
 
-    /// The greatest start, not before `from`, of an occurrence that ends at `end`.
+    /// The greatest start, at or after `from`, of an occurrence that ends at `end`.
     fn start(&self, positions: &[Vec<u32>], shifts: &[u32], from: u32, end: u32) -> Option<u32> {
         let least = end.saturating_sub(self.width().saturating_add(self.slop)).max(from);
         match self.arrangement {
@@ -117,7 +120,7 @@ impl Proximity {
         }
     }
 
-    /// Places each term as late as possible, the last one first.
+    /// Places each term as late as possible, beginning with the last term.
     fn ordered_start(&self, positions: &[Vec<u32>], least: u32, end: u32) -> Option<u32> {
         let (mut place, mut offset) = (end, self.offsets.last().copied()?);
         for (of_term, at) in positions.iter().zip(&self.offsets).rev() {
@@ -130,10 +133,11 @@ impl Proximity {
     }
 }
 
-/// The greatest start in `least..=end` such that each term has a place of its own from there to
-/// `end`, and one of them is at `end`.
+/// The greatest start in `least..=end` such that each term has a place of its own between the start
+/// and `end`, and one of the terms is at `end`.
 fn unordered_start(positions: &[Vec<u32>], shifts: &[u32], least: u32, end: u32) -> Option<u32> {
-    // No later start has all terms. If they have different positions, this one has.
+    // With a later start, some term is missing. If the last positions of the terms differ, `latest`
+    // is the result.
     let mut latest = end;
     for of_term in positions {
         let before = of_term.partition_point(|position| *position <= end);
@@ -150,7 +154,7 @@ fn unordered_start(positions: &[Vec<u32>], shifts: &[u32], least: u32, end: u32)
     if !can_start(least) {
         return None;
     }
-    // An earlier start has more places, so the greatest one is found by halving.
+    // An earlier start allows more places, so a binary search finds the greatest start.
     let (mut can, mut cannot) = (least, latest);
     while cannot - can > 1 {
         let middle = can + (cannot - can) / 2;
@@ -162,8 +166,8 @@ fn unordered_start(positions: &[Vec<u32>], shifts: &[u32], least: u32, end: u32)
     Some(can)
 }
 
-/// Finds a place of its own for each term in `start..=end`: a matching of terms and positions, by
-/// augmenting paths.
+/// Finds a distinct position in `start..=end` for each term: a bipartite matching of terms and
+/// positions, by augmenting paths.
 struct Places<'p> {
     positions: &'p [Vec<u32>],
     shifts: &'p [u32],
@@ -282,12 +286,12 @@ mod tests {
 
     #[test]
     fn frequent_words_of_a_long_text_take_little_time() {
-        // A linear search of each start, or a matching for each, takes minutes here.
+        // A linear search for each start, or a matching for each start, takes minutes here.
         let every = |step: usize| (0..200_000).step_by(step).collect::<Vec<u32>>();
         let exact = Proximity { offsets: vec![0, 1], slop: 0, arrangement: Arrangement::Ordered };
         let found = exact.frequency(&mut [every(1), every(1)]);
         assert!((found - 100_000.0).abs() < 1e-9, "{found}");
-        // The two words have one position, and are never near each other.
+        // Two of the words share their only position, so they are never near each other.
         for arrangement in [Arrangement::Unordered, Arrangement::Shifted] {
             let near = Proximity { offsets: vec![0, 0, 0], slop: 1_000_000, arrangement };
             let found = near.frequency(&mut [vec![0], vec![0], every(1)]);

@@ -1,4 +1,4 @@
-//! Ranking: the best documents of a query, without a visit of those that cannot be among them.
+//! Ranking: finds the best documents of a query, and skips documents that cannot be among them.
 
 use keyloom::{Reader, Result};
 
@@ -35,8 +35,8 @@ pub(crate) fn count<R: Reader>(root: &mut Node<'_, R>) -> Result<u64> {
     Ok(count)
 }
 
-/// Skips windows of documents whose bound is too small. After a skipped window a larger one is
-/// tried, and a smaller one after a window that is not skipped.
+/// Skips windows of documents whose bound is too small. After a skipped window, the next larger
+/// window is tried; after a window that is not skipped, the next smaller one.
 fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) -> Result<()> {
     let (mut target, mut depth) = (0, layers);
     let mut common = Common::new();
@@ -47,9 +47,9 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) 
         }
         let window = root.window(target, depth)?;
         if window.score <= top.least() {
-            // One layer at a time: to begin at the highest layer after each window costs a bound
-            // per layer and block. That took 1,226 instead of 1,055 µs for the AND of two common
-            // terms in 100,000 documents.
+            // Move up one layer at a time. Starting at the highest layer after each window would
+            // compute one bound per layer and block. This took 1,226 instead of 1,055 µs for the
+            // AND of two common terms in 100,000 documents.
             (target, depth) = (window.last.saturating_add(1), (depth + 1).min(layers));
             continue;
         }
@@ -68,7 +68,7 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) 
 struct Bounded {
     operand: usize,
     bound: f64,
-    /// The sum of the bounds of this operand and of those before it.
+    /// The sum of the bounds of this operand and of all previous operands.
     sum: f64,
 }
 
@@ -76,7 +76,8 @@ struct Bounded {
 /// of blocks.
 ///
 /// In a window of documents for which all bounds are known, the operands are sorted by their
-/// bounds. A document that has only operands whose bounds together are too small is not visited.
+/// bounds. A document is not visited if the bounds of all operands that match it add up to too
+/// small a score.
 fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK) -> Result<()> {
     let mut order = Vec::with_capacity(any.operands.len());
     let mut scores = vec![0.0; any.operands.len()];
@@ -86,7 +87,7 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK)
             depth = 0;
         }
         let Window { last, score: most } = bounds(any, target, depth, &mut order)?;
-        // Windows are visited in the order of the ids, and of equal scores the smaller id is the
+        // Windows are visited in the order of the ids. If scores are equal, the smaller id is the
         // better hit. So a window that can only tie is skipped, too.
         if most <= top.least() {
             (target, depth) = (last.saturating_add(1), (depth + 1).min(layers));
@@ -111,8 +112,8 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK)
     Ok(())
 }
 
-/// Sets the bounds of all operands from `target` on, and returns the last document for which they
-/// hold, and a bound of the score of all operands together.
+/// Sets the bounds of all operands from `target` on. Returns the last document for which they hold,
+/// and a bound of the sum of the scores of all operands.
 fn bounds<R: Reader>(
     any: &mut AtLeast<'_, R>,
     target: u32,
@@ -124,7 +125,8 @@ fn bounds<R: Reader>(
     for (operand, node) in any.operands.iter_mut().enumerate() {
         let window = node.window(target, depth)?;
         all.last = all.last.min(window.last);
-        // In the order of the scores, so that rounding never makes it smaller than one of them.
+        // The bounds are added in the same order as the scores, so that rounding never makes the
+        // bound smaller than a score.
         all.score += window.score;
         order.push(Bounded { operand, bound: window.score, sum: 0.0 });
     }
@@ -137,7 +139,7 @@ fn bounds<R: Reader>(
     Ok(all)
 }
 
-/// How many of the first operands cannot reach a better score than `least` together.
+/// How many of the first operands cannot reach a better score than `least` even together.
 fn order_after(order: &[Bounded], least: f64) -> usize {
     order.partition_point(|bounded| bounded.sum <= least)
 }
@@ -158,7 +160,7 @@ fn next<R: Reader>(
     Ok(doc)
 }
 
-/// The score of a document, unless it is not better than `least`.
+/// The score of a document; `None` if it is not better than `least`.
 fn score<R: Reader>(
     any: &mut AtLeast<'_, R>,
     order: &[Bounded],
@@ -181,6 +183,6 @@ fn score<R: Reader>(
             sum += *score;
         }
     }
-    // In the order of the operands: the same sum in every window and on every page.
+    // Adding in the order of the operands gives the same sum in every window and on every page.
     Ok(Some(scores.iter().sum()))
 }

@@ -1,4 +1,5 @@
-//! A search that is evaluated in parts with the same scores: pages of ids among any of its matches.
+//! A search that is evaluated in several steps with the same statistics, such as pages of subsets
+//! of its matches.
 
 use std::cmp::Ordering as Comparison;
 use std::fmt;
@@ -16,14 +17,14 @@ use super::top_k::ScoredDoc;
 /// A match with its place in the order of a search; see [`Ranking`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranked {
-    /// The id of the record: that of [`TextIndex::records`](crate::TextIndex::records).
+    /// The id of the record in [`TextIndex::records`](crate::TextIndex::records).
     pub id: u64,
-    /// Its score: greater is better.
+    /// The score: greater is better.
     pub score: f64,
     pub(super) after: AfterDoc,
 }
 
-/// A place in the order, as continuations store it.
+/// A place in the order of a search, as stored in continuations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AfterDoc {
     doc: u32,
@@ -54,17 +55,17 @@ impl Ranked {
         Self { id: doc.into(), score, after }
     }
 
-    /// Compares the places of two matches of one ranking: the better one is less.
+    /// Compares the places of two matches of one ranking: the better match is less.
     pub fn compare(&self, other: &Self) -> Comparison {
         self.after.compare(&other.after)
     }
 }
 
-/// A search whose statistics are read, for evaluations in several steps: returned by
+/// A search whose statistics have been read, for evaluation in several steps. Returned by
 /// [`Search::ranking`].
 ///
-/// All pages have the scores of the same statistics, whatever subset of the matches they are of.
-/// Groups of results are collected in this way.
+/// All pages use the same statistics for scores, whichever subset of the matches they contain. Use
+/// a ranking to collect groups of results.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -105,7 +106,7 @@ impl<K, V> fmt::Debug for Ranking<'_, K, V> {
 }
 
 impl<'s, K: RecordKey, V> Search<'s, K, V> {
-    /// Reads the statistics of this search, or takes those of its continuation. Costs one round
+    /// Reads the statistics of this search, or takes them from its continuation. Costs one round
     /// trip, and one for each pattern of the query.
     ///
     /// # Errors
@@ -120,26 +121,27 @@ impl<'s, K: RecordKey, V> Search<'s, K, V> {
 }
 
 impl<K: RecordKey, V> Ranking<'_, K, V> {
-    /// Whether the search has a continuation, and a match comes after it.
+    /// Whether a match is on this page or later: it comes after the continuation, or the search has
+    /// no continuation.
     pub fn is_on_this_page(&self, found: &Ranked) -> bool {
         self.after.is_none_or(|after| after.compare(&found.after).is_lt())
     }
 
-    /// Whether the search has a continuation: it does not begin with the best match.
+    /// Whether the search has a continuation, so that it does not begin with the best match.
     pub fn is_continued(&self) -> bool {
         self.after.is_some()
     }
 
-    /// The same ranking, ordered by a field as with [`sort_by`](Search::sort_by), from the first
-    /// match.
+    /// The same ranking, ordered by a field as with [`sort_by`](Search::sort_by). Begins with the
+    /// first match.
     #[must_use]
     pub fn sort_by(&self, field: &str, order: Order) -> Self {
         let search = self.search.clone().ordered(Ordering::Sorted(field.to_owned(), order));
         Self { search, after: None }
     }
 
-    /// The `limit` best matches after another one and in `among`, the best first. Without `after`
-    /// it begins where the search does: after its continuation, if it has one.
+    /// The `limit` best matches in `among` that come after `after`, the best first. If `after` is
+    /// `None`, begins after the continuation of the search, if there is one.
     ///
     /// Costs as much as a page of the search with this filter.
     ///
@@ -155,7 +157,7 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
         self.page(reader, limit, after.map(|after| after.after).or(self.after), among)
     }
 
-    /// The `limit` best of all matches in `among`, also of those before the continuation.
+    /// The `limit` best of all matches in `among`, including those before the continuation.
     ///
     /// # Errors
     /// See [`Search`].
@@ -168,7 +170,7 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
         self.page(reader, limit, None, among)
     }
 
-    /// The number of matches in `among`. Visits them.
+    /// The number of matches in `among`. Visits each of them.
     ///
     /// # Errors
     /// See [`Search`].

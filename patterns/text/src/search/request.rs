@@ -32,7 +32,7 @@ pub(crate) struct Request {
     pub(crate) expansion: Expansion,
     /// The order of the results, for continuations.
     pub(crate) order: String,
-    /// The statistics of a search that begins without a continuation, if they are not to be read.
+    /// The statistics of a search without a continuation; `None` if they must be read.
     pub(super) statistics: Option<Arc<Statistics>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Request {
 pub(crate) struct Prepared {
     pub(super) plan: Plan,
     pub(super) statistics: Arc<Statistics>,
-    /// The last document of the page before.
+    /// The last document of the previous page.
     pub(super) after: Option<After>,
 }
 
@@ -50,7 +50,8 @@ impl Prepared {
     }
 }
 
-/// Whether a visit of the matches computes their scores, which takes about as long as to find them.
+/// Whether a visit of the matches computes their scores. Computing scores takes about as long as
+/// finding the matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scores {
     Computed,
@@ -94,8 +95,8 @@ impl Request {
         })
     }
 
-    /// A hash of everything that determines scores and matches, and of the index: another one has
-    /// other ids.
+    /// A hash of everything that determines matches and scores, including the index, since ids
+    /// differ between indexes.
     pub(super) fn fingerprint(&self, catalog: &impl Catalog) -> u64 {
         let mut hash = Fnv::new();
         for part in [
@@ -140,7 +141,7 @@ impl Request {
         self.page(catalog, top.into_hits(), false, &prepared)
     }
 
-    /// A page; `is_missing` says whether its last document has no value to sort by.
+    /// A page; `is_missing` is whether its last document has no value to sort by.
     pub(super) fn page(
         &self,
         catalog: &impl Catalog,
@@ -173,7 +174,7 @@ impl Request {
         count(&mut self.root(catalog, reader, &prepared)?)
     }
 
-    /// What [`top`](Request::top) reads.
+    /// The cost of [`top`](Request::top).
     ///
     /// # Errors
     /// As [`top`](Request::top).
@@ -205,7 +206,7 @@ impl Request {
         Ok(ids)
     }
 
-    /// Visits all matches by ascending id, with their scores or with 0.
+    /// Visits all matches by ascending id, with their scores, or with 0 if scores are left out.
     ///
     /// # Errors
     /// As [`top`](Request::top), and the errors of `visit`.
@@ -230,7 +231,7 @@ impl Request {
         Ok(())
     }
 
-    /// How the score of a document is computed. Filters are left out.
+    /// Explains how the score of a document is computed. Filters are left out.
     ///
     /// # Errors
     /// As [`top`](Request::top).

@@ -1,4 +1,4 @@
-//! Queries of the query tree, against their definition on plain texts.
+//! Compares results of query trees with their definition on plain texts.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn filled(texts: &Texts) -> Memory {
     store
 }
 
-/// The same query as the evaluator of operators takes it.
+/// The same query in the form of the tests of operators.
 fn operators(query: &Query) -> Option<tests::Query> {
     use super::proximity::Arrangement;
     use tests::Query as Q;
@@ -121,7 +121,7 @@ fn operators(query: &Query) -> Option<tests::Query> {
             let excluded = all(&boolean.must_not);
             let had_positive = boolean.clauses().count() > boolean.must_not.len();
             if required.is_empty() && should.is_empty() && had_positive {
-                // What is left cannot match, or nothing is left.
+                // The remaining clauses cannot match, or none remain.
                 return (!excluded.is_empty()).then_some(Q::Below(0, 0.0));
             }
             if excluded.is_empty() && !boolean.must_not.is_empty() && !had_positive {
@@ -252,7 +252,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&paged, &all);
-        // A filter leaves scores as they are.
+        // A filter does not change scores.
         let mut filtered = Request::new(query);
         filtered.limit = all.len() + 1;
         filtered.filters = vec![BitmapExpr::range(..filter)];
@@ -277,7 +277,7 @@ fn left_out_stop_words_do_not_match_all_documents() {
         (Query::none_of([zero.clone()]), &[2]),
         (new().must(x.clone()).should(zero.clone()).into(), &[1, 3]),
         (new().must(one.clone()).filter(x.clone()).into(), &[2, 3]),
-        // A stop word in two fields is left out like one.
+        // A stop word in two fields is left out like a stop word in one field.
         (Query::all_of([both(), zero.clone()]), &[1, 3]),
         (new().must(one).must_not(both()).into(), &[2, 3]),
     ];
@@ -307,7 +307,7 @@ fn all_clauses_and_patterns_count_for_the_limit_of_terms() {
     };
     let term = |text: &str| Query::term("body", text);
     let cases = [
-        // Three terms of the dictionary, and two more.
+        // Three terms of the dictionary match the range; the query has two more terms.
         (Query::all_of([Query::range("body", ..), term("0"), term("1")]), 5),
         (Query::all_of([Query::prefix("body", "0"), Query::prefix("body", "1")]), 2),
         (Query::any_of([Query::phrase("body", "0 1"), term("x"), term("2").boost(2.0)]), 3),
@@ -319,7 +319,7 @@ fn all_clauses_and_patterns_count_for_the_limit_of_terms() {
         let shown = format!("the query {query} stands for more than {} terms", terms - 1);
         assert!(error.contains(&shown), "{error}");
     }
-    // A long text is refused before a cursor is opened for each of its clauses.
+    // A long text is rejected before a cursor is opened for each of its clauses.
     let text = "*:* ".repeat(100_000);
     let query = crate::QueryParser::new(["body"]).parse(&text).unwrap();
     let error = count(&query, 1_024).unwrap_err();
@@ -334,7 +334,7 @@ fn a_phrase_in_a_field_without_positions_is_an_error() {
     assert!(error.to_string().contains("frequencies only"), "{error}");
 }
 
-/// Three terms in the dictionary, and a search with limits of its own.
+/// A search with its own limits.
 fn limited(query: &Query, max_states: usize, max_scanned_terms: usize) -> Request {
     let mut request = Request::new(query.clone());
     request.expansion.max_states = max_states;
@@ -348,7 +348,7 @@ fn the_automata_of_a_query_have_one_limit_in_every_use() {
     let snapshot = store.snapshot().unwrap();
     let parts: Vec<Query> =
         (0..12).map(|n| Query::regex("body", format!("[0-2]*0[0-2]{{5}}{n}?"))).collect();
-    // An automaton counts with its states and 64 more.
+    // The cost of an automaton is its number of states plus 64.
     let states =
         |part: &Query| TermMatcher::of(part, &Analyzer::simple()).unwrap().unwrap().states() + 64;
     let all: usize = parts.iter().map(states).sum();
@@ -402,7 +402,7 @@ fn patterns_of_a_query_read_a_limited_dictionary() {
     let keys = |query: &Query| {
         limited(query, 10_000, 100).reads(&Digits, &snapshot).unwrap().keys_read as usize
     };
-    // No document matches: every key that is read is one of the dictionary.
+    // No document matches, so all keys read are those of the dictionary.
     let read = keys(&one);
     assert!(read > 0);
     let two = Query::any_of([one.clone(), Query::wildcard("body", "*8")]);

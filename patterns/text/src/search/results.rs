@@ -5,7 +5,7 @@
 pub struct Hit<K> {
     /// The key of the record.
     pub key: K,
-    /// Its score: greater is better.
+    /// The score of the record: greater is better.
     pub score: f64,
 }
 
@@ -16,6 +16,6 @@ pub struct RecordHit<K, V> {
     pub key: K,
     /// The record.
     pub value: V,
-    /// Its score: greater is better.
+    /// The score of the record: greater is better.
     pub score: f64,
 }

@@ -1,4 +1,4 @@
-//! A query with its options.
+//! The search API: options and result methods.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,21 +18,22 @@ use super::request::{Request, Scores, Top};
 use super::results::{Hit, RecordHit};
 use crate::{Query, TextIndex};
 
-/// A query with its options; returned by [`TextIndex::search`]. Nothing is read until one of its
-/// last methods is called.
+/// A query with its options; returned by [`TextIndex::search`]. Nothing is read until a method that
+/// returns results is called.
 ///
-/// Every one of them returns:
+/// Each of these methods can return:
 ///
 /// * a [`QueryError`](crate::QueryError) if the query is invalid;
 /// * [`TextError::UnknownField`](crate::TextError::UnknownField);
 /// * [`SearchError::TooManyTerms`]; [`SearchError::TooManyScannedTerms`];
 ///   [`SearchError::TooManySpans`];
 /// * [`Error::InvalidArgument`] for a phrase in a field without positions, for a continuation of
-///   another search or index, for a [`Bm25`] out of its bounds, and for a near-query or a phrase
-///   with slop of too many parts: see [`Near`](crate::Near#limits);
+///   another search or index, for a [`Bm25`] with parameters out of bounds, and for a near-query or
+///   a phrase with slop that has too many parts (see [`Near`](crate::Near#limits));
 /// * an error with the key if stored bytes are damaged.
 ///
-/// The first three are in an [`Error::Other`]; get them with [`Error::downcast_ref`].
+/// The errors of the first three items are returned as an [`Error::Other`]; get them with
+/// [`Error::downcast_ref`].
 pub struct Search<'i, K, V> {
     pub(super) index: &'i TextIndex<K, V>,
     pub(super) request: Request,
@@ -53,7 +54,7 @@ impl<K, V> fmt::Debug for Search<'_, K, V> {
 }
 
 impl<K: RecordKey, V> TextIndex<K, V> {
-    /// A search for the records that match a query. See [`search`](crate::search).
+    /// Returns a search for the records that match a query. See [`search`](crate::search).
     pub fn search(&self, query: impl Into<Query>) -> Search<'_, K, V> {
         let request = Request::new(query.into());
         Search { index: self, request, ordering: Ordering::Score }
@@ -67,31 +68,31 @@ impl<K, V> Search<'_, K, V> {
         self.index
     }
 
-    /// Sets the greatest number of results of a page: 10 by default.
+    /// Sets the maximum number of results of a page: 10 by default.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.request.limit = limit;
         self
     }
 
-    /// Continues after the page that returned `after`; from the beginning with `None`.
+    /// Continues after the page that returned `after`. With `None`, begins at the first page.
     ///
-    /// A continuation holds the statistics of the first page, so the scores of documents that do
-    /// not change are the same on all pages. Of these, no page skips or repeats one, whatever is
-    /// written between the pages. A document that was changed, added or deleted between two pages
-    /// may be on none of them or on both. Searches with another query, filter, order or parameter
-    /// refuse it.
+    /// A continuation contains the statistics of the first page, so unchanged documents have the
+    /// same scores on all pages. No page skips or repeats an unchanged document, whatever is
+    /// written between the pages. A document that is changed, added or deleted between two pages
+    /// may be on neither or on both. Searches with another query, filter, order or parameter return
+    /// an error for the continuation.
     #[must_use]
     pub fn after(mut self, after: impl Into<Option<Continuation>>) -> Self {
         self.request.after = after.into();
         self
     }
 
-    /// Leaves out records whose ids are not in `filter`. Scores stay as they are. Several filters
-    /// must all hold.
+    /// Leaves out records whose ids are not in `filter`. Scores do not change. If there are several
+    /// filters, a record must be in all of them.
     ///
-    /// Expressions of [`TextIndex::records`] are filters, and also those of other indexes if the
-    /// keys of the records are the ids in both.
+    /// Filters are expressions of [`TextIndex::records`]. Expressions of other indexes can be used
+    /// if keys are ids in both indexes.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<BitmapExpr>) -> Self {
         self.request.filters.push(filter.into());
@@ -105,20 +106,20 @@ impl<K, V> Search<'_, K, V> {
         self
     }
 
-    /// Sets the greatest number of terms of the query: 1,024 by default. A clause counts with its
-    /// terms in the form of the index, a prefix or another pattern with the terms of the dictionary
-    /// that it stands for, and each of them as one term at least.
+    /// Sets the maximum number of terms of the query: 1,024 by default. A clause counts as the
+    /// number of its terms after analysis. A prefix or another pattern counts as the number of
+    /// terms of the dictionary that it matches. Every clause counts as at least one term.
     #[must_use]
     pub fn max_terms(mut self, terms: usize) -> Self {
         self.request.expansion.max_terms = terms;
         self
     }
 
-    /// Sets the greatest number of states that the automata of all wildcards, regular expressions
-    /// and fuzzy terms of the query have: 32,768 by default. An automaton counts with its
-    /// [states](crate::terms::TermMatcher::states) and 64 more. A state takes 512 bytes.
+    /// Sets the maximum number of states of the automata of all wildcards, regular expressions and
+    /// fuzzy terms of the query together: 32,768 by default. An automaton counts as its number of
+    /// [states](crate::terms::TermMatcher::states) plus 64. A state takes 512 bytes.
     ///
-    /// Beyond it, the search returns
+    /// If the limit is exceeded, the search returns
     /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates).
     #[must_use]
     pub fn max_states(mut self, states: usize) -> Self {
@@ -126,10 +127,10 @@ impl<K, V> Search<'_, K, V> {
         self
     }
 
-    /// Sets the greatest number of terms of the dictionary that all patterns of the query read:
-    /// 1,000,000 by default. A pattern such as `*ing` reads the whole dictionary.
+    /// Sets the maximum number of terms of the dictionary that all patterns of the query read
+    /// together: 1,000,000 by default. A pattern such as `*ing` reads the whole dictionary.
     ///
-    /// Beyond it, the search returns [`SearchError::TooManyScannedTerms`].
+    /// If the limit is exceeded, the search returns [`SearchError::TooManyScannedTerms`].
     #[must_use]
     pub fn max_scanned_terms(mut self, terms: usize) -> Self {
         self.request.expansion.max_scanned_terms = terms;
@@ -141,17 +142,18 @@ impl<K, V> Search<'_, K, V> {
 /// needs are read in batches.
 impl<K, V> Search<'_, K, V> {
     /// Orders the results by a [field of integers](TextIndex::integers). Records without a value
-    /// come last; of equal values, the smaller id is first. Hits still have the score of the query.
+    /// come last. If values are equal, the smaller id comes first. Hits still have the score of the
+    /// query.
     #[must_use]
     pub fn sort_by(self, field: &str, order: Order) -> Self {
         self.ordered(Ordering::Sorted(field.to_owned(), order))
     }
 
-    /// Replaces the score by a function of it and of a [field of integers](TextIndex::integers), for
-    /// example with a [`Decay`](crate::Decay).
+    /// Replaces the score by a function of the score and a [field of
+    /// integers](TextIndex::integers), for example with a [`Decay`](crate::Decay).
     ///
-    /// The function must be pure, and the same for all pages. If it returns a score that is not a
-    /// number, the search returns an [`Error::InvalidArgument`].
+    /// The function must be pure, and the same for all pages. If it returns NaN, the search returns
+    /// an [`Error::InvalidArgument`].
     ///
     /// ```
     /// # use keyloom::{Memory, Store, Subspace};
@@ -181,9 +183,8 @@ impl<K, V> Search<'_, K, V> {
         self.ordered(Ordering::ByInteger(field.to_owned(), Arc::new(function)))
     }
 
-    /// Replaces the score by a function of the key and of the score. The function must be pure, and
-    /// the same for all pages. If it returns a score that is not a number, the search returns an
-    /// [`Error::InvalidArgument`].
+    /// Replaces the score by a function of the key and the score. The function must be pure, and
+    /// the same for all pages. If it returns NaN, the search returns an [`Error::InvalidArgument`].
     #[must_use]
     pub fn rescore(self, function: impl Fn(&K, f64) -> f64 + Send + Sync + 'static) -> Self {
         self.ordered(Ordering::ByKey(Arc::new(function)))
@@ -198,8 +199,8 @@ impl<K, V> Search<'_, K, V> {
 
 /// Results.
 impl<K: RecordKey, V> Search<'_, K, V> {
-    /// The keys of the best records, with their scores: the best first, and of equal scores the
-    /// smaller id.
+    /// The keys of the best records with their scores, the best first. If scores are equal, the
+    /// smaller id comes first.
     ///
     /// # Errors
     /// See [`Search`]; [`SearchError::NoRecord`].
@@ -209,7 +210,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
 
     /// The best records. Their values are read in one round trip.
     ///
-    /// `table` is that of the index.
+    /// `table` is the table of the index.
     ///
     /// # Errors
     /// See [`Search`]; [`SearchError::NoRecord`]; [`Error::InvalidArgument`] if `table` does not
@@ -234,8 +235,8 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(Page { items: all.collect::<Result<_>>()?, next })
     }
 
-    /// The number of records that match. For a single term it is a counter; otherwise all matches
-    /// are visited.
+    /// The number of records that match. For a single term, reads a counter; otherwise visits all
+    /// matches.
     ///
     /// # Errors
     /// See [`Search`].
@@ -243,7 +244,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         self.request.count(self.index, reader)
     }
 
-    /// The ids of all records that match, ascending: those of [`TextIndex::records`].
+    /// The ids of all records that match, ascending. Ids are those of [`TextIndex::records`].
     ///
     /// # Errors
     /// See [`Search`].
@@ -251,8 +252,8 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(self.request.ids(self.index, reader)?.into_iter().map(u64::from).collect())
     }
 
-    /// The ids of all records that match, ascending, each with its score: the score of the query,
-    /// whatever the order of the results is.
+    /// The ids of all records that match, ascending, each with its score. This is the score of the
+    /// query, regardless of the order of the results.
     ///
     /// # Errors
     /// See [`Search`].
@@ -266,8 +267,8 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(scores)
     }
 
-    /// The ids of all records that match, as an expression in memory: a filter of other searches,
-    /// or the audience of a [report](keyloom_bitmaps::InvertedIndex::report).
+    /// The ids of all records that match, as an expression in memory. Use it as a filter of other
+    /// searches, or as the audience of a [report](keyloom_bitmaps::InvertedIndex::report).
     ///
     /// # Errors
     /// See [`Search`].
@@ -275,8 +276,8 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(self.index.records().of_sorted_ids(self.ids(reader)?))
     }
 
-    /// How many matches have each value of a [field](TextIndex::values), the most frequent value
-    /// first, at most `limit` values. Of equal counts, the smaller value is first.
+    /// Counts the matches by their value of a [field](TextIndex::values). Returns at most `limit`
+    /// values, the most frequent first. If counts are equal, the smaller value comes first.
     ///
     /// ```
     /// # use keyloom::{Memory, Store, Subspace};
@@ -306,14 +307,14 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     ) -> Result<Vec<(P, u64)>> {
         let matches = self.matches(reader)?;
         let mut rows = self.index.records().report(matches).breakdown::<P>(reader, field)?.rows;
-        // Rows are in the order of their values.
+        // Rows are in the order of their values, and the sort is stable.
         rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         rows.truncate(limit);
         Ok(rows)
     }
 
-    /// How the score of a record is computed; `None` if the index does not have the record. Filters
-    /// are left out. Costs about as much as a search for each part of the query.
+    /// Explains how the score of a record is computed; `None` if the index does not have the
+    /// record. Filters are left out. Costs about as much as one search per part of the query.
     ///
     /// # Errors
     /// See [`Search`].
@@ -323,7 +324,8 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         id.map(|id| self.request.explain(self.index, reader, id)).transpose()
     }
 
-    /// What this search reads to find its [`hits`](Search::hits), not counting their keys.
+    /// Runs this search and returns the cost of finding its [`hits`](Search::hits), without the
+    /// reads of their keys.
     ///
     /// # Errors
     /// See [`Search`].
@@ -331,7 +333,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         self.request.reads(self.index, reader)
     }
 
-    /// Replaces ids by keys. Costs one round trip; nothing if keys are ids.
+    /// Replaces ids by keys. Costs one round trip, or none if keys are ids.
     fn page(&self, reader: &impl Reader, (found, next): Top) -> Result<Page<Hit<K>>> {
         let keys = match found.is_empty() {
             true => Vec::new(),

@@ -14,7 +14,7 @@ use crate::postings::{SUMMARY_UNITS, each_unit};
 pub(crate) struct Skips {
     /// The summaries of the highest layer.
     top: Vec<Loaded>,
-    /// For each layer below it, the lowest one first: the summary that was read last.
+    /// The summary that was read last in each lower layer, the lowest layer first.
     below: Vec<Option<Loaded>>,
 }
 
@@ -41,26 +41,27 @@ impl Loaded {
         Ok(Self { last, bound, units })
     }
 
-    /// The unit that may contain `target`; `None` if no posting of the summary is that late.
+    /// The unit that may contain `target`; `None` if all postings of the summary are before
+    /// `target`.
     fn unit(&self, target: u32) -> Option<Window> {
         let at = self.units.partition_point(|(last, _)| *last < target);
         self.units.get(at).map(|(last, score)| Window { last: *last, score: *score })
     }
 
-    /// A window without postings to the end of the summary.
+    /// An empty window up to the end of the summary.
     fn rest(&self) -> Window {
         Window { last: self.last, score: 0.0 }
     }
 }
 
 impl Skips {
-    /// Reads the highest layer, of at most 16 summaries. A short list has none.
+    /// Reads the highest layer, which has at most 16 summaries. A short list has no layers.
     pub(crate) fn read(reader: &impl Reader, keys: &ListKeys, weight: &Weight) -> Result<Self> {
         let entries = reader.range(KeyRange::children(&keys.summaries), Order::Ascending)?;
         Self::of(entries, keys, weight)
     }
 
-    /// The highest layer, from the first entries of the summaries.
+    /// Parses the highest layer from the first entries of the summaries.
     pub(crate) fn of<B: Deref<Target = [u8]>>(
         entries: impl Iterator<Item = Result<Entry<B>>>,
         keys: &ListKeys,
@@ -86,7 +87,7 @@ impl Skips {
         if self.top.is_empty() { 0 } else { self.below.len() + 1 }
     }
 
-    /// The last id of the block after the one that ends at `last`, if its summary is in memory.
+    /// The last id of the block after the block that ends at `last`, if the summary is in memory.
     pub(crate) fn after(&self, last: u32) -> Option<u32> {
         let lowest = match self.below.first() {
             Some(lowest) => lowest.as_ref()?,
@@ -97,7 +98,7 @@ impl Skips {
     }
 
     /// A bound of the scores from `target` to the end of a block (`depth` 0) or of a summary of the
-    /// layer `depth`. There must be a layer.
+    /// layer `depth`. The list must have a layer of summaries.
     pub(crate) fn window(
         &mut self,
         reader: &impl Reader,
@@ -112,7 +113,7 @@ impl Skips {
             return Ok(Window { last: top.last, score: top.bound });
         };
         let Some(mut window) = top.unit(target) else { return Ok(top.rest()) };
-        // Each step reads the summary of the window one layer below.
+        // Each step reads the summary of the window in the next lower layer.
         while let Some(below) = layer.checked_sub(1) {
             layer = below;
             let number = depth + layer;
@@ -123,7 +124,8 @@ impl Skips {
                 *slot = Some(Loaded::parse(keys, &key, &value, weight)?);
             }
             if let Some(loaded) = slot {
-                // Not ended at a bound of 0: a term without weight has matches, with a score of 0.
+                // A bound of 0 does not end the descent: a term with the weight 0 has matches with
+                // the score 0.
                 let Some(unit) = loaded.unit(target) else { return Ok(loaded.rest()) };
                 window = unit;
             }

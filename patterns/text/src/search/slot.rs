@@ -1,4 +1,4 @@
-//! A place of a phrase, where any of several terms may be.
+//! A place of a phrase, which any of several terms may take.
 
 use keyloom::{Reader, Result};
 
@@ -45,8 +45,8 @@ impl<'r, R: Reader> Slot<'r, R> {
         Ok(term.map(Cursor::frequency_and_length).transpose()?.map_or(0, |(_, length)| length))
     }
 
-    /// A bound of the score of a phrase that contains one of the terms. The alternatives together
-    /// may occur as often as the field has tokens, so only a single term has a bound of its own.
+    /// A bound of the score of a phrase that contains one of the terms. Together, the alternatives
+    /// may occur at every token of the field, so only a single term has its own bound.
     pub(super) fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
         if let [term] = &mut self.terms[..] {
             return term.window(target, depth);

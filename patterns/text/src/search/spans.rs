@@ -22,20 +22,21 @@ pub(crate) struct Span {
 pub(crate) enum SpanShape<T> {
     /// The positions of alternative terms.
     Terms(T),
-    /// Terms at fixed distances from the first one, which has the offset 0.
+    /// Terms at fixed distances from the first term, which has the offset 0.
     Phrase(Vec<(u32, T)>),
     /// The spans of each part.
     AnyOf(Vec<SpanShape<T>>),
-    /// One span of each part without overlaps, and at most `slop` other positions between them.
+    /// One span of each part, without overlaps and with at most `slop` other positions between the
+    /// spans.
     Near { parts: Vec<SpanShape<T>>, slop: u32, is_ordered: bool },
 }
 
-/// The greatest number of parts of an unordered near-query that is part of another one, or has
-/// parts that are not terms. Its cost grows with their subsets.
+/// The maximum number of parts of an unordered near-query that is nested in another near-query, or
+/// has parts that are not terms. The cost grows with the number of subsets of the parts.
 pub(crate) const MAX_UNORDERED: usize = 8;
 
-/// The greatest number of combinations that are tried in a document. Each of them is at most one
-/// entry of 16 bytes, so this also bounds the memory.
+/// The maximum number of combinations that are tried in a document. A combination takes at most one
+/// entry of 16 bytes, so the limit also bounds the memory.
 // 200,000 repeated words of three parts take 1.8 million steps with any slop.
 const MAX_STEPS: usize = 1 << 22;
 
@@ -63,7 +64,7 @@ impl<T> SpanShape<T> {
         self.map(&mut |terms| visit(terms));
     }
 
-    /// A number of each part: the sum over parts that must all match, the greatest one of
+    /// Combines the numbers of all terms: the sum for parts that must all match, the maximum for
     /// alternatives.
     pub(crate) fn sum(&self, of_terms: &impl Fn(&T) -> f64) -> f64 {
         match self {
@@ -75,7 +76,7 @@ impl<T> SpanShape<T> {
     }
 }
 
-/// The documents with a span.
+/// The documents with a span of the shape.
 pub(crate) struct SpansNode<'r, R: Reader> {
     shape: SpanShape<Slot<'r, R>>,
     weight: Weight,
@@ -125,12 +126,12 @@ impl<'r, R: Reader> SpansNode<'r, R> {
     }
 }
 
-/// The spans of a part in a document, each with the smallest number of positions that none of its
-/// own parts covers.
+/// The spans of a part in a document, each with its gaps: the smallest number of positions that
+/// none of its own parts covers.
 type Matches = BTreeMap<Span, u32>;
 
 impl<R: Reader> SpanShape<Slot<'_, R>> {
-    /// The first document at or after `target` that has the terms.
+    /// The first document at or after `target` that contains the terms.
     fn seek(&mut self, target: u32) -> Result<u32> {
         match self {
             Self::Terms(slot) => slot.seek(target),
@@ -146,7 +147,7 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
         }
     }
 
-    /// The length of the field in a document that has the terms.
+    /// The length of the field in a document that contains the terms.
     fn length(&mut self, doc: u32) -> Result<u32> {
         match self {
             Self::Terms(slot) => slot.length(doc),
@@ -163,8 +164,9 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
         }
     }
 
-    /// The spans in a document. Of the outermost part only the best span with each end is needed;
-    /// of an inner part all of them are, because its length is not part of the gaps around it.
+    /// The spans in a document. For the outermost part, only the best span with each end is needed.
+    /// For an inner part, all spans are needed, because the length of an inner span does not count
+    /// towards the gaps of the outer span.
     fn matches(&mut self, doc: u32, is_outermost: bool, steps: &mut usize) -> Result<Matches> {
         Ok(match self {
             Self::Terms(slot) => {
@@ -200,7 +202,7 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
 
 fn positions<R: Reader>(slot: &mut Slot<'_, R>, doc: u32) -> Result<Vec<u32>> {
     let mut positions = Vec::new();
-    // The slot may be at a later document, if it is one of several alternatives.
+    // If the slot is one of several alternatives, it may be at a later document.
     if slot.seek(doc)? == doc {
         slot.positions(doc, &mut positions)?;
     }
@@ -232,17 +234,17 @@ struct NearRule {
 }
 
 impl NearRule {
-    /// Whether a part can be taken next, after those in the set of bits `taken`.
+    /// Whether a part can be taken next, after the parts in the bit set `taken`.
     fn allows(self, taken: u32, part: usize) -> bool {
         taken & 1 << part == 0 && (!self.is_ordered || part == taken.trailing_ones() as usize)
     }
 }
 
-/// The parts that a combination has so far as a set of bits, its end, and its start.
+/// A partial combination: the bit set of its parts, its end, and its start.
 type State = (u32, u32, u32);
 
-/// All combinations of one span of each part, from left to right. `None` if it takes more than
-/// `steps`.
+/// All combinations of one span of each part, from left to right; `None` if there are more than
+/// `steps` steps.
 fn near(parts: &[Vec<Span>], rule: NearRule, steps: &mut usize) -> Option<Matches> {
     let whole = all_of(parts);
     let mut states: BTreeMap<State, u32> = BTreeMap::new();
@@ -271,20 +273,20 @@ fn near(parts: &[Vec<Span>], rule: NearRule, steps: &mut usize) -> Option<Matche
     Some(all.map(|((_, end, start), gaps)| (Span { start, end }, gaps)).collect())
 }
 
-/// The set of bits of all parts.
+/// The bit set of all parts.
 fn all_of(parts: &[Vec<Span>]) -> u32 {
     u32::MAX >> (u32::BITS - parts.len().clamp(1, 32) as u32)
 }
 
-/// The ends of the combinations of some parts that cover equally many positions, each with its last
-/// start. Both ascend: a combination that ends later and does not start later is worse than the
-/// other one, for [`frequency`] and for every combination that begins with it.
+/// The combinations of some parts that cover equally many positions: each end with its last start.
+/// Both ends and starts ascend. A combination that ends later than another and does not start later
+/// is worse, both for [`frequency`] and as the beginning of a longer combination.
 type Chain = Vec<(u32, u32)>;
 
-/// Of the combinations of [`near`], those that [`frequency`] can choose. The gaps of a combination
-/// follow from its start, its end and the positions that it covers. So before each span only the
-/// last start of each chain is needed, and the steps do not grow with the slop: a document of a
-/// million repeated words takes some millions of them.
+/// The combinations of [`near`] that [`frequency`] can choose. The gaps of a combination follow
+/// from its start, its end and the number of positions that it covers. So before each span, only
+/// the last start of each chain is needed, and the number of steps does not grow with the slop. A
+/// document of a million repeated words takes a few million steps.
 fn near_last_starts(parts: &[Vec<Span>], rule: NearRule, steps: &mut usize) -> Option<Matches> {
     let covers = |span: &Span| span.end - span.start + 1;
     let mut chains: BTreeMap<(u32, u32), Chain> = BTreeMap::new();
@@ -327,7 +329,8 @@ fn near_last_starts(parts: &[Vec<Span>], rule: NearRule, steps: &mut usize) -> O
     Some(all)
 }
 
-/// Sorts a chain, and removes what ends later and does not start later.
+/// Sorts a chain, and removes each combination that ends later than another and does not start
+/// later.
 fn ascending(chain: &mut Chain) {
     chain.sort_unstable_by_key(|(end, start)| (*end, std::cmp::Reverse(*start)));
     let mut last = None;
@@ -338,8 +341,8 @@ fn ascending(chain: &mut Chain) {
     });
 }
 
-/// The sum over spans of 1 / (1 + gaps). Spans do not overlap: each is the one that ends first, and
-/// then the shortest one, after the end of the one before.
+/// The sum over spans of 1 / (1 + gaps). Spans do not overlap. After the end of a span, the next
+/// one is the span that ends first, and among those the shortest.
 fn frequency(matches: Matches) -> f64 {
     let mut all: Vec<(Span, u32)> = matches.into_iter().collect();
     all.sort_unstable_by_key(|(span, gaps)| (span.end, std::cmp::Reverse(span.start), *gaps));
@@ -385,7 +388,7 @@ mod tests {
 
     #[test]
     fn repeated_words_of_a_long_text_take_bounded_steps() {
-        // The steps grow with the length of the text, and not with the slop.
+        // The number of steps grows with the length of the text, but not with the slop.
         for (words, slop) in [(2_000, 20), (20_000, 20), (20_000, u32::MAX), (200_000, 200)] {
             let rule = NearRule { slop, is_ordered: false };
             let parts = [singles(0..words), singles(0..words), singles(0..words)];
@@ -394,7 +397,8 @@ mod tests {
             assert!(found.is_some_and(|found| !found.is_empty()));
             assert!(MAX_STEPS - steps <= 9 * words as usize, "{steps}");
         }
-        // The control: all combinations, as a part of another near-query needs them.
+        // Negative control: computing all combinations, as for a nested near-query, takes too many
+        // steps.
         let rule = NearRule { slop: u32::MAX, is_ordered: false };
         let parts = [singles(0..2_000), singles(0..2_000), singles(0..2_000)];
         assert!(near(&parts, rule, &mut 100_000).is_none());

@@ -8,11 +8,11 @@ use keyloom_kit::get_many;
 use super::plan::Plan;
 use crate::index::{Catalog, FieldStatistics, LENGTHS, count_of};
 
-/// The statistics of the terms of a query, and of their fields, at one time.
+/// The statistics of the terms of a query and of their fields, read at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     fields: BTreeMap<u32, FieldStatistics>,
-    /// How many documents have a term.
+    /// How many documents contain a term.
     terms: BTreeMap<u32, BTreeMap<String, u64>>,
 }
 
@@ -39,7 +39,7 @@ impl Statistics {
             .iter()
             .flat_map(|(field, terms)| terms.keys().map(|term| catalog.term_counter(*field, term)));
         let keys: Vec<KeyBuf> = fields.chain(terms).collect();
-        // No document has a term that is too long for a key.
+        // A term that is too long for a key is in no document.
         let is_stored = |key: &&KeyBuf| key.len() <= MAX_KEY_BYTES;
         let mut stored =
             get_many(reader, &keys.iter().filter(is_stored).collect::<Vec<_>>())?.into_iter();
@@ -84,7 +84,7 @@ impl Statistics {
         self.fields.get(&field).copied().unwrap_or_default()
     }
 
-    /// How many documents have a term.
+    /// How many documents contain a term.
     pub(crate) fn documents(&self, field: u32, term: &str) -> u64 {
         if term == LENGTHS {
             return self.field(field).documents;

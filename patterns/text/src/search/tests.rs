@@ -1,4 +1,5 @@
-//! The best documents of random queries on random texts are those of plain loops over all texts.
+//! Tests that random queries on random texts have the same best documents as plain loops over all
+//! texts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub(super) fn postings(texts: &Texts, term: u8) -> Postings {
     postings
 }
 
-/// Writes the blocks of some postings: a range with too many is divided.
+/// Writes the blocks of some postings. A range with too many postings is divided.
 fn write(txn: &mut impl Writer, keys: &TermKeys, range: IdRange, postings: PostingsSlice<'_>) {
     if postings.is_empty() {
         return;
@@ -186,7 +187,7 @@ pub(super) fn naive(texts: &Texts, id: u32, text: &[u8], query: &Query) -> Optio
     }
 }
 
-/// All choices of a place of its own for each term.
+/// All choices of a distinct place for each term.
 fn places(text: &[u8], terms: &[Vec<u8>]) -> Vec<Vec<usize>> {
     terms.iter().fold(vec![Vec::new()], |choices, term| {
         let with = |choice: Vec<usize>| {
@@ -299,7 +300,7 @@ proptest! {
         }
         let is_before = |a: &ScoredDoc, b: &ScoredDoc| a.score > b.score || a.score == b.score && a.doc < b.doc;
         prop_assert!(all.is_sorted_by(is_before));
-        // Early termination changes nothing, and neither do pages.
+        // Early termination and paging do not change the results.
         let few = best(&snapshot, &texts, &query, k, None);
         prop_assert_eq!(&few[..], &all[..k.min(all.len())]);
         let second = best(&snapshot, &texts, &query, k, few.last().copied());

@@ -11,7 +11,7 @@ pub(crate) struct ScoredDoc {
 }
 
 impl ScoredDoc {
-    /// Compares the places of two documents: the better one is less.
+    /// Compares the places of two documents: the better document is less.
     pub(crate) fn rank(&self, other: &Self) -> Ordering {
         Ranked(*self).cmp(&Ranked(*other))
     }
@@ -40,7 +40,7 @@ impl Ord for Ranked {
     }
 }
 
-/// Collects the best hits that come after a given one.
+/// Collects the best hits that come after a given hit.
 #[derive(Debug)]
 pub(crate) struct TopK {
     limit: usize,
@@ -53,7 +53,7 @@ impl TopK {
         Self { limit, after, heap: BinaryHeap::with_capacity(limit.min(1_024) + 1) }
     }
 
-    /// Documents after those collected so far are not wanted unless their score is greater.
+    /// The score that documents with greater ids must exceed to be collected.
     #[inline]
     pub(crate) fn least(&self) -> f64 {
         match self.heap.peek() {

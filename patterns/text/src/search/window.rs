@@ -1,4 +1,4 @@
-//! The end of all cursors, and windows: documents whose scores have one bound.
+//! The end of all cursors, and windows: ranges of documents with one bound of their scores.
 
 /// The document of a cursor after its end. No document has this id.
 pub(crate) const END: u32 = u32::MAX;

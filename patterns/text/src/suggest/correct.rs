@@ -12,7 +12,7 @@ use crate::analysis::Analyzer;
 use crate::index::TextIndex;
 use crate::terms::MAX_FUZZY_CHARS;
 
-/// A text whose unknown words are replaced.
+/// A text in which unknown words were replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CorrectedText {
@@ -29,7 +29,7 @@ pub struct CorrectedText {
 pub struct CorrectedWord {
     /// The offsets of the word in the text before the replacements.
     pub range: Range<usize>,
-    /// The term that replaces it.
+    /// The term that replaces the word.
     pub suggestion: Suggestion,
 }
 
@@ -41,18 +41,19 @@ struct Word {
 
 impl<K: RecordKey, V> TextIndex<K, V> {
     /// Replaces each unknown word of `text` by the first term that
-    /// [`did_you_mean`](Self::did_you_mean) returns for it.
+    /// [`did_you_mean`](Self::did_you_mean) returns for the word.
     ///
-    /// A word is known if any of its terms is in a document; stop words have none and stay. A word
-    /// without a similar term stays, and so does one of more than 64 characters. The case of a
-    /// replaced word is that of the term.
+    /// A word is known if any of its terms is in a document. Stop words have no terms, and are
+    /// kept. Words without a similar term and words of more than 64 characters are kept, too. The
+    /// case of a replaced word is that of the term.
     ///
     /// Costs one get for each term of the text, and one [`did_you_mean`](Self::did_you_mean) for
-    /// each distinct unknown word: of 100,000 random terms it reads some 16,000. For texts of any
-    /// length, read within a [`Budget`](keyloom::Budget).
+    /// each distinct unknown word. With 100,000 random terms in the dictionary, this reads some
+    /// 16,000 of them per word. If the length of texts is not limited, read within a
+    /// [`Budget`](keyloom::Budget).
     ///
     /// # Errors
-    /// Those of [`did_you_mean`](Self::did_you_mean).
+    /// The errors of [`did_you_mean`](Self::did_you_mean).
     pub fn correct(
         &self,
         reader: &impl Reader,
@@ -63,7 +64,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         let (number, known) = self.known(field)?;
         let dictionary = Dictionary { spaces: self.spaces(), name: field, field: number };
         let mut words = Vec::new();
-        // A word that is repeated is looked up once.
+        // Repeated words are looked up only once.
         let mut suggestions: BTreeMap<&str, Option<Suggestion>> = BTreeMap::new();
         for range in unknown(reader, &dictionary, &known.search_analyzer, text)? {
             let word = text.get(range.clone()).unwrap_or_default();
@@ -105,7 +106,7 @@ fn unknown(
     Ok(unknown.map(|word| word.range.clone()).collect())
 }
 
-/// The words of a text, with the alternatives of each. Of tokens that overlap, the first one.
+/// The words of a text, each with its alternative terms. If tokens overlap, only the first is used.
 fn words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     analyzer.analyze(text, |token| {

@@ -1,8 +1,8 @@
-//! Suggestions: terms of the dictionary for what a user has typed.
+//! Suggestions: completions and corrections of user input, from the dictionary.
 //!
-//! *Which words begin with this, which word was meant?* The dictionary of an index has the exact
-//! number of documents of each term, so a suggestion is a term that a search finds in the same
-//! snapshot, and the most frequent ones come first.
+//! *Which words begin with this text, which word was meant?* The dictionary of an index contains
+//! the exact number of documents of each term. So a search in the same snapshot finds every
+//! suggested term, and the most frequent terms can come first.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -36,21 +36,21 @@
 //! | function | reads |
 //! |---|---|
 //! | [`complete`](TextIndex::complete) | all terms with the prefix, in one range |
-//! | [`did_you_mean`](TextIndex::did_you_mean) | the terms on which the automaton is alive, by seeks: see [`terms`](crate::terms) |
-//! | [`correct`](TextIndex::correct) | one counter per distinct word, in one round trip, and `did_you_mean` for each unknown one |
+//! | [`did_you_mean`](TextIndex::did_you_mean) | the terms that the automaton does not exclude, by seeks: see [`terms`](crate::terms) |
+//! | [`correct`](TextIndex::correct) | one counter per distinct word, in one round trip, and `did_you_mean` for each unknown word |
 //!
-//! A call that would read more than 100,000 terms is refused, because the most frequent ones of
-//! them are not known without reading all: give a longer prefix, or more equal characters.
+//! A call that would read more than 100,000 terms returns an error, because finding the most
+//! frequent terms needs all of them. Use a longer prefix, or more equal characters.
 //!
 //! # When not to use it
 //!
-//! The terms are those of the analyzer: with stems, they are no words to show. Declare a field
-//! with [`Analyzer::simple`](crate::Analyzer::simple) or [`names`](crate::Analyzer::names) on the
-//! same texts, with [frequencies only](crate::Detail::Frequencies).
+//! Suggestions are terms of the analyzer. Stems are not words to show to users. Declare another
+//! field of the same texts with [`Analyzer::simple`](crate::Analyzer::simple) or
+//! [`names`](crate::Analyzer::names), with [frequencies only](crate::Detail::Frequencies).
 //!
 //! # Source
 //!
-//! Order and options are those of Lucene's `DirectSpellChecker`.
+//! The order and the options follow Lucene's `DirectSpellChecker`.
 
 mod correct;
 mod scan;
@@ -74,7 +74,7 @@ pub struct Similarity {
     min_documents: u64,
 }
 
-/// At most 2 edits, the first character is equal, 5 terms, each in any number of documents.
+/// At most 2 edits, an equal first character, at most 5 terms, each in at least 1 document.
 impl Default for Similarity {
     fn default() -> Self {
         Self { distance: 2, prefix_chars: 1, limit: 5, min_documents: 1 }
@@ -82,26 +82,26 @@ impl Default for Similarity {
 }
 
 impl Similarity {
-    /// Sets the greatest number of edits: 0 to 2.
+    /// Sets the maximum number of edits: 0 to 2.
     #[must_use]
     pub fn distance(self, distance: u8) -> Self {
         Self { distance, ..self }
     }
 
-    /// Sets how many characters must be equal at the beginning. Few typing errors are there, and
-    /// each equal character saves most of the dictionary.
+    /// Sets how many characters at the beginning must be equal. Few typing errors are at the
+    /// beginning of a word, and each equal character saves reading most of the dictionary.
     #[must_use]
     pub fn prefix_chars(self, prefix_chars: usize) -> Self {
         Self { prefix_chars, ..self }
     }
 
-    /// Sets the greatest number of terms.
+    /// Sets the maximum number of terms.
     #[must_use]
     pub fn limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// Sets in how many documents a term must be, so that the typing errors of documents are not
+    /// Sets the minimum number of documents of a term, so that typing errors in documents are not
     /// suggested.
     #[must_use]
     pub fn min_documents(self, min_documents: u64) -> Self {
@@ -111,8 +111,8 @@ impl Similarity {
 
 /// Suggestions: see [`suggest`](crate::suggest).
 impl<K: RecordKey, V> TextIndex<K, V> {
-    /// The terms of a field that begin with `prefix`, at most `limit`: those in the most documents,
-    /// and then by the order of the terms.
+    /// At most `limit` terms of a field that begin with `prefix`. The terms in the most documents
+    /// come first; ties are in the order of the terms.
     ///
     /// The prefix is [normalized](crate::Analyzer::normalize).
     ///
@@ -134,9 +134,9 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         Ok(found)
     }
 
-    /// The terms of a field that are similar to `word`: those with the fewest edits, of these those
-    /// in the most documents, and then by the order of the terms. If the field contains the word
-    /// itself, it is the first one, with the distance 0.
+    /// The terms of a field that are similar to `word`. They are sorted by ascending number of
+    /// edits, then by descending number of documents, then by the order of the terms. If the field
+    /// contains the word itself, it comes first, with the distance 0.
     ///
     /// The word is [normalized](crate::Analyzer::normalize).
     ///
@@ -164,7 +164,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     }
 }
 
-/// Keeps the first `limit` of the order of suggestions.
+/// Sorts suggestions, and keeps the first `limit`.
 fn sort(found: &mut Vec<Suggestion>, limit: usize) {
     let order = |a: &Suggestion, b: &Suggestion| {
         let by_edits = a.distance.cmp(&b.distance);

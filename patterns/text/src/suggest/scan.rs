@@ -8,20 +8,19 @@ use keyloom_kit::{Walk, get_many};
 use crate::index::{Spaces, count_of};
 use crate::terms::{TermMatcher, TermStep};
 
-/// The greatest number of terms that a suggestion reads.
-// The most frequent terms with a prefix are known only after all of them are read. So a call that
-// would read more is refused: some of the terms would be a wrong answer.
+/// The maximum number of terms that a suggestion reads.
+// The most frequent terms with a prefix are known only after all terms with the prefix are read. So
+// a call that would read more returns an error: the answer from a part of the terms would be wrong.
 const MAX_TERMS: usize = 100_000;
 
-/// The number of characters of a word in an error.
+/// The maximum number of characters of a word in an error.
 const SHOWN_CHARS: usize = 80;
 
-/// An error of a suggestion. It is returned as an [`Error::Other`]; get it with
-/// [`Error::downcast_ref`].
+/// An error of a suggestion. Returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuggestError {
-    /// More terms of the dictionary would be read than the limit.
+    /// The call would read more terms of the dictionary than the limit.
     #[error(
         "suggestions for {text:?} would read more than {limit} terms of the field {field:?}; give a longer prefix, or more equal characters"
     )]
@@ -30,7 +29,7 @@ pub enum SuggestError {
         field: String,
         /// The beginning of the prefix or word.
         text: String,
-        /// The greatest number of terms.
+        /// The maximum number of terms.
         limit: usize,
     },
 }
@@ -47,7 +46,7 @@ impl From<SuggestError> for Error {
 pub struct Suggestion {
     /// The term, in the form of the index.
     pub term: String,
-    /// The number of documents that contain it.
+    /// The number of documents that contain the term.
     pub documents: u64,
     /// The number of edits between the word and the term; 0 for a completion.
     pub distance: u8,
@@ -61,7 +60,7 @@ pub(super) struct Dictionary<'d> {
 }
 
 impl Dictionary<'_> {
-    /// The terms that match and are in some documents, in their order.
+    /// The matching terms that are in at least one document, in order.
     pub(super) fn scan(
         &self,
         reader: &impl Reader,
@@ -100,7 +99,7 @@ impl Dictionary<'_> {
         Ok(found)
     }
 
-    /// The terms of the field from one on.
+    /// The range of the terms of the field that are at or after `term`.
     fn from(&self, term: &str) -> KeyRange<'static> {
         let of_field = self.spaces.terms.range_of(&(self.field,));
         let from = self.spaces.term(&self.field.into(), term);
@@ -113,7 +112,7 @@ impl Dictionary<'_> {
         SuggestError::TooManyTerms { field, text, limit: MAX_TERMS }.into()
     }
 
-    /// For each term the number of documents, in one round trip.
+    /// The number of documents of each term. Costs one round trip.
     pub(super) fn documents(&self, reader: &impl Reader, terms: &[&str]) -> Result<Vec<u64>> {
         let scope = self.field.into();
         let keys: Vec<_> = terms.iter().map(|term| self.spaces.term(&scope, term)).collect();

@@ -1,21 +1,21 @@
-//! How much the automata of one query may take.
+//! The limit on the states of all automata of one query.
 
 use std::cell::Cell;
 
 use super::matcher::TermMatcher;
 use crate::query::{Query, QueryError};
 
-/// The greatest number of states of all automata of a query, if it is not set: tables of 16 MiB.
-/// One expression takes up to 8,192, a fuzzy term of ten letters up to some 700.
-// A limit of each automaton alone is not sufficient: 13 kB of regular expressions in one query took
-// seconds to compile.
+/// The default maximum number of states of all automata of a query: tables of 16 MiB. A regular
+/// expression has up to 8,192 states, a fuzzy term of ten letters up to some 700.
+// A limit per automaton is not sufficient: 13 kB of regular expressions in one query took seconds
+// to compile.
 pub(crate) const DEFAULT_MAX_STATES: usize = 32_768;
 
-/// What an automaton counts in addition to its states. To compile the smallest expression takes
-/// longer than to add as many states to a larger one.
+/// The cost of an automaton in addition to its states. Compiling the smallest expression takes
+/// longer than adding this many states to a larger one.
 const STATES_PER_AUTOMATON: usize = 64;
 
-/// The number of characters of a pattern in an error.
+/// The maximum number of characters of a pattern in an error.
 const SHOWN_CHARS: usize = 80;
 
 /// The states of the automata of one query.

@@ -1,4 +1,4 @@
-//! Similar terms: Levenshtein automata.
+//! Levenshtein automata for fuzzy terms.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,24 +7,27 @@ use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STAT
 use super::table::{Automaton, Table};
 use super::utf8::Utf8;
 
-/// The greatest number of characters. An automaton has up to 70 states per character.
+/// The maximum number of characters of a fuzzy term. An automaton has up to 70 states per
+/// character.
 pub(crate) const MAX_FUZZY_CHARS: usize = 64;
 
-/// The builders of the distances 1 and 2. Building one takes some milliseconds for the distance 2.
+/// The builders for the distances 1 and 2. Creating the builder for the distance 2 takes some
+/// milliseconds.
 static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =
     LazyLock::new(|| [1, 2].map(|distance| LevenshteinAutomatonBuilder::new(distance, true)));
 
-/// Terms that begin with `prefix` and go on within a distance of a text.
+/// Terms that begin with `prefix`, followed by a text that `dfa` accepts.
 struct Similar {
     prefix: Vec<u8>,
     dfa: DFA,
 }
 
-/// The bytes of the prefix that were read, or a state of the automaton after it.
+/// The number of bytes of the prefix that were read, or a state of the automaton after the prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum State {
     InPrefix(usize),
-    /// The automaton of the crate also accepts bytes that are not UTF-8, so they are read twice.
+    /// The automaton of the crate also accepts bytes that are not UTF-8, so a UTF-8 automaton runs
+    /// in parallel.
     After(u32, Utf8),
 }
 
@@ -68,8 +71,8 @@ impl Automaton for Similar {
     }
 }
 
-/// Compiles the terms within `distance` of `text`, 1 or 2, whose first characters are equal, or
-/// returns why that is not possible.
+/// Compiles an automaton of the terms within `distance` (1 or 2) of `text` whose first
+/// `prefix_chars` characters are equal. Returns the reason if this is not possible.
 pub(super) fn compile(text: &str, distance: u8, prefix_chars: usize) -> Result<Arc<Table>, String> {
     let chars = text.chars().count();
     if chars > MAX_FUZZY_CHARS {

@@ -1,4 +1,4 @@
-//! Which terms of a sorted dictionary match, found by seeks.
+//! Finds the matching terms of a sorted dictionary by seeks.
 
 use std::fmt;
 use std::ops::Bound;
@@ -10,18 +10,18 @@ use crate::analysis::Analyzer;
 use crate::query::wildcard::{WildcardPart, parts};
 use crate::query::{Query, QueryError};
 
-/// A term to seek has at most about this many bytes more than the term before it.
-// The least match may be long, or endless. A shorter beginning of it only means that the seek ends
-// a little before the term.
+/// A term to seek is extended by at most about this many bytes.
+// The least match may be very long, or infinite. With a prefix of the least match, the seek only
+// ends a little before it.
 const MAX_PATH_BYTES: usize = 64;
 
-/// The number of characters of a pattern in an error.
+/// The maximum number of characters of a pattern in an error.
 const SHOWN_CHARS: usize = 80;
 
-/// A set of terms that are found in a sorted dictionary by seeks.
+/// A set of terms that can be found in a sorted dictionary by seeks.
 ///
-/// It is compiled once, cheap to clone, and shared by threads. Begin at [`first`](Self::first), and
-/// call [`step`](Self::step) for each term:
+/// A matcher is compiled once. It is cheap to clone, and threads can share it. Begin at
+/// [`first`](Self::first), and call [`step`](Self::step) for each term:
 ///
 /// ```
 /// use keyloom_text::terms::{TermMatcher, TermStep};
@@ -56,7 +56,7 @@ enum Kind {
     Table(Arc<Table>),
 }
 
-/// What to do after a term of the dictionary: see [`TermMatcher::step`].
+/// The result of [`TermMatcher::step`] for a term of the dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermStep {
     /// The term matches. Continue with the next term.
@@ -66,10 +66,10 @@ pub enum TermStep {
     },
     /// The term does not match. Continue with the next term.
     Next,
-    /// The term does not match. Continue with the first term that is equal to or greater than this
-    /// one; no term before it matches.
+    /// The term does not match. Continue with the first term that is equal to or greater than the
+    /// returned term. No term before the returned term matches.
     Seek(String),
-    /// Neither this term nor any after it matches.
+    /// Neither the term nor any term after it matches.
     End,
 }
 
@@ -79,7 +79,7 @@ impl TermMatcher {
         Self(Kind::Prefix(prefix.into()))
     }
 
-    /// The terms between two bounds, by the order of UTF-8 bytes.
+    /// The terms between two bounds, in the order of UTF-8 bytes.
     pub fn range(from: Bound<String>, to: Bound<String>) -> Self {
         Self(Kind::Range(from, to))
     }
@@ -92,7 +92,7 @@ impl TermMatcher {
         compiled(pattern, regex::compile(&regex::of_wildcard(pattern)))
     }
 
-    /// The terms that a regular expression matches as a whole.
+    /// The terms that a regular expression matches in full.
     ///
     /// # Errors
     /// [`QueryError::Pattern`] if the expression is invalid, has more than 65,536 bytes, or its
@@ -101,11 +101,11 @@ impl TermMatcher {
         compiled(expression, regex::compile(expression))
     }
 
-    /// The terms within `distance` of `text`, 0 to 2, whose first characters are equal. With the
-    /// distance 0, `text` may have any length.
+    /// The terms within `distance` (0 to 2) of `text` whose first `prefix_chars` characters are
+    /// equal. With the distance 0, `text` may have any length.
     ///
-    /// An edit inserts, deletes or replaces a character, or swaps two neighbours, which no other
-    /// edit may touch (optimal string alignment).
+    /// An edit inserts, deletes or replaces a character, or swaps two adjacent characters. No other
+    /// edit may change the swapped characters (optimal string alignment).
     ///
     /// # Errors
     /// [`QueryError::Pattern`] if `distance` is greater than 2, or if it is not 0 and `text` has
@@ -118,10 +118,10 @@ impl TermMatcher {
         compiled(text, fuzzy::compile(text, distance, prefix_chars))
     }
 
-    /// The terms that a prefix, wildcard, regular expression, fuzzy term or range of a query stands
-    /// for in a field with this analyzer; `None` for other queries.
+    /// The terms that `query` matches in a field with this analyzer, if it is a prefix, wildcard,
+    /// regular expression, fuzzy term or range; `None` for other queries.
     ///
-    /// Texts are [normalized](Analyzer::normalize), regular expressions are not.
+    /// Texts are [normalized](Analyzer::normalize). Regular expressions are not.
     ///
     /// # Errors
     /// [`QueryError::Pattern`] if the pattern is invalid or too large.
@@ -142,7 +142,7 @@ impl TermMatcher {
         }))
     }
 
-    /// The number of states of the automaton; 0 for a prefix or a range, which have none.
+    /// The number of states of the automaton; 0 for a prefix or a range, which have no automaton.
     pub fn states(&self) -> usize {
         match &self.0 {
             Kind::Prefix(_) | Kind::Range(..) => 0,
@@ -158,7 +158,7 @@ impl TermMatcher {
         }
     }
 
-    /// The term to seek first: no term before it matches. `None` if no term can match.
+    /// The term to seek first; no term before it matches. `None` if no term can match.
     pub fn first(&self) -> Option<String> {
         match &self.0 {
             Kind::Prefix(prefix) => Some(prefix.clone()),
@@ -173,7 +173,7 @@ impl TermMatcher {
 
     /// Whether `term` matches, and where to continue.
     ///
-    /// Cost: one step per byte of the term, and up to 64 for the term to seek.
+    /// Cost: one step per byte of `term`, and up to 64 for the term to seek.
     pub fn step(&self, term: &str) -> TermStep {
         match &self.0 {
             Kind::Prefix(prefix) if term.starts_with(prefix) => TermStep::Match { distance: 0 },
@@ -209,7 +209,8 @@ fn compiled(pattern: &str, table: Result<Arc<Table>, String>) -> Result<TermMatc
     Ok(TermMatcher(Kind::Table(table)))
 }
 
-/// The pattern with its texts normalized: an analyzer could make a wildcard of another character.
+/// Normalizes only the literal texts of a pattern, since an analyzer could turn another character
+/// into a wildcard.
 fn normalized(pattern: &str, analyzer: &Analyzer) -> String {
     let parts = parts(pattern).into_iter().enumerate().map(|(n, part)| match part {
         WildcardPart::Text(text) => WildcardPart::Text(analyzer.normalize_part(&text, n == 0)),
@@ -224,7 +225,7 @@ fn successor(term: &str) -> String {
 }
 
 fn step_in_table(table: &Table, term: &str) -> TermStep {
-    // Where the term could still have become a match by a greater byte: the last such place.
+    // The last place where a greater byte could have led to a match.
     let mut greater: Option<(usize, u8, StateId)> = None;
     let mut state = table.start();
     for (at, &byte) in term.as_bytes().iter().enumerate() {
@@ -238,7 +239,7 @@ fn step_in_table(table: &Table, term: &str) -> TermStep {
             return seek(table, term, greater);
         }
     }
-    // Longer terms may match, and those come next.
+    // Longer terms may match, and they come next in the order.
     table.distance(state).map_or(TermStep::Next, |distance| TermStep::Match { distance })
 }
 
@@ -249,15 +250,14 @@ fn seek(table: &Table, term: &str, greater: Option<(usize, u8, StateId)>) -> Ter
     least_match(table, state, bytes).map_or(TermStep::End, TermStep::Seek)
 }
 
-/// The least term from `state` on, which is reached by `bytes`; or a beginning of it, which is
-/// before it.
+/// The least match from `state`, which `bytes` lead to, or a prefix of it, which sorts before it.
 fn least_match(table: &Table, mut state: StateId, mut bytes: Vec<u8>) -> Option<String> {
     let limit = bytes.len() + MAX_PATH_BYTES;
     while table.distance(state).is_none() {
         let (byte, next) = table.least(state, 0)?;
         bytes.push(byte);
         state = next;
-        // Every automaton reads whole characters only: the text ends at one.
+        // Stop only at the end of a character: every automaton reads whole characters.
         if bytes.len() >= limit && std::str::from_utf8(&bytes).is_ok() {
             break;
         }

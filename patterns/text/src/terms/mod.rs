@@ -1,25 +1,26 @@
 //! Terms that match a pattern, found by seeks.
 //!
-//! *Which words of the dictionary begin with this, match this pattern, or are like this word?* The
-//! terms of an index are sorted keys. A [`TermMatcher`] is given one term after another and returns
-//! the term to seek next, so that terms between are not read.
+//! *Which words of the dictionary begin with this text, match this pattern, or are similar to this
+//! word?* The terms of an index are sorted keys. For each term, a [`TermMatcher`] returns the term
+//! to seek next, so that the terms in between are not read.
 //!
 //! | terms | automaton | begins at |
 //! |---|---|---|
 //! | [`prefix`](TermMatcher::prefix), [`range`](TermMatcher::range) | none | the prefix, the bound |
-//! | [`wildcard`](TermMatcher::wildcard) | that of a regular expression | the text before the first wildcard |
+//! | [`wildcard`](TermMatcher::wildcard) | automaton of a regular expression | the text before the first wildcard |
 //! | [`regex`](TermMatcher::regex) | deterministic, at most 8,192 states | the least match |
 //! | [`fuzzy`](TermMatcher::fuzzy) | Levenshtein automaton, distance 1 or 2; with the distance 0, the range of one term | the least match, after the equal characters |
 //!
 //! # Cost
 //!
-//! A table has 512 bytes per state. A fuzzy term of ten letters has some hundred states. All
-//! automata of a query have a common limit: see [`max_states`](crate::Search::max_states).
+//! The table of an automaton takes 512 bytes per state. A fuzzy term of ten letters has a few
+//! hundred states. All automata of a query share one limit: see
+//! [`max_states`](crate::Search::max_states).
 //!
-//! A dictionary is read where the automaton is alive. With literal text at the beginning, that is
-//! the range of this text; `*ing` and `.*ing` read the whole dictionary. A fuzzy term of distance
-//! 2 is alive after any two characters; [equal characters](crate::Query::fuzzy_prefix) at the
-//! beginning save the most.
+//! A search reads only the ranges of the dictionary in which the automaton can match. A pattern
+//! that begins with literal text reads only terms that begin with this text. `*ing` and `.*ing`
+//! read the whole dictionary. A fuzzy term of distance 2 can match after any two characters, so
+//! [equal characters](crate::Query::fuzzy_prefix) at the beginning save the most reads.
 //!
 //! # Source
 //!

@@ -11,12 +11,12 @@ use regex_automata::{Anchored, MatchKind};
 use super::table::{Automaton, MAX_STATES, Table};
 use crate::query::wildcard::{WildcardPart, parts};
 
-/// The greatest length of an expression. To find out that a longer one needs too many states takes
+/// The maximum length of an expression. Detecting that an expression needs too many states takes
 /// memory in proportion to its length.
 const MAX_EXPRESSION_BYTES: usize = 65_536;
 
 /// The memory limits of the steps of a compilation.
-// Twice the 4 MiB of the largest table. A larger expression is refused before it takes more time
+// Twice the 4 MiB of the largest table. A larger expression is rejected before it takes more time
 // and memory.
 const MAX_COMPILE_BYTES: usize = 8 << 20;
 const MAX_NFA_BYTES: usize = 2 << 20;
@@ -24,8 +24,8 @@ const MAX_NFA_BYTES: usize = 2 << 20;
 /// Advice for an expression that takes too much memory.
 const SMALLER: &str = "let it count less, or match fewer characters";
 
-/// The engine's automaton. It reports a match one byte late, and some of its states are dead
-/// without being known as dead; [`Table`] corrects both.
+/// The automaton of `regex-automata`. This automaton reports a match one byte late, and does not
+/// mark all of its dead states as dead. [`Table`] corrects both.
 struct Expression {
     dfa: dense::DFA<Vec<u32>>,
     start: StateID,
@@ -49,14 +49,16 @@ impl Automaton for Expression {
     }
 }
 
-/// Compiles an expression that must match the whole term, or returns why that is not possible.
+/// Compiles an expression that must match the whole term. Returns the reason if this is not
+/// possible.
 pub(super) fn compile(expression: &str) -> Result<Arc<Table>, String> {
     let bytes = expression.len();
     if bytes > MAX_EXPRESSION_BYTES {
         return Err(format!("it has {bytes} bytes, the limit is {MAX_EXPRESSION_BYTES}; split it"));
     }
     let limits = dense::Config::new()
-        // All matches, not the leftmost-first one: an earlier end must not hide a longer match.
+        // Find all matches, not only the leftmost-first one: a match that ends earlier must not
+        // hide a longer match.
         .match_kind(MatchKind::All)
         .start_kind(StartKind::Anchored)
         .dfa_size_limit(Some(MAX_COMPILE_BYTES))
@@ -73,7 +75,7 @@ pub(super) fn compile(expression: &str) -> Result<Arc<Table>, String> {
     Table::of(&Expression { dfa, start }).map(Arc::new).map_err(too_many)
 }
 
-/// The expression of a pattern with wildcards.
+/// Translates a wildcard pattern to a regular expression.
 pub(super) fn of_wildcard(pattern: &str) -> String {
     let mut expression = String::from("(?s)");
     for part in parts(pattern) {

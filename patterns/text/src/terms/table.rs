@@ -1,4 +1,4 @@
-//! An automaton over bytes as a table of states.
+//! A byte automaton (DFA) as a transition table.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,16 +6,17 @@ use std::hash::Hash;
 /// The number of a state.
 pub(super) type StateId = u16;
 
-/// No continuation matches from this state.
+/// The dead state: no continuation matches.
 pub(super) const DEAD: StateId = 0;
 
-/// The greatest number of states. A table then takes 4 MiB.
-// More need more memory and time for each query; with fewer, more expressions are refused.
+/// The maximum number of states of a table. At the limit, a table takes 4 MiB.
+// A higher limit takes more memory and time per query. With a lower limit, more expressions are
+// rejected.
 pub(super) const MAX_STATES: usize = 8_192;
 
 const BYTES: usize = 256;
 
-/// An automaton whose states are computed.
+/// An automaton whose states are computed on demand.
 pub(super) trait Automaton {
     type State: Copy + Eq + Hash;
 
@@ -32,7 +33,7 @@ pub(super) trait Automaton {
 #[derive(Debug)]
 pub(super) struct TooManyStates;
 
-/// For each state and byte the next state, [`DEAD`] if no match can follow.
+/// The next state for each state and byte; [`DEAD`] if no match can follow.
 pub(super) struct Table {
     next: Vec<[StateId; BYTES]>,
     distances: Vec<Option<u8>>,
@@ -40,7 +41,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Builds the table of all states that a match goes through.
+    /// Builds the table of all states that are on the path of a match.
     pub(super) fn of<A: Automaton>(automaton: &A) -> Result<Self, TooManyStates> {
         let start = automaton.start();
         let mut table = Self { next: vec![[DEAD; BYTES]], distances: vec![None], start: 1 };
@@ -122,7 +123,8 @@ impl Table {
         self.distances.get(usize::from(state)).copied().flatten()
     }
 
-    /// The least byte, from `least` on, that a match continues with.
+    /// The smallest byte, at least `least`, after which a match can follow, and the state after
+    /// this byte.
     pub(super) fn least(&self, state: StateId, least: u8) -> Option<(u8, StateId)> {
         let row = self.next.get(usize::from(state))?;
         let found = (least..=u8::MAX).zip(row.get(usize::from(least)..)?);

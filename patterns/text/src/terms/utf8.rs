@@ -1,6 +1,6 @@
 //! The automaton of well-formed UTF-8.
 
-/// What the next byte of a character may be.
+/// The state: which bytes may come next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Utf8 {
     /// The first byte of a character.
@@ -10,7 +10,8 @@ pub(super) enum Utf8 {
     Last,
     /// Any byte before the last one.
     BeforeLast,
-    /// The second byte of a character in a narrower range, and then the bytes after it.
+    /// The second byte of a character, which is restricted to a narrower range; the remaining bytes
+    /// follow.
     Second { least: u8, most: u8, is_of_three: bool },
 }
 

@@ -7,7 +7,7 @@ use super::scan::Scanner;
 use crate::query::check::MAX_DEPTH;
 use crate::query::{BooleanQuery, Query, QueryError};
 
-/// The number of characters of a clause in an error.
+/// The maximum number of characters of a clause in an error.
 const SHOWN_CHARS: usize = 80;
 
 /// The state of parsing a text.
@@ -16,11 +16,11 @@ pub(super) struct Parsing<'p> {
     pub(super) scan: Scanner<'p>,
     /// The number of groups and negations around the next character.
     depth: usize,
-    /// The greatest depth so far, and where it begins.
+    /// The maximum depth so far, and the offset where it begins.
     deepest: (usize, usize),
 }
 
-/// What a sign says about its clause.
+/// The sign before a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
     None,
@@ -81,7 +81,8 @@ impl<'p> Parsing<'p> {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// A group in parentheses, of which the first one comes next, and its minimum.
+    /// Parses a group in parentheses, and its minimum number of matches. The opening parenthesis
+    /// comes next.
     pub(super) fn group(&mut self, field: Option<&str>) -> Result<Query, ParseError> {
         let start = self.scan.at();
         self.enter(start)?;
@@ -102,7 +103,7 @@ impl<'p> Parsing<'p> {
             (Some(Clause { sign: Sign::None, query, .. }), None) if clauses.is_empty() => Ok(query),
             (last, minimum) => {
                 clauses.extend(last);
-                // Only such clauses are counted.
+                // Only `should` clauses are counted.
                 let operator = if minimum.is_some() { Operator::Or } else { self.parser.operator };
                 let mut boolean = self.boolean(clauses, operator);
                 boolean.minimum_should_match = minimum;
@@ -125,7 +126,7 @@ impl<'p> Parsing<'p> {
         boolean
     }
 
-    /// The clauses up to the end of the text or to a character that begins none.
+    /// The clauses up to the end of the text, or up to a character that does not begin a clause.
     fn clauses(&mut self, field: Option<&str>) -> Result<Vec<Clause>, ParseError> {
         let mut clauses = Vec::new();
         loop {
@@ -217,7 +218,7 @@ impl<'p> Parsing<'p> {
         Ok(Clause { at, sign, query: self.operand(field)? })
     }
 
-    /// The clause after `NOT`, which may be negated itself.
+    /// The clause after `NOT`. This clause may be negated itself.
     fn negated(&mut self, at: usize, field: Option<&str>) -> Result<Query, ParseError> {
         self.enter(at)?;
         let Clause { sign, query, .. } = self.signed(field)?;
@@ -229,7 +230,8 @@ impl<'p> Parsing<'p> {
         }
     }
 
-    /// The query of a clause that begins at a place, unless its kind is refused.
+    /// Returns `query`, or an error if the parser refuses clauses of its kind. `at` is the offset
+    /// of the clause.
     pub(super) fn allowed(&self, at: usize, query: Query) -> Result<Query, ParseError> {
         match ClauseKind::of(&query).filter(|kind| self.parser.refused.contains(kind)) {
             None => Ok(query),

@@ -5,7 +5,7 @@ use super::error::ParseError;
 use crate::query::Query;
 
 impl Parsing<'_> {
-    /// `COMBINED(…)` with its text, if that comes next.
+    /// Parses `COMBINED(…)` with its text, if it comes next.
     pub(super) fn combined(&mut self) -> Result<Option<Query>, ParseError> {
         let start = self.scan.at();
         if !self.scan.eat("COMBINED(") {

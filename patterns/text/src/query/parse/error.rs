@@ -1,14 +1,14 @@
-//! Errors of the query language, with their place.
+//! Errors of the parser, with their position in the text.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::refused::ClauseKind;
 use crate::query::QueryError;
 
-/// The number of characters that are shown before the place of an error, and after it.
+/// The maximum number of characters that are shown before and after the place of an error.
 const SHOWN_CHARS: usize = 60;
 
-/// Why a text is not a query, and where. In a [`keyloom::Error`] it is found by
+/// Why a text is not a valid query, and where. In a [`keyloom::Error`], get it with
 /// [`downcast_ref`](keyloom::Error::downcast_ref).
 ///
 /// [`Display`] prints the line of the error with a caret under its place:
@@ -29,13 +29,13 @@ pub struct ParseError {
     line: usize,
     column: usize,
     kind: ParseErrorKind,
-    /// The line, or the part of it around the place.
+    /// The line of the error, or the part of the line around the error.
     shown: String,
     /// The number of characters in `shown` before the place.
     caret: usize,
 }
 
-/// What is wrong at the place of a [`ParseError`].
+/// The reason for a [`ParseError`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -44,10 +44,10 @@ pub enum ParseErrorKind {
     Syntax {
         /// The text at the place, in backticks, or `the end of the query`.
         found: String,
-        /// What the grammar allows there.
+        /// The syntax that the grammar allows at this place.
         expected: String,
     },
-    /// The field is not one of those that the parser was given.
+    /// The parser does not [allow](crate::QueryParser::fields) this field.
     #[error("there is no field {field:?}; the fields are {known}")]
     UnknownField {
         /// The name in the query.
@@ -63,7 +63,7 @@ pub enum ParseErrorKind {
         /// The beginning of the clause.
         clause: String,
     },
-    /// The query would not pass [`Query::check`](crate::Query::check).
+    /// The query does not pass [`Query::check`](crate::Query::check).
     #[error(transparent)]
     Refused(#[from] QueryError),
 }
@@ -90,28 +90,28 @@ impl ParseError {
         }
     }
 
-    /// The number of bytes before the place.
+    /// The number of bytes before the place of the error.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The number of the line, counted from 1.
+    /// The number of the line, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The number of the character in its line, counted from 1.
+    /// The number of the character in its line, from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// What is wrong there.
+    /// The reason for the error.
     pub fn kind(&self) -> &ParseErrorKind {
         &self.kind
     }
 }
 
-/// The line and the column of an offset, counted from 1.
+/// The line and the column of an offset, both from 1.
 pub(super) fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let of_line = before.rsplit('\n').next().unwrap_or_default();

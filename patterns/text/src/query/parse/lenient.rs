@@ -1,11 +1,12 @@
-//! What people type into a search box, as a text of the query language.
+//! Translates the input of a search box to the query language.
 
 use super::parser::QueryParser;
 
 /// Characters that begin and end a phrase.
 const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
 
-/// Operators. The words are searched for where they have no clause to act on.
+/// Operators, and their form in the query language. A word is searched for as a term if it has no
+/// clause to act on.
 const OPERATORS: [(&str, &str); 6] =
     [("AND", "AND"), ("&&", "AND"), ("OR", "OR"), ("||", "OR"), ("|", "OR"), ("NOT", "NOT")];
 
@@ -21,7 +22,7 @@ enum Token<'t> {
     },
 }
 
-/// The text in the query language. It is empty if nothing is left.
+/// The text in the query language; empty if the input has no words.
 pub(super) fn translated(parser: &QueryParser, text: &str) -> String {
     let mut reading = Reading { parser, rest: text, of_group: None, tokens: Vec::new() };
     while reading.token() {}
@@ -37,7 +38,7 @@ struct Reading<'t> {
 }
 
 impl<'t> Reading<'t> {
-    /// Reads the next token, and returns whether there was a next character.
+    /// Reads the next token. Returns `false` at the end of the input.
     fn token(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         let sign = self.sign();
@@ -69,7 +70,7 @@ impl<'t> Reading<'t> {
         skipped
     }
 
-    /// A sign directly before a word, a phrase or parentheses. A dash elsewhere is none.
+    /// A sign directly before a word, a phrase or parentheses. A dash elsewhere is not a sign.
     fn sign(&mut self) -> Option<char> {
         let sign = self.rest.chars().next().filter(|c| "+-".contains(*c))?;
         let next = self.rest.chars().nth(1)?;
@@ -143,7 +144,7 @@ impl<'t> Reading<'t> {
     }
 }
 
-/// Whether a character at the edge of a word does not belong to it.
+/// Whether a character is a punctuation mark, which is not part of a word at its edges.
 fn is_mark(c: char) -> bool {
     c.is_ascii_punctuation() || "…–—¿¡‘’".contains(c) || QUOTES.contains(&c)
 }
@@ -168,14 +169,15 @@ fn escaped(word: &str) -> String {
     out
 }
 
-/// A clause, and the operator between the one before and it.
+/// A clause, and the operator between the previous clause and this one.
 struct Part {
     operator: Option<&'static str>,
     sign: Option<char>,
     text: String,
 }
 
-/// Gives each operator its clauses. One without clauses is a word, unless it is a symbol.
+/// Assigns each operator its clauses. An operator without clauses becomes a word if it is a word,
+/// and is dropped if it is a symbol.
 fn parts(tokens: Vec<Token<'_>>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut between, mut negation) = (None, None);
@@ -207,7 +209,8 @@ fn joined(parts: &[Part]) -> String {
     for (at, Part { operator, sign, text }) in parts.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| parts.get(at));
         let is_excluded = |part: &Part| part.sign == Some('-');
-        // Of several excluded words, a document has none.
+        // Documents contain none of the excluded words, so operators between these words are
+        // dropped.
         let operator =
             operator.filter(|_| !(*sign == Some('-') && before.is_some_and(is_excluded)));
         if let Some(operator) = operator {
@@ -215,7 +218,7 @@ fn joined(parts: &[Part]) -> String {
             out.push(' ');
         }
         let next = parts.get(at + 1).and_then(|next| next.operator);
-        // Beside an operator, the language has no `+`.
+        // The language does not allow `+` next to an operator.
         let sign = sign.filter(|sign| *sign == '-' || operator.or(next).is_none());
         out.extend(sign);
         out.push_str(text);
@@ -236,7 +239,7 @@ mod tests {
         QueryParser::new(["body"]).fields(["title"]).operator(operator)
     }
 
-    /// Texts and their queries, if all words must match.
+    /// Inputs and their queries, if all words must match.
     const TYPED: &[(&str, &str)] = &[
         ("white rabbit", "+body:white +body:rabbit"),
         ("(white", "body:white"),
@@ -366,13 +369,13 @@ mod tests {
         assert_eq!(without_fields.parse_lenient("rabbit"), crate::BooleanQuery::new().into());
         let in_field = without_fields.parse_lenient("title:rabbit");
         assert_eq!(in_field.to_string(), "title:rabbit");
-        // The search reports the boost, as it does for a query that is built.
+        // The check rejects the boost, as for a query that is built without the parser.
         let query = QueryParser::new(["body"]).boost("body", -1.0).parse_lenient("rabbit");
         assert!(matches!(query.check(), Err(crate::QueryError::Score { .. })));
     }
 
     proptest! {
-        /// Whatever is typed, the translation is in the language.
+        /// The translation of any input is valid in the query language.
         #[test]
         fn each_translation_parses(
             typed in r#"([ -~“”é東]|AND|OR|NOT|NEAR\(|title:|&&|\|\||\t| ){0,40}"#,

@@ -1,4 +1,4 @@
-//! The query language: texts as queries.
+//! The parser of the query language.
 
 mod clauses;
 mod combined;
@@ -21,36 +21,37 @@ impl QueryParser {
     /// Parses a query.
     ///
     /// # Errors
-    /// [`ParseError`] with the place of what is wrong:
+    /// [`ParseError`] with the position of the error:
     /// * [`ParseErrorKind::Syntax`] if the text does not follow the grammar, or is empty;
-    /// * [`ParseErrorKind::UnknownField`] if it names a field that [`fields`](Self::fields) does
-    ///   not;
-    /// * [`ParseErrorKind::RefusedClause`] if it has a clause of a kind that
-    ///   [`refuse`](Self::refuse) names;
-    /// * [`ParseErrorKind::Refused`] if the query is too deep, or a [`boost`](Self::boost) of a
-    ///   field is negative or not finite.
+    /// * [`ParseErrorKind::UnknownField`] if the text names a field that [`fields`](Self::fields)
+    ///   does not allow;
+    /// * [`ParseErrorKind::RefusedClause`] if the text has a clause of a kind that
+    ///   [`refuse`](Self::refuse) excludes;
+    /// * [`ParseErrorKind::Refused`] if the query does not pass [`Query::check`], for example
+    ///   because it is too deep, or because a [`boost`](Self::boost) of a field is negative or not
+    ///   finite.
     pub fn parse(&self, text: &str) -> Result<Query, ParseError> {
         Parsing::new(self, text).query()
     }
 
-    /// Parses what people type into a search box. Any text is a query, in a small part of the
+    /// Parses the input of a search box. Any text is a valid query, in a small part of the
     /// language:
     ///
     /// | text | meaning |
     /// |---|---|
-    /// | `white rabbit` | both words or any, as the [operator](Self::operator) says |
+    /// | `white rabbit` | both words or any of them, depending on the [operator](Self::operator) |
     /// | `"white rabbit"` | a phrase; a missing second quotation mark is added at the end |
     /// | `-rabbit`, `-"white rabbit"`, `-(white black)` | without these words |
     /// | `+rabbit` | with this word |
-    /// | `rab*` | words that begin so |
-    /// | `tea OR coffee`, `tea AND cup`, `tea NOT cup` | in capitals, between words |
+    /// | `rab*` | words that begin with `rab` |
+    /// | `tea OR coffee`, `tea AND cup`, `tea NOT cup` | operators: in capitals, between words |
     /// | `title:rabbit` | in this field, if it is a default field or one of [`fields`](Self::fields) |
     ///
-    /// Everything else is part of a word, such as in `10:30` and `http://…`, or is left out, such as
-    /// parentheses, `?` at the end of a word, `~2` and `^2`. A text without words matches nothing,
-    /// and so do words without a field if there is no default field.
-    /// There are no regular expressions, fuzzy terms and leading wildcards. A search still
-    /// refuses more than its [`max_terms`](crate::Search::max_terms).
+    /// Other characters within a word are part of the word, as in `10:30` and `http://…`.
+    /// Parentheses, `?` at the end of a word, `~2` and `^2` are left out. A text without words
+    /// matches nothing. Words without a field match nothing if there is no default field. Regular
+    /// expressions, fuzzy terms and leading wildcards are not supported. The limit
+    /// [`max_terms`](crate::Search::max_terms) of a search still applies.
     ///
     /// ```
     /// use keyloom_text::QueryParser;
@@ -66,7 +67,8 @@ impl QueryParser {
         match self.parse(&translated) {
             Ok(query) => query,
             Err(_) if translated.is_empty() => BooleanQuery::new().into(),
-            // The parser itself is wrong, such as by a negative boost: the search reports it.
+            // The options of the parser are invalid, for example a boost is negative. The search
+            // reports the error.
             Err(_) => Query::any_of(
                 self.default_fields
                     .iter()

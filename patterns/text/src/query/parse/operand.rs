@@ -38,7 +38,7 @@ impl Parsing<'_> {
         }
     }
 
-    /// The name of a field with its colon, if that comes next.
+    /// The name of a field and its colon, if they come next.
     fn field(&mut self) -> Result<Option<String>, ParseError> {
         let start = self.scan.at();
         let (name, has_wildcards) = match self.scan.peek() {
@@ -58,7 +58,7 @@ impl Parsing<'_> {
         Ok(Some(name))
     }
 
-    /// Refuses a name that is a pattern, and an unknown field.
+    /// Returns an error if a field name is a pattern or unknown.
     pub(super) fn check_field(
         &self,
         start: usize,
@@ -85,7 +85,7 @@ impl Parsing<'_> {
             }
             Some('[' | '{') => self.range(field),
             Some('<' | '>') => self.comparison(field),
-            // A fuzzy term without characters.
+            // An empty fuzzy term.
             Some('~') if field.is_some() => self.fuzzy(at, field, ""),
             _ if ["AND", "OR", "NOT"].iter().any(|word| self.scan.is_keyword(word)) => {
                 Err(self.scan.expected("a clause; escape an operator as in `\\AND`"))
@@ -131,7 +131,7 @@ impl Parsing<'_> {
         self.in_fields(at, field, |field| Query::phrase(field, &text).slop(slop))
     }
 
-    /// The number of positions after `~`, if that comes next.
+    /// The slop after `~`, or 0 if no `~` comes next.
     pub(super) fn slop(&mut self) -> Result<u32, ParseError> {
         match self.scan.eat("~") {
             true => self.scan.integer("the slop: a number of positions"),
@@ -157,7 +157,7 @@ impl Parsing<'_> {
         }
     }
 
-    /// A fuzzy term, from its `~` on.
+    /// The rest of a fuzzy term, beginning with its `~`.
     fn fuzzy(&mut self, at: usize, field: Option<&str>, text: &str) -> Result<Query, ParseError> {
         self.scan.eat("~");
         let start = self.scan.at();

@@ -1,4 +1,4 @@
-//! A parser: the options that texts are parsed with.
+//! The parser and its options.
 
 use super::refused::ClauseKind;
 #[cfg(doc)]
@@ -7,15 +7,15 @@ use crate::query::Query;
 /// How clauses without an operator and without a sign are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operator {
-    /// At least one of them must match.
+    /// At least one clause must match.
     #[default]
     Or,
-    /// All of them must match.
+    /// All clauses must match.
     And,
 }
 
-/// Parses the query language, which is close to that of Lucene. [`Display`](std::fmt::Display) of
-/// a [`Query`] prints it.
+/// A parser of the query language, which is close to that of Lucene. [`Display`](std::fmt::Display)
+/// of a [`Query`] prints the same language.
 ///
 /// ```
 /// use keyloom_text::{Query, QueryParser};
@@ -31,19 +31,19 @@ pub enum Operator {
 ///
 /// | text | meaning |
 /// |---|---|
-/// | `a b` | at least one; with [`Operator::And`], all |
+/// | `a b` | at least one clause; with [`Operator::And`], all |
 /// | `a AND b`, `a && b` | all |
 /// | `a OR b`, <code>a \|\| b</code> | at least one |
-/// | `NOT a`, `!a` | the documents without it |
+/// | `NOT a`, `!a` | documents that do not match `a` |
 /// | `+a #b` <code>\|c</code> `-d` | [must, filter, should, must not](crate::BooleanQuery) |
 /// | `(a b c)~2` | at least two of them |
 /// | `title:a`, `title:(a b)` | in this field; without a field, in any default field |
 /// | `a^2`, `(a b)^=1` | [boost](Query::boost), [constant score](Query::constant_score) |
 ///
-/// `NOT` binds closest, then `AND`, then `OR`, and then clauses beside each other. So
-/// `a b OR c` is `a` beside `b OR c`. A clause with nothing but `-` or `NOT` matches all other
-/// documents, as [`BooleanQuery`](crate::BooleanQuery) says. Between `AND` and `OR`, `-a` means
-/// `NOT a`: other than in Lucene, `a OR -b` matches a document with neither.
+/// `NOT` binds tightest, then `AND`, then `OR`, then juxtaposition. So `a b OR c` means `a (b OR
+/// c)`. A group with only `-` or `NOT` clauses matches all other documents; see
+/// [`BooleanQuery`](crate::BooleanQuery). As an operand of `AND` or `OR`, `-a` means `NOT a`:
+/// unlike in Lucene, `a OR -b` matches a document that contains neither.
 ///
 /// # Terms
 ///
@@ -54,23 +54,23 @@ pub enum Operator {
 /// | `rab*`, `r?b*t` | [prefix](Query::prefix), [wildcard](Query::wildcard); in a field, `*` alone is [any term](Query::exists) |
 /// | `/rabb?it/` | [regular expression](Query::regex), with `\/` for a slash |
 /// | `rabit~`, `rabit~1/3` | [fuzzy term](Query::fuzzy) with its distance, 2 if it has none, and its [equal characters](Query::fuzzy_prefix) |
-/// | `[a TO b]`, `{a TO b}`, `[a TO *]` | [range](Query::range) of terms with its bounds, or without them; not of numbers: `[9 TO 10]` is empty |
+/// | `[a TO b]`, `{a TO b}`, `[a TO *]` | [range](Query::range) of terms, with inclusive, exclusive or no bounds. Terms are not compared as numbers: `[9 TO 10]` is empty |
 /// | `>=a`, `<"b c"` | range with one bound |
 /// | `NEAR(a "b c")~3`, `ORDERED(a ANY(b c))` | [spans](Query::near) close to each other |
 /// | `COMBINED(title^2 body):"a b"` | words in [combined fields](Query::combined) with their weights, 1 if not given |
 /// | `*:*`, `*` without a field | all documents |
 ///
-/// A word ends at a space or at one of `(){}[]^"~:`, and it does not begin with one of
-/// ``+-#|&!/<>=,`` or these. A backslash takes the meaning of the next character: `\-1`, `\AND`,
-/// `a\:b`. Inside of quotation marks only `"` and `\` need one. A field with spaces can be in
-/// quotation marks: `"my field":a`.
+/// A word ends at a space or at one of `(){}[]^"~:`. It cannot begin with one of these characters
+/// or of ``+-#|&!/<>=,``. A backslash removes the special meaning of the next character: `\-1`,
+/// `\AND`, `a\:b`. Inside quotation marks, only `"` and `\` need a backslash. The name of a field
+/// with spaces can be in quotation marks: `"my field":a`.
 ///
 /// # Limits
 ///
-/// At most 100 levels of groups and of the query, so that functions that walk over it need little
-/// stack. A query that is parsed passes [`Query::check`]. The cost is linear in the text, times
-/// the number of default fields.
-/// A search refuses a query with too many clauses: see [`max_terms`](crate::Search::max_terms).
+/// Groups and the query have at most 100 levels, so that recursive functions need little stack. A
+/// parsed query passes [`Query::check`]. The cost is linear in the length of the text, times the
+/// number of default fields. A search returns an error for a query with too many clauses: see
+/// [`max_terms`](crate::Search::max_terms).
 #[derive(Clone, Debug)]
 pub struct QueryParser {
     pub(super) default_fields: Vec<(String, f32)>,
@@ -80,7 +80,7 @@ pub struct QueryParser {
 }
 
 impl QueryParser {
-    /// A parser that searches clauses without a field in any of `default_fields`.
+    /// Creates a parser. Clauses without a field are searched in any of `default_fields`.
     pub fn new<F: Into<String>>(default_fields: impl IntoIterator<Item = F>) -> Self {
         let default_fields = default_fields.into_iter().map(|field| (field.into(), 1.0)).collect();
         Self { default_fields, operator: Operator::default(), known: None, refused: Vec::new() }
@@ -92,8 +92,8 @@ impl QueryParser {
         Self { operator, ..self }
     }
 
-    /// Multiplies the scores of clauses without a field that match in `field`, which becomes a
-    /// default field if it is not.
+    /// Sets the boost of `field` for clauses without a field. Makes `field` a default field if it
+    /// is not one yet.
     ///
     /// ```
     /// use keyloom_text::QueryParser;
@@ -110,15 +110,15 @@ impl QueryParser {
         self
     }
 
-    /// Sets the fields that a query may name, in addition to the default fields. Without this, it
-    /// may name any field, and evaluation refuses an unknown one.
+    /// Sets the fields that a query may name, in addition to the default fields. If they are not
+    /// set, a query may name any field, and a search returns an error for an unknown one.
     #[must_use]
     pub fn fields<F: Into<String>>(self, fields: impl IntoIterator<Item = F>) -> Self {
         Self { known: Some(fields.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Refuses clauses of some kinds, for queries of users who are not trusted with them. A search
-    /// has limits for all of them: see [`Search`](crate::Search).
+    /// Refuses clauses of some kinds, for queries of untrusted users. A search also limits the cost
+    /// of all kinds: see [`Search`](crate::Search).
     ///
     /// ```
     /// use keyloom_text::QueryParser;
@@ -134,13 +134,13 @@ impl QueryParser {
         self
     }
 
-    /// Whether a field is a default field or one of the known ones.
+    /// Whether a field is a default field or one of [`fields`](Self::fields).
     pub(super) fn declares(&self, field: &str) -> bool {
         let known = self.known.iter().flatten();
         self.default_fields.iter().map(|(name, _)| name).chain(known).any(|name| name == field)
     }
 
-    /// The known fields if `field` is none of them.
+    /// The list of known fields, if `field` is not among them.
     pub(super) fn unknown(&self, field: &str) -> Option<String> {
         let known = self.known.as_ref()?;
         let defaults = self.default_fields.iter().map(|(name, _)| name);

@@ -4,13 +4,14 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::query::Query;
 
-/// A kind of clauses that can take long: see [`QueryParser::refuse`](super::QueryParser::refuse).
+/// A kind of clauses that can be expensive: see
+/// [`QueryParser::refuse`](super::QueryParser::refuse).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClauseKind {
     /// Regular expressions: `/rabb?it/`.
     Regex,
-    /// Wildcards that begin with `*` or `?`, which read the whole dictionary: `*bit`.
+    /// Patterns that begin with `*` or `?`: `*bit`. Such a pattern reads the whole dictionary.
     LeadingWildcard,
     /// Fuzzy terms with a distance of at least 1: `rabit~`.
     Fuzzy,
@@ -19,7 +20,7 @@ pub enum ClauseKind {
 }
 
 impl ClauseKind {
-    /// The kind of a query without parts.
+    /// The kind of a query that is not a combination.
     pub(super) fn of(query: &Query) -> Option<Self> {
         match query {
             Query::Regex { .. } => Some(Self::Regex),

@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use super::error::{ParseError, ParseErrorKind, place};
 
-/// The number of characters of a word in an error.
+/// The maximum number of characters of a word in an error.
 const SHOWN_CHARS: usize = 20;
 
-/// A text, and how much of it was read.
+/// A text, and the position up to which it has been read.
 pub(super) struct Scanner<'t> {
     text: &'t str,
     at: usize,
@@ -16,7 +16,7 @@ pub(super) struct Scanner<'t> {
 /// A word without its backslashes.
 pub(super) struct Word {
     pub(super) text: String,
-    /// The same as a pattern: with a backslash before `*`, `?` and `\` of the text.
+    /// The word as a pattern: literal `*`, `?` and `\` have a backslash.
     pub(super) pattern: String,
     pub(super) has_wildcards: bool,
 }
@@ -50,7 +50,7 @@ impl<'t> Scanner<'t> {
         next
     }
 
-    /// Reads `text` if it comes next.
+    /// Skips `text` if it comes next. Returns whether it did.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let comes = self.rest().starts_with(text);
         if comes {
@@ -70,7 +70,7 @@ impl<'t> Scanner<'t> {
         self.take_while(char::is_whitespace);
     }
 
-    /// Whether an operator comes next, as a word of its own.
+    /// Whether an operator comes next, as a separate word.
     pub(super) fn is_keyword(&self, keyword: &str) -> bool {
         let after = self.rest().strip_prefix(keyword).map(|after| after.chars().next());
         after.is_some_and(|next| next.is_none_or(|c| c.is_whitespace() || "()[{\"".contains(c)))
@@ -80,7 +80,7 @@ impl<'t> Scanner<'t> {
         self.is_keyword(keyword) && self.eat(keyword)
     }
 
-    /// Whether a word comes next. The characters of signs and suffixes do not begin one.
+    /// Whether a word comes next. A word does not begin with the character of a sign or suffix.
     pub(super) fn is_word(&self) -> bool {
         let begins = |c: char| !c.is_whitespace() && !"+-#|&!(){}[]^\"~:/<>=,".contains(c);
         self.peek().is_some_and(begins)
@@ -91,8 +91,8 @@ impl<'t> Scanner<'t> {
         self.word_until(|c| c.is_whitespace() || "(){}[]^\"~:".contains(c))
     }
 
-    /// Reads a word, up to a character that `ends` it. A backslash takes the meaning of the
-    /// character after it.
+    /// Reads a word, up to a character that `ends` it. A backslash removes the special meaning of
+    /// the next character.
     pub(super) fn word_until(&mut self, ends: impl Fn(char) -> bool) -> Result<Word, ParseError> {
         let mut word = Word { text: String::new(), pattern: String::new(), has_wildcards: false };
         while let Some(c) = self.peek().filter(|c| !ends(*c)) {
@@ -131,8 +131,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads a regular expression between slashes. Of its backslashes, only those before slashes
-    /// are removed.
+    /// Reads a regular expression between slashes. Removes only the backslashes before slashes.
     pub(super) fn regex(&mut self) -> Result<String, ParseError> {
         let start = self.at;
         let mut pattern = String::new();
@@ -184,7 +183,7 @@ impl<'t> Scanner<'t> {
         ParseError::new(self.text, at, kind)
     }
 
-    /// An error at the next character: something that began at `start` does not end.
+    /// An error at the next character: `closing` is missing for the syntax that began at `start`.
     pub(super) fn unclosed(&self, closing: &str, start: usize) -> ParseError {
         let place = match place(self.text, start) {
             (1, column) => format!("column {column}"),

@@ -5,7 +5,7 @@ use super::error::ParseError;
 use crate::query::{Near, Spans};
 
 impl Parsing<'_> {
-    /// `NEAR(…)` or `ORDERED(…)` with its slop, if that comes next.
+    /// Parses `NEAR(…)` or `ORDERED(…)` with its slop, if it comes next.
     pub(super) fn near(&mut self) -> Result<Option<Near>, ParseError> {
         let at = self.scan.at();
         let spans = match () {
@@ -19,7 +19,7 @@ impl Parsing<'_> {
         }
     }
 
-    /// The spans of a list that began at a place, and its closing parenthesis.
+    /// The spans of a list that began at `start`, and its closing parenthesis.
     fn spans(&mut self, start: usize) -> Result<Vec<Spans>, ParseError> {
         self.enter(start)?;
         let mut spans = Vec::new();
