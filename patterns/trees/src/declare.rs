@@ -14,12 +14,12 @@ use crate::{NodeCodec, NodeId, NodeRecord, TreeModel};
 
 /// Declares trees in a [`Schema`].
 pub trait DeclareTree {
-    /// Declares a tree, and adds it to the schema if it is new. `make` returns the tree's model in
-    /// the given subspace; it may run twice.
+    /// Declares a tree, and adds the tree to the schema if it is new. `make` creates the model of
+    /// the tree in the given subspace; it may be called twice.
     ///
-    /// The schema adds a table of the [nodes](TreeModel::nodes). Data can be derived from it as
-    /// from any other table; every change of the tree maintains them. The tree itself is listed in
-    /// the schema as `tree` beside its nodes, with its model and options.
+    /// The schema adds a table of the [nodes](TreeModel::nodes). Data can be derived from this
+    /// table as from any other, and every change of the tree maintains the derived data. The schema
+    /// lists the tree itself as `tree`, next to the table of its nodes, with its model and options.
     /// [`drop_table`](Schema::drop_table) drops the tree, its nodes and all data derived from them.
     ///
     /// ```
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// The derived data of a tree: a change of a node's record changes nothing, because the tree wrote
+/// The [`Derived`] of a tree. A change of a node's record updates nothing, because the tree wrote
 /// that record itself.
 struct Unchanged;
 

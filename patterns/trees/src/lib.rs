@@ -1,7 +1,7 @@
 //! Trees (hierarchies) on ordered keys.
 //!
-//! The contract [`Tree`] defines the operations. Several models implement it with different key
-//! layouts, so a program can change the model without other changes.
+//! The trait [`Tree`] defines the operations. Several models implement the trait with different key
+//! layouts, so a program can switch models without other code changes.
 
 pub mod adjacency_list;
 mod declare;

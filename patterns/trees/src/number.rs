@@ -1,7 +1,7 @@
 //! Variable-length integers (varints) in LEB128.
 
-/// Appends `number`: seven bits per byte, lowest first. All bytes but the last have their highest
-/// bit set.
+/// Appends `number`: seven bits per byte, lowest first. All bytes except the last have their
+/// highest bit set.
 pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
     while number > 0x7f {
         out.push((number & 0x7f) as u8 | 0x80);
@@ -10,8 +10,8 @@ pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Takes a number from the beginning of `bytes`. Returns `None` if there is none, or if it has more
-/// than 64 bits.
+/// Decodes the number at the beginning of `bytes` and removes it from `bytes`. Returns `None` if
+/// the number is cut off or has more than 64 bits.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0_u64, 0);
     loop {

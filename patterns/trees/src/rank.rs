@@ -1,16 +1,16 @@
-//! Ranks: keys that order siblings, so that a new one fits between any two.
+//! Ranks: sort keys of siblings (fractional indexing). A new rank fits between any two ranks.
 //!
-//! A rank is a number with a fraction, encoded so that its bytes sort as the numbers do. First
-//! comes the whole part, whose first byte encodes its length. The fraction follows, in base 256.
-//! Before the first rank the whole part is decremented, after the last one it is incremented, so
-//! ranks at both ends stay short: 1 byte for the first 64, 4 bytes for millions. Between two
-//! neighbours the fraction grows.
+//! A rank is a number with a fraction. Encoded ranks sort bytewise in numeric order. The whole part
+//! comes first, and its first byte encodes its length. The fraction follows, in base 256. A rank
+//! before the first one decrements the whole part; a rank after the last one increments it. So
+//! ranks at both ends stay short: 1 byte for the first 64, 4 bytes for millions. A rank between two
+//! neighbours gets a longer fraction.
 //!
 //! | first byte | whole part |
 //! |---|---|
-//! | `38`..=`3F` | 8 to 1 bytes follow: below -64, each byte inverted |
+//! | `38`..=`3F` | 8 to 1 bytes follow, each inverted: less than -64 |
 //! | `40`..=`BF` | -64 to 63 |
-//! | `C0`..=`C7` | 1 to 8 bytes follow: 64 and more |
+//! | `C0`..=`C7` | 1 to 8 bytes follow: 64 or more |
 //!
 //! A fraction never ends in a zero byte, so each number has exactly one encoding.
 
@@ -19,13 +19,13 @@ use smallvec::SmallVec;
 /// The bytes of a rank.
 pub(crate) type Rank = SmallVec<[u8; 16]>;
 
-/// The number that a rank stands for.
+/// A decoded rank.
 struct Number<'r> {
     whole: i64,
     fraction: &'r [u8],
 }
 
-/// The whole parts that are valid. Counting never reaches 2^62.
+/// The valid whole parts. Counting up or down never reaches 2^62.
 const WHOLE: std::ops::RangeInclusive<i64> = -(1 << 62)..=1 << 62;
 
 fn parse(rank: &[u8]) -> Option<Number<'_>> {
@@ -42,7 +42,7 @@ fn parse(rank: &[u8]) -> Option<Number<'_>> {
         (_, true) => -1 - big_endian(digits.iter().map(|digit| !digit))?,
         (_, false) => big_endian(digits.iter().copied())?,
     };
-    // A longer encoding than necessary would sort differently from its number.
+    // An encoding with more bytes than necessary would sort in the wrong place.
     let shortest = digits.is_empty() || rank.starts_with(&form(whole, &[]));
     let is_rank = shortest && WHOLE.contains(&whole) && fraction.last() != Some(&0);
     is_rank.then_some(Number { whole, fraction })
@@ -71,7 +71,7 @@ fn push_digits(rank: &mut Rank, number: u64, head: impl Fn(u8) -> u8, digit: imp
     rank.extend(digits.iter().skip(zeros).map(|&byte| digit(byte)));
 }
 
-/// A rank after `low` and before `high`; `None` means that side is unbounded.
+/// A rank after `low` and before `high`; `None` means that the side is unbounded.
 ///
 /// Returns `None` if no such rank exists: `low` is not before `high`, or one of them is not a rank.
 pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
@@ -84,9 +84,9 @@ pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     if first <= last {
         return Some(form(first + (last - first) / 2, &[]));
     }
-    // Of two neighbours, the one inserted later has the longer fraction. Sequential inserts tend to
-    // continue: the next node probably goes right after the latest one. So leave more room on that
-    // side.
+    // The neighbour with the longer fraction was inserted later. Inserts are often sequential: the
+    // next node probably goes between the new node and the other neighbour. So leave more room on
+    // that side.
     let (least, most) = match significant_bits(from.fraction).cmp(&significant_bits(to.fraction)) {
         std::cmp::Ordering::Greater => (2, 6),
         std::cmp::Ordering::Equal => (12, 20),
@@ -124,8 +124,8 @@ fn within(from: &Number<'_>, to: &Number<'_>, count: usize) -> Vec<Rank> {
     (1..=count as u64).map(place).collect()
 }
 
-/// The first and the last whole number between two numbers. If there is none, the last is before
-/// the first.
+/// The first and the last whole number between two numbers. If there is none, the returned last
+/// number is less than the first.
 fn whole_between(from: &Number<'_>, to: &Number<'_>) -> (i64, i64) {
     (from.whole + 1, to.whole - i64::from(to.fraction.is_empty()))
 }
@@ -135,14 +135,14 @@ fn significant_bits(fraction: &[u8]) -> u32 {
     8 * fraction.len() as u32 - zeros
 }
 
-/// Length of the whole part of a number within a gap.
+/// The number of bytes of the whole part in [`Digits`].
 const WHOLE_BYTES: usize = 8;
 
 /// Base-256 digits, most significant first.
 type Digits = SmallVec<[u8; 64]>;
 
-/// The numbers between two numbers, relative to the whole part of the lower one, so none is
-/// negative.
+/// The interval between two numbers, relative to the whole part of the lower number. So no number
+/// in it is negative.
 struct Gap {
     base: i64,
     from: Digits,
@@ -151,7 +151,8 @@ struct Gap {
 
 impl Gap {
     fn new(from: &Number<'_>, to: &Number<'_>) -> Self {
-        // A gap is at least one unit of its last digit, and is divided into fewer than 2^64 parts.
+        // A gap is at least one unit of its last digit, and is divided into fewer than 2^64 parts,
+        // so 8 more digits distinguish the parts.
         let length = WHOLE_BYTES + from.fraction.len().max(to.fraction.len()) + 8;
         let digits = |number: &Number<'_>| {
             let whole = number.whole.wrapping_sub(from.whole).cast_unsigned();
@@ -220,7 +221,7 @@ fn scale(number: &mut [u8], numerator: u64, denominator: u64) {
         product.push((total / denominator) as u64);
         remainder = total % denominator;
     }
-    // A quotient may exceed a digit: carry the excess to the digit before.
+    // A quotient may exceed a digit: carry the excess to the next higher digit.
     let mut carry = 0_u64;
     for (digit, quotient) in number.iter_mut().zip(product).rev() {
         let total = quotient + carry;
@@ -239,7 +240,7 @@ mod tests {
     use super::{Rank, between, form, parse, spread};
 
     /// Inserts ranks at the given positions, modulo the current length, and checks the order after
-    /// each.
+    /// each insert.
     fn build(places: impl IntoIterator<Item = usize>) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = Vec::new();
         for place in places {
@@ -306,7 +307,7 @@ mod tests {
 
         #[test]
         fn what_is_no_rank_has_nothing_beside_it(bytes in vec(any::<u8>(), 0..12), other in vec(any::<u8>(), 0..12)) {
-            // For arbitrary bytes, a returned rank still lies between them.
+            // For arbitrary bytes, a returned rank is still between the bounds.
             if let Some(rank) = between(Some(&bytes), Some(&other)) {
                 prop_assert!(bytes[..] < rank[..] && rank[..] < other[..]);
             }
@@ -353,7 +354,8 @@ mod tests {
 
     #[test]
     fn runs_in_one_place_grow_slowly_and_random_places_hardly() {
-        // First always after the latest rank and before a fixed one; then the reverse.
+        // `up` always inserts after the latest rank and before a fixed rank; `down` does the
+        // reverse.
         let up = build((0..1_000).map(|n| n.max(1)).map(|n| if n < 3 { n } else { n - 1 }));
         let down = build((0..1_000).map(|n: usize| n.min(1)));
         let mut seed = 7_u64;

@@ -1,4 +1,4 @@
-//! Helpers shared by all changes of nodes.
+//! Functions shared by all changes of nodes.
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Writer};
@@ -133,8 +133,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(node.name().map_err(|error| error.at(&self.node_key(id)))?.to_owned())
     }
 
-    /// The key of a name that no other child has, if names are unique. Ignores the children in
-    /// `leaving`, which are being removed.
+    /// Returns the key of a name; `None` if names need not be unique; an error if another child has
+    /// the name. Ignores the children in `leaving`, which are being removed.
     pub(super) fn free_name(
         &self,
         reader: &impl Reader,

@@ -99,7 +99,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                     None => {}
                 }
             }
-            // The walk returned to a node it has visited, and not to a root: a cycle.
+            // The walk reached a node that it had already visited, and not a root: there is a
+            // cycle.
             let has_parent = links
                 .get(&at)
                 .is_some_and(|link| link.parent.is_some_and(|p| links.contains_key(&p)));
@@ -128,7 +129,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         (links, leaving): (&mut Links, &BTreeSet<NodeId>),
         findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
-        // The keys and values that each node should have elsewhere.
+        // The other keys and values that should exist for each record.
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (key, record) in records {
             if record[..] == TOMBSTONE
@@ -173,8 +174,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// The rule violated by a key that is not a node record. Wrong values are found from the
-    /// records.
+    /// The rule violated by a key that is not a node record. The check of the records finds wrong
+    /// values.
     fn fault_of(
         &self,
         reader: &impl Reader,
@@ -213,7 +214,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(Some(Rule::Foreign))
     }
 
-    /// Whether a name entry belongs to a node, or would with the right value.
+    /// Whether the node that a name entry refers to has this parent and this name.
     fn is_named(
         &self,
         reader: &impl Reader,
@@ -231,7 +232,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(self.unique_names && link.parent == parent && node.name().is_ok_and(|own| own == name))
     }
 
-    /// The id, the link, and the offset of the node in its record, if it can be read.
+    /// The id, the link, and the offset of the node in its record, if the record can be read.
     pub(super) fn decode(&self, key: &[u8], record: &[u8]) -> Option<(NodeId, Link, usize)> {
         let id = self.nodes.unpack(key).ok()?;
         let (link, from) = Link::decode(record).ok()?;

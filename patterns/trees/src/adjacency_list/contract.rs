@@ -1,4 +1,4 @@
-//! The [`Tree`] contract of an adjacency list.
+//! Implements [`Tree`] for an adjacency list.
 
 use std::ops::{ControlFlow, RangeBounds};
 
@@ -121,7 +121,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         }
         let key = self.name_key(parent, name);
         let Some(id) = parent else { return self.named(reader, &key) };
-        // A longer key than allowed is not a name in this tree.
+        // No child has a name whose key exceeds the maximum length.
         if key.len() > MAX_KEY_BYTES {
             return self.known(reader, id).map(|_| None);
         }

@@ -12,8 +12,8 @@ use crate::tree::{TreeError, depth_bounds};
 use crate::{NodeId, TreeNode, VisitedNode};
 
 /// The number of siblings per read: initial and maximum.
-// Each read is four times as large as the one before. So a walk that ends early reads few siblings
-// in vain, and one over a wide level needs few round trips.
+// Each read is four times as large as the previous one. So a walk that ends early reads few
+// unneeded siblings, and a walk over a wide level needs few round trips.
 const SIBLINGS: (usize, usize) = (16, 1_024);
 
 impl<V, C> AdjacencyList<V, C> {
@@ -33,8 +33,8 @@ impl<V, C> AdjacencyList<V, C> {
         Ok(walk)
     }
 
-    /// A walk that continues after the node `last`. Opens the levels above it, each after the node
-    /// on the way to it.
+    /// A walk that continues after the node `last`. Opens the levels above `last`, each after the
+    /// node on the path to `last`.
     pub(super) fn walk_on<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -89,7 +89,8 @@ pub(super) struct Descendants<'r, R: Reader, V, C> {
     itself: Option<TreeNode<R::Bytes<'r>, V, C>>,
     /// The siblings at each open depth, from depth 1 down.
     open: Vec<Level<'r, R>>,
-    /// The parents of the open levels. Meeting one of them again means a cycle.
+    /// The parents of the open levels. If the walk reaches one of these nodes again, there is a
+    /// cycle.
     path: HashSet<NodeId>,
 }
 
@@ -106,7 +107,7 @@ struct Level<'r, R: Reader + 'r> {
 pub(super) struct Sibling<B> {
     pub(super) id: NodeId,
     pub(super) stored: B,
-    /// Whether it may have children.
+    /// Whether the node may have children.
     pub(super) is_inner: bool,
 }
 
@@ -164,7 +165,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
         }
     }
 
-    /// Reads more siblings of the deepest level; returns whether there were any.
+    /// Reads more siblings of the deepest level; returns whether any were left.
     fn read_siblings(&mut self) -> Result<bool> {
         let Some(level) = self.open.last_mut() else { return Ok(false) };
         let mut siblings = Vec::new();
@@ -185,17 +186,17 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
     }
 }
 
-/// Finds out which siblings have children.
+/// Determines which siblings have children.
 ///
 /// Child entries are ordered by parent. If the first entry at or after an id belongs to a greater
-/// id, no id between the two has children. So one range read skips all siblings between two that
-/// have children.
+/// id, no id between the two has children. So one range read skips all siblings between two
+/// siblings that have children.
 pub(super) fn find_leaves<R: Reader, B, V, C>(
     tree: &AdjacencyList<V, C>,
     reader: &R,
     siblings: &mut [Sibling<B>],
 ) -> Result<()> {
-    // For so few siblings, opening a range for each costs no more.
+    // For fewer than three siblings, opening a range for each costs no more.
     if siblings.len() < 3 {
         return Ok(());
     }

@@ -11,10 +11,10 @@ const FORMAT: u8 = 1;
 const HAS_PARENT: u8 = 0x80;
 
 /// The record of a node that is being deleted in steps: a truncated link. A program that does not
-/// support tombstones refuses it.
+/// support tombstones fails to decode such a record.
 pub(super) const TOMBSTONE: [u8; 2] = [FORMAT, 0x7F];
 
-/// The parent of a node, and its rank among the children there.
+/// The parent of a node, and the rank of the node among the children of that parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) parent: Option<NodeId>,
@@ -22,7 +22,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether the length of the rank fits into its byte. It does for all ranks that `room`
+    /// Whether the length of the rank fits into its byte. This holds for all ranks that `room`
     /// assigns.
     pub(super) fn fits(&self) -> bool {
         self.rank.len() < usize::from(HAS_PARENT)

@@ -80,7 +80,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
         let fitting = |tree: &NestedNode<V>| self.fitting_name_key(parent, &tree.name, tree.id);
         let keys = trees.iter().map(fitting).collect::<Result<Vec<KeyBuf>>>()?;
-        // Read all in one round trip.
+        // Read all names in one round trip.
         for ((tree, key), named) in trees.iter().zip(&keys).zip(reader.get_many(&keys)?) {
             if let Some(value) = named {
                 let (name, taken_by) = (tree.name.clone(), self.decode_name(key, &value)?);
@@ -101,7 +101,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// Collects all writes for nodes that are all new.
+    /// Collects the writes for nodes that do not exist yet.
     fn collect(
         &self,
         parent: Option<NodeId>,

@@ -1,8 +1,9 @@
-//! Adjacency list: a tree whose nodes name their parents, for subtrees that move often.
+//! Adjacency list: a tree whose nodes refer to their parents, for trees in which subtrees move
+//! often.
 //!
 //! Each node stores its parent, and the children of each parent are adjacent keys in sibling order.
-//! So a move is a few key writes whatever the size of the subtree, and the children of a node are
-//! one range. Ancestors and descendants are found step by step.
+//! So a move takes a few key writes, whatever the size of the subtree, and the children of a node
+//! are one range. Ancestors and descendants are found step by step.
 //!
 //! # Key layout
 //!
@@ -13,52 +14,53 @@
 //! | `("count", parent)` | a counter: the number of children |
 //! | `("name", parent, name)` | with [unique names](AdjacencyList::with_unique_names): the id of the child |
 //! | `("value", id)` | only with [derived data](super::tree::records): another copy of the name and the value |
-//! | `("delete", id)` | only while a subtree is deleted in steps: marks a node of it whose record is a tombstone |
+//! | `("delete", id)` | only while a subtree is deleted in steps: marks a node of the subtree whose record is a tombstone |
 //!
 //! The parent of a root is null. The count of children has its own key, which is incremented
-//! without a read. If it were in the record of the parent, each insert would read and write that
-//! record, and would conflict with a rename of the parent.
+//! without a read. If the count were in the record of the parent, each insert would read and write
+//! that record, and would conflict with a rename of the parent.
 //!
 //! On a store with atomic additions, such as [`Memory`](keyloom::Memory), inserts below one parent
 //! conflict only if they go to the same place. All inserts at the end conflict, because each goes
 //! after the last child. On PostgreSQL and etcd an addition reads the counter, so all inserts and
-//! deletions below one parent conflict. There each parent whose count changes also costs one more
-//! round trip: two for a move between parents.
+//! deletions below one parent conflict. On these stores each parent whose count changes also costs
+//! one more round trip: two for a move between parents.
 //!
-//! A rank is a byte string between the ranks of the neighbours. Ranks at both ends are counted up
-//! or down and stay short: 1,000,000 children appended one after the other, or each inserted first,
-//! have ranks of up to 4 bytes. A rank between two neighbours is longer than theirs. If a rank
-//! would grow past a multiple of 16 bytes, some siblings around it get new ranks in the same
-//! transaction. As few siblings as possible are relabelled, at most 1,024. More are relabelled only
-//! if ranks would exceed 100 bytes, which takes millions of inserts at one place.
+//! A rank is a byte string between the ranks of the neighbours. Ranks at both ends are incremented
+//! or decremented and stay short: 1,000,000 children appended one after the other, or each inserted
+//! first, have ranks of up to 4 bytes. A rank between two neighbours is longer than the ranks of
+//! both. If a rank would grow past a multiple of 16 bytes, some siblings around it get new ranks in
+//! the same transaction. As few siblings as possible are relabelled, at most 1,024. More siblings
+//! are relabelled only if ranks would exceed 100 bytes, which takes millions of inserts at one
+//! place.
 //!
 //! # Invariants
 //!
-//! 1. A node has one child entry, whose parent and rank are those of its record. The entry holds a
+//! 1. Each node has one child entry, with the parent and the rank of its record. The entry holds a
 //!    copy of the node.
 //! 2. The count of a parent is the number of its child entries. Without children it is 0 or absent.
-//! 2. The count of a parent is how many child entries it has. Without children it is 0 or absent.
 //! 3. With unique names, each child has one name entry below its parent.
-//! 4. Following the parents leads to a root.
+//! 4. The chain of parents of each node ends at a root.
 //!
 //! The records of nodes are authoritative. [`check`](Tree::check) compares all other keys with
-//! them, and finds missing parents and nodes that lie below themselves. It keeps the id, the parent
-//! and the rank of every node in memory.
+//! these records, and finds missing parents and nodes that lie below themselves. The check keeps
+//! the id, the parent and the rank of every node in memory.
 //!
-//! [`repair`](Tree::repair) derives the entries, the counts and the names again, and removes those
-//! that belong to no record. A record that is lost, or does not decode, is written again from the
-//! child entry, which holds the same data. If neither can be read, the node becomes a
-//! [placeholder](Tree::repair) at the place in the key of its entry, or the last root. A node whose
-//! parent is missing becomes the last root, and so does the node with the smallest id of each
-//! cycle. With unique names, if two siblings have the same name, the later one gets its id appended
-//! to its name. The check reports keys of other kinds; the repair leaves them alone.
+//! [`repair`](Tree::repair) derives the entries, the counts and the names again, and removes
+//! entries, counts and names that belong to no record. A record that is lost, or does not decode,
+//! is rewritten from the child entry, which holds the same data. If neither can be read, the node
+//! becomes a [placeholder](Tree::repair) at the place in the key of its entry, or the last root. A
+//! node whose parent is missing becomes the last root, and so does the node with the smallest id of
+//! each cycle. With unique names, if two siblings have the same name, the id of the later sibling
+//! is appended to its name. The check reports keys of other kinds; the repair leaves them alone.
 //!
-//! A walk down compares each inner node with its ancestors. A child entry that closes a cycle is
-//! therefore the error [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair)
+//! A walk down compares each inner node with its ancestors. If a child entry closes a cycle, the
+//! walk fails with [`TreeError::Broken`](super::TreeError::Broken). [`repair`](Tree::repair)
 //! removes the entry.
 //!
-//! Two concurrent moves that would put two nodes below each other conflict on every store: a move
-//! reads the record of each ancestor of the new place, and writes the record of the moved node.
+//! Two concurrent moves that would put two nodes below each other conflict on every store. The
+//! reason: a move reads the record of each ancestor of the new place, and writes the record of the
+//! moved node.
 //!
 //! # Cost
 //!
@@ -83,41 +85,44 @@
 //! | [`move_to`](Tree::move_to) below another parent | 2, and d of the new parent | 1 | 5 | |
 //! | [`move_to`](Tree::move_to) among its siblings | 2 | 1 | 3 | |
 //! | [`delete_subtree`](Tree::delete_subtree) | 1 | as descendants | 2 n + i + 2 | |
-//! | [`delete_in_steps`](Tree::delete_in_steps) | 2 n + i | 3 i, n entries | 3 n + 3 i + 4 | some 5 for each of the i |
+//! | [`delete_in_steps`](Tree::delete_in_steps) | 2 n + i | 3 i, n entries | 3 n + 3 i + 4 | about 5 for each of the i |
 //! | [`delete_node`](Tree::delete_node) | 1 | 3 | 2 c + 5 | |
 //! | [`import`](Tree::import) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
 //!
-//! 100,000 inserts directly before one node, or each directly after the previous one, cost 3.1 key
-//! writes each. The worst pattern alternates between both sides of the last inserted node: 9 writes
-//! each over 3,000 inserts, 15 over 20,000, and more beyond.
+//! 100,000 inserts directly before one node cost 3.1 key writes each. The cost is the same if each
+//! node is inserted directly after the previous one. The worst pattern alternates between both
+//! sides of the last inserted node: 9 writes per insert over 3,000 inserts, 15 over 20,000, and
+//! more over longer runs.
 //!
 //! Unique names cost one more get and write per added node, and one more write per removed node. An
 //! [`import`](Tree::import) gets the names of the imported trees in one round trip, and writes n
-//! names. If a rank would become long, add 3 writes for each sibling that gets a new one; this
-//! never happens in 100,000 inserts at random places below one parent. A walk down determines in
-//! one step which of many siblings have children, so leaves cost no range of their own.
+//! names. If a rank would become long, add 3 writes for each sibling that gets a new rank. This
+//! does not happen in 100,000 inserts at random places below one parent. A walk down determines for
+//! many siblings at once which of them have children, so a leaf costs no separate range.
 //!
 //! # When not to use it
 //!
 //! * When subtrees are large and read more often than changed: [materialized
 //!   paths](super::MaterializedPath) or [nested sets](super::NestedSets) read a subtree in a single
 //!   range.
-//! * When values are large: each node is stored twice. Keep them in a
+//! * When values are large: each node is stored twice. Keep large values in a
 //!   [`Table`](keyloom_tables::Table) under the same id.
 //!
 //! # Work in steps
 //!
 //! [`delete_in_steps`](Tree::delete_in_steps) detaches the subtree in its first transaction, so
-//! that no walk reaches it, and then deletes it from the top in transactions of up to 500 nodes. A
-//! node further down can still be read by its id until the deletion reaches it. Its path to the
-//! root ends with [`TreeError::Broken`](super::TreeError::Broken). It can be moved out; nodes
-//! inserted below it are deleted with it. A move is five key writes and needs no steps.
+//! that no walk from above reaches it. Then it deletes the subtree from the top, in transactions of
+//! up to 500 nodes. Until the deletion reaches a node further down, the node can still be read by
+//! its id, and moved out of the subtree. A walk from such a node to the root fails with
+//! [`TreeError::Broken`](super::TreeError::Broken). Nodes inserted below such a node are deleted
+//! with it. A move is five key writes and needs no steps.
 //!
 //! # Source
 //!
-//! The adjacency list of the catalogue of NoSQL data-modeling techniques (Katsov, 2012), long known
-//! in SQL. Ranks are fractional indexing (Greenspan, "Implementing Fractional Indexing"), with
-//! windows relabelled as in order maintenance (Bender, Cole, Demaine, Farach-Colton, Zito, 2002).
+//! The adjacency list of the catalogue of NoSQL data-modeling techniques (Katsov, 2012); the model
+//! is also common in SQL. Ranks are fractional indexing (Greenspan, "Implementing Fractional
+//! Indexing"), with windows relabelled as in order maintenance (Bender, Cole, Demaine,
+//! Farach-Colton, Zito, 2002).
 
 mod ancestors;
 mod change;
@@ -221,11 +226,11 @@ impl<V, C> AdjacencyList<V, C> {
 
     /// Returns the same tree with names that are unique among siblings. A change that would give
     /// two siblings the same name is refused with
-    /// [`TreeError::NameTaken`](super::TreeError::NameTaken), and a child is found by its name in
-    /// one step.
+    /// [`TreeError::NameTaken`](super::TreeError::NameTaken), and a lookup of a child by its name
+    /// takes one round trip.
     ///
-    /// Set it before the first insert. For existing nodes, [`repair`](Tree::repair) writes the
-    /// names.
+    /// Set this option before the first insert. For existing nodes, [`repair`](Tree::repair) writes
+    /// the name entries.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -15,7 +15,7 @@ pub(super) struct Sibling {
     pub(super) id: NodeId,
 }
 
-/// A gap between two children of a parent; `None` means there is none on that side.
+/// A gap between two children of a parent; `None` means that there is no child on that side.
 #[derive(Debug)]
 pub(super) struct Gap {
     pub(super) parent: Option<NodeId>,
@@ -33,7 +33,7 @@ impl Gap {
     }
 }
 
-/// The parent of a place. `link` is that of the node that the place [names](InsertAt::named).
+/// The parent of a place. `link` is the link of the node that the place [names](InsertAt::named).
 pub(super) fn parent(place: InsertAt, link: Option<&Link>) -> Option<NodeId> {
     match place {
         InsertAt::Before(_) | InsertAt::After(_) => link.and_then(|link| link.parent),
@@ -73,8 +73,8 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    /// The gap that a place stands for, ignoring the child `without`. `link` is that of the node
-    /// that the place [names](InsertAt::named).
+    /// The gap that a place stands for, ignoring the child `without`. `link` is the link of the
+    /// node that the place [names](InsertAt::named).
     pub(super) fn gap(
         &self,
         reader: &impl Reader,
@@ -94,7 +94,7 @@ impl<V, C> AdjacencyList<V, C> {
                     InsertAt::Before(_) => Order::Descending,
                     _ => Order::Ascending,
                 };
-                // The first one is the sibling itself.
+                // The first entry is the sibling itself.
                 let mut from_it = walk(Some(&beside), order)?;
                 from_it.next().transpose()?;
                 let next = from_it.next().transpose()?.map(|(sibling, _)| sibling);

@@ -34,7 +34,7 @@ impl<V, C> AdjacencyList<V, C> {
         Ok((link, TreeNode::new(id, record, from)))
     }
 
-    /// Returns a node, or the error that it does not exist.
+    /// Returns a node, or an error if it does not exist.
     pub(super) fn known<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -76,7 +76,7 @@ impl<V, C> AdjacencyList<V, C> {
         self.children_in(reader, self.entries_of(parent), order)
     }
 
-    /// The child entries of the siblings of a node that follow it.
+    /// The child entries of the siblings that follow a node in `order`.
     pub(super) fn entries_after(&self, link: &Link, id: NodeId, order: Order) -> KeyRange<'static> {
         self.entries_of(link.parent).resume(order, &self.child_key(link, id)).into_owned()
     }
@@ -109,7 +109,7 @@ impl<V, C> AdjacencyList<V, C> {
 
     /// The id in a name entry.
     pub(super) fn named(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<NodeId>> {
-        // A longer key than allowed is not a name in this tree.
+        // No child has a name whose key exceeds the maximum length.
         if key.len() > keyloom::MAX_KEY_BYTES {
             return Ok(None);
         }

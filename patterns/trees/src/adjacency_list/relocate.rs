@@ -1,4 +1,4 @@
-//! Moves a node, and gives it another name.
+//! Moves a node, and renames it if a new name is given.
 
 use keyloom::value::Codec;
 use keyloom::{Result, Writer, check_key};
@@ -11,7 +11,7 @@ use crate::tree::{TreeError, unknown};
 use crate::{InsertAt, NodeId, Tree, TreeNode};
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
-    /// Moves a node to another place than beside itself.
+    /// Moves a node. The place must not be directly beside the node itself.
     pub(super) fn relocate(
         &self,
         txn: &mut impl Writer,
@@ -27,7 +27,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let parent = place::parent(place, target_link.as_ref());
         if let (Some(target), Some(link)) = (target, &target_link) {
             let above = || self.is_at_or_above(txn, id, link.parent);
-            // A move among its siblings gives it no new ancestors.
+            // A move among siblings does not change the ancestors of the node.
             if target == id || (parent != old.parent && above()?) {
                 return Err(TreeError::BelowItself { node: id, target }.into());
             }

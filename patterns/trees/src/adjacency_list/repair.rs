@@ -17,16 +17,17 @@ use crate::{InsertAt, NodeId, TreeError, TreeNode};
 /// The number of characters of a name that are kept when its id is appended, so that the key fits.
 const SHORT_CHARS: usize = 60;
 
-/// A node whose record cannot be read; its link and the offset of its stored bytes, if those can.
+/// A node whose record cannot be read; its link and the offset of its stored bytes, if the link can
+/// be read.
 type Damaged = (NodeId, Option<(Link, usize)>);
 /// A child: its parent, its name, its rank, its id.
 type Named = (Option<NodeId>, String, Rank, NodeId);
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
-    /// Repairs, in this order: records, from child entries if they cannot be read; paths that do
-    /// not lead to a root; names that two siblings have; entries and names, which follow from the
-    /// records; counts, which follow from the entries. Each fault is checked again in the
-    /// transaction that repairs it, so other writers may run concurrently.
+    /// Repairs in this order: unreadable records, from their child entries; paths that do not lead
+    /// to a root; names that two siblings share; entries and names, derived from the records;
+    /// counts, derived from the entries. Each fault is checked again in the transaction that
+    /// repairs it, so other writers may run concurrently.
     pub(super) fn fix<S: Store>(&self, store: &S, stages: &mut Stages<'_>) -> Result<()> {
         stages.run(|_, report| {
             let written = self.mark_tombstones(store)?;
@@ -55,7 +56,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             let twice = self.twice_named(&Snapshots::lasting(store))?;
             repair_each(store, options, report, &twice, |txn, id| self.make_distinct(txn, *id))
         })?;
-        // Entries before names, which are looked up among them; then counts.
+        // Repair entries before names, because names are looked up in the entries; then repair
+        // counts.
         [false, true].into_iter().try_for_each(|of_counts| {
             stages.run(|options, report| {
                 let faults = self.faults_to_fix(&Snapshots::lasting(store), of_counts)?;
@@ -66,7 +68,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         })
     }
 
-    /// The keys of the faults of counts, or of all others.
+    /// The keys of the faults of counts, or of all other faults.
     fn faults_to_fix(&self, reader: &impl Reader, of_counts: bool) -> Result<Vec<KeyBuf>> {
         let mut keys: Vec<KeyBuf> = Vec::new();
         self.report_faults(reader, |found: Inconsistency| {
@@ -105,9 +107,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// Writes a lost or damaged record from the child entry, which holds the same data. The key of
-    /// an entry whose value cannot be read still has the place of the node: a placeholder is
-    /// written there.
+    /// Writes a lost or damaged record from the child entry, which holds the same data. If the
+    /// value of the entry cannot be read, its key still contains the place of the node: a
+    /// placeholder is written there.
     fn restore_from_entry(&self, txn: &mut impl Writer, entry: &[u8]) -> Result<bool> {
         let Some(stored) = txn.get(entry)?.map(|stored| stored.to_vec()) else { return Ok(false) };
         let Some((link, id)) = self.parse_child(entry).filter(|(link, _)| link.fits()) else {
@@ -117,7 +119,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let key = self.node_key(id);
         let record = txn.get(&key)?.map(|record| record.to_vec());
         let is_named = TreeNode::<_, V, C>::new(id, &stored[..], 0).is_named();
-        // A key alone is not a node, unless it has children.
+        // Without a record and a readable entry, a node exists only if the id has children.
         if record.is_none() && !is_named && txn.first(self.entries_of(Some(id)))?.is_none() {
             return Ok(false);
         }
@@ -129,8 +131,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(is_better)
     }
 
-    /// Whether more can be read in the child entry of a node than in its record. The key of the
-    /// entry always has the node's place.
+    /// Whether the child entry of a node is more readable than its record. The key of the entry
+    /// always contains the place of the node.
     fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> bool {
         let fault = |stored: &[u8]| TreeNode::<_, V, C>::new(id, stored, 0).fault();
         let Some(record) = record else { return true };
@@ -142,7 +144,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// Records that cannot be read and have no readable child entry: placeholders replace them.
+    /// Records that cannot be read and have no readable child entry. Placeholders replace such
+    /// records.
     fn records_to_replace(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
         let mut lost = Vec::new();
         for entry in reader.range(self.nodes.range(), Order::Ascending)? {
@@ -154,7 +157,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(lost)
     }
 
-    /// The node of a record whose name cannot be read, and its place if that can.
+    /// The node of a record whose name cannot be read, and its place if the place can be read.
     fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Option<Damaged> {
         let id = self.nodes.unpack(key).ok()?;
         if *record == TOMBSTONE {
@@ -174,13 +177,13 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
                 let stored = placeholder(id, record.get(from..).unwrap_or_default());
                 txn.put(key, &link.record(&stored))?;
             }
-            // Its old place is unknown.
+            // The old place of the node is unknown.
             None => self.write_last_root(txn, id, &placeholder(id, &record))?,
         }
         Ok(true)
     }
 
-    /// The children whose sibling has the same name, if names are unique.
+    /// The children whose name another sibling keeps, if names are unique.
     fn twice_named(&self, reader: &impl Reader) -> Result<Vec<NodeId>> {
         if !self.unique_names {
             return Ok(Vec::new());
@@ -213,9 +216,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(1)
     }
 
-    /// Which of the children with the same name keeps it: the first whose child entry is at the
-    /// place in its record, since the records of the others are damaged. Returns `None` if the name
-    /// makes a key that is too long.
+    /// Returns which of the children with the same name keeps the name: the first child whose child
+    /// entry is at the place in its record, since the records of the other children are damaged.
+    /// Returns `None` if the name makes a key that is too long.
     fn keeper_of_name(&self, reader: &impl Reader, same: &[Named]) -> Result<Option<NodeId>> {
         let Some((parent, name, _, first)) = same.first() else { return Ok(None) };
         if self.name_key(*parent, name).len() > MAX_KEY_BYTES {
@@ -256,7 +259,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         self.write_again(txn, None, &room)
     }
 
-    /// Sets one key to its expected value; returns whether that was a write.
+    /// Sets one key to its expected value. Returns false if the value of the key cannot be derived.
     fn fix_one(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
         // Other keys cannot be derived: a record that does not decode, or foreign data.
         if ![&self.children, &self.counts, &self.names].iter().any(|space| space.contains(key)) {
@@ -297,7 +300,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok((is_known && count > 0).then(|| count.to_le_bytes().to_vec()))
     }
 
-    /// The first child with the name; if two have it, the first one owns the entry.
+    /// The first child with the name; if two children have the name, the first one owns the entry.
     fn name_of(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Vec<u8>>> {
         type Name<'k> = (Option<NodeId>, std::borrow::Cow<'k, str>);
         let Ok((parent, name)) = self.names.unpack::<Name<'_>>(key) else { return Ok(None) };

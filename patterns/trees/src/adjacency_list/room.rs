@@ -10,19 +10,20 @@ use super::place::{Gap, Sibling};
 use crate::NodeId;
 use crate::rank::{self, Rank};
 
-/// If a new rank would be longer than its neighbours and pass a multiple of this, siblings are
-/// relabelled.
-// A smaller step relabels siblings more often; a larger one leaves longer ranks.
+/// Siblings are relabelled if a new rank would be longer than its neighbours and reach a multiple
+/// of this length.
+// A smaller step relabels siblings more often; a larger step leaves longer ranks.
 const STEP_BYTES: usize = 16;
-/// Siblings are relabelled if that makes ranks at least this much shorter.
-// A smaller gain relabels again soon; a larger one needs more siblings.
+/// Enough siblings are relabelled to make the ranks at least this many bytes shorter.
+// With a smaller gain, siblings are soon relabelled again; a larger gain needs more siblings.
 const WON_BYTES: usize = 8;
 /// The number of siblings relabelled on each side: initial and maximum.
 // The number doubles until the ranks are short. A lower maximum leaves long ranks among many
-// siblings; a higher one writes more siblings in one insertion.
+// siblings; a higher maximum writes more siblings in one insertion.
 const SIBLINGS: (usize, usize) = (16, 512);
 /// The maximum length of a rank. To stay below it, more siblings are relabelled.
-// A link stores the length in seven bits, and a rank may exceed this by less than `STEP_BYTES`.
+// A link stores the length in seven bits, and a rank may exceed this maximum by less than
+// `STEP_BYTES`.
 const LONGEST_BYTES: usize = 100;
 
 /// Ranks for the nodes inserted into a gap.
@@ -128,7 +129,7 @@ fn bytes(stored: impl std::ops::Deref<Target = [u8]>) -> Vec<u8> {
 
 type Stored = (Sibling, Vec<u8>);
 
-/// Reads until there are `count` siblings; returns the rank of the next one.
+/// Reads until there are `count` siblings; returns the rank of the next sibling.
 fn read_up_to(
     walk: &mut Peekable<impl Iterator<Item = Result<Stored>>>,
     siblings: &mut Vec<Stored>,
@@ -160,7 +161,7 @@ struct Ranks {
 }
 
 impl Ranks {
-    /// Spreads ranks between two others. More inserts at the same place are likely, so the gap
+    /// Spreads ranks between two ranks. More inserts at the same place are likely, so the gap
     /// itself keeps half of the room.
     fn spread(
         [low, high]: [Option<&[u8]>; 2],
@@ -189,7 +190,7 @@ impl Ranks {
             .fold(0, usize::max)
     }
 
-    /// `before` starts at the gap, as `behind` does.
+    /// Both `before` and `behind` start at the gap, so `before` is in reverse order.
     fn room(self, before: Vec<Stored>, behind: Vec<Stored>) -> Room {
         let siblings = before.into_iter().rev().chain(behind);
         let ranks = self.before.into_iter().chain(self.behind);

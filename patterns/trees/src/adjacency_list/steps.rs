@@ -18,7 +18,7 @@ use super::link::{Link, TOMBSTONE};
 use crate::{NodeId, TreeError};
 
 /// The maximum number of nodes deleted in one transaction.
-// With eight writes each, they stay below the 4,096 writes that etcd accepts.
+// With eight writes per node, a transaction stays below the 4,096 writes that etcd accepts.
 const NODES_AT_ONCE: usize = 500;
 /// The maximum number of writes per node.
 const WRITES: usize = 8;
@@ -98,9 +98,9 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(done)
     }
 
-    /// Deletes up to `nodes` children of a marked node. If these are all, deletes the node too.
-    /// Returns the number of child entries, fewer than `nodes` if the node was deleted, and what
-    /// was done.
+    /// Deletes up to `nodes` children of a marked node. If no more children are left, deletes the
+    /// node too. Returns the number of child entries (fewer than `nodes` if the node was deleted)
+    /// and the progress.
     fn clear(&self, txn: &mut impl Writer, id: NodeId, nodes: usize) -> Result<(usize, Progress)> {
         let entries = self.entries_to_clear(txn, id, nodes)?;
         let (mut done, mut gone) = (Progress::default(), Vec::new());
@@ -161,7 +161,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(entries)
     }
 
-    /// Whether a node is marked for deletion: readers do not see it.
+    /// Whether a node is being deleted in steps, so that readers do not see it.
     fn is_leaving(&self, reader: &impl Reader, id: NodeId) -> Result<bool> {
         Ok(reader.get(&self.node_key(id))?.is_some_and(|record| record[..] == TOMBSTONE))
     }
@@ -213,6 +213,6 @@ enum Child {
     Leaf(NodeId),
     /// A node that may have children.
     Inner(NodeId),
-    /// A node that is elsewhere.
+    /// A node with another parent, or a key that is not a child entry.
     Elsewhere,
 }

@@ -22,7 +22,8 @@ pub(super) struct Rewrite {
 }
 
 impl Rewrite {
-    /// Returns how many keys it wrote and removed; a range that is removed counts as one.
+    /// Applies the changes, and returns the number of keys written and removed; a removed range
+    /// counts as one key.
     pub(super) fn apply(&mut self, txn: &mut impl Writer) -> Result<Progress> {
         let mut done = self.writes.progress();
         done.removed += self.removed.len() as u64;
@@ -126,7 +127,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if located.path(n).is_some() {
             return Err(exists(&self.layout.space, id));
         }
-        // It is being deleted and still stored.
+        // A node that is being deleted may still be stored.
         let is_stored = located.stored(n).is_some();
         self.layout.refuse_in_steps(located.steps.as_ref(), |_| is_stored)
     }
@@ -157,8 +158,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.put_record(txn, id, &renamed)
     }
 
-    /// In a tree of names, the old and the new path of a renamed node; `None` if it has that name
-    /// already.
+    /// In a tree of names, the old and the new path of a renamed node; `None` if the node already
+    /// has that name.
     pub(super) fn rename_path(
         &self,
         reader: &impl Reader,

@@ -37,7 +37,7 @@ type Stored = (KeyBuf, Vec<u8>);
 #[derive(Default)]
 struct Open {
     last: Path,
-    /// The path length of each of them, as a prefix of `last`.
+    /// The path length of each ancestor; each path is a prefix of `last`.
     lengths: Vec<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Open {
 }
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
-    /// The node of a record, if it can be read, and whether its name is the one in its path.
+    /// The node of a record, if it can be read, and whether its name is the name in its path.
     fn examine(&self, key: &[u8], record: &[u8]) -> Option<(Found, bool)> {
         let layout = &self.layout;
         let id = layout.id_at(key, record).ok()?;
@@ -143,7 +143,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(Some((id, path.into())))
     }
 
-    /// Checks that each node is found by its id.
+    /// Checks that each node can be found by its id.
     fn check_ids(
         &self,
         reader: &impl Reader,
@@ -197,7 +197,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// Whether each of these nodes has a record at this path.
+    /// Whether each of these nodes has a record at its path.
     fn are_there(&self, reader: &impl Reader, nodes: &[Found]) -> Result<Vec<(NodeId, bool)>> {
         let layout = &self.layout;
         // A path too long for a key cannot have a record.
@@ -247,8 +247,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         })
     }
 
-    /// Without the record of work in steps, all nodes become visible. Nodes that were already
-    /// copied then exist twice, and one of the two gets another id.
+    /// Deletes an unreadable record of work in steps. Without the record, all nodes become visible.
+    /// Nodes that were already copied then exist twice, and one of the two gets another id.
     fn forget_damaged_steps(&self, txn: &mut impl Writer) -> Result<u64> {
         let key = &self.layout.steps;
         let steps = txn.get(key)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
@@ -259,8 +259,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(1)
     }
 
-    /// The ids that map to a path with no record of that id: the path has another record, or one
-    /// whose id cannot be read.
+    /// The ids that map to a path with no record of that id: the record at the path has another id,
+    /// or an id that cannot be read.
     fn claims(&self, reader: &impl Reader) -> Result<BTreeMap<Path, NodeId>> {
         let mut claims = BTreeMap::new();
         let mut entries = reader.range(self.layout.nodes.range(), Order::Ascending)?;
@@ -282,7 +282,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Gives unreadable records an id and a name. A record with the id of another node gets its own
-    /// id back, if it is known.
+    /// id back, if that id is known.
     fn restore_records(
         &self,
         reader: &impl Reader,
@@ -389,7 +389,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Gives a record whose id maps to another record another id.
+    /// Gives a new id to a record whose id maps to another record.
     fn renumber(&self, txn: &mut impl Writer, key: &KeyBuf) -> Result<u64> {
         let layout = &self.layout;
         let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(0) };
@@ -428,8 +428,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Makes every node without a parent a root, with its descendants; one transaction each. A
-    /// moved orphan may have other orphans below it, whose keys have changed.
+    /// Makes every node without a parent a root, with its descendants, in one transaction per node.
+    /// Repeats the search for orphans, because moving an orphan changes the keys of other orphans
+    /// below it.
     fn root_orphans<S: Store>(&self, store: &S, report: &mut Report<'_>) -> Result<Progress> {
         let mut all = Progress::complete();
         loop {
@@ -486,7 +487,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(rewrite.apply(txn)?.changed())
     }
 
-    /// Writes the missing or wrong id entries of records, and the names from their paths.
+    /// Rewrites missing or wrong id entries of records, and names that differ from the name in the
+    /// path.
     fn fix_records(
         &self,
         reader: &impl Reader,
@@ -511,7 +513,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 (*id, path.map(|path| Path::from_slice(&path)).unwrap_or_default())
             })
             .collect();
-        // If two records have the same id, the one that the id maps to keeps it.
+        // If two records have the same id, the record that the id maps to keeps the id.
         let others = self.are_there(reader, &stored)?;
         for (((id, path), (_, stored)), (_, is_there)) in found.iter().zip(&stored).zip(others) {
             if path != stored && !is_there {
@@ -542,7 +544,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 }
 
-/// Processes all entries of a subspace page by page, each in a transaction; `fix` collects the
+/// Processes all entries of a subspace page by page, one transaction per page; `fix` collects the
 /// writes.
 fn in_pages<S: Store>(
     store: &S,

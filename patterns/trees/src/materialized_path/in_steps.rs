@@ -14,9 +14,9 @@ use super::change::Rewrite;
 use super::path::{Path, replanted};
 use super::steps::{Phase, Steps};
 
-/// The maximum number of nodes copied or cleared per transaction; each takes two writes.
-// Fewer nodes add commits. More keep other writers of LMDB out for longer, and lose more work in a
-// conflict.
+/// The maximum number of nodes copied or cleared per transaction; each node takes two writes.
+// A smaller batch needs more commits. A larger batch blocks other LMDB writers for longer, and
+// loses more work in a conflict.
 const NODES_AT_ONCE: usize = 1_000;
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
@@ -40,9 +40,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.resume_from(store, done, progress)
     }
 
-    /// [`rename`](super::super::Tree::rename) in a tree of names, for a subtree that is too large
-    /// for one transaction; it runs like [`move_in_steps`](super::super::Tree::move_in_steps). In a
-    /// tree of ids a rename is one write.
+    /// Like [`rename`](super::super::Tree::rename), for a subtree of a tree of names that is too
+    /// large for one transaction. Runs like [`move_in_steps`](super::super::Tree::move_in_steps).
+    /// In a tree of ids a rename is one write.
     ///
     /// ```
     /// use std::ops::ControlFlow::Continue;
@@ -59,7 +59,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`rename`](super::super::Tree::rename).
+    /// The errors of [`rename`](super::super::Tree::rename); [`TreeError::InSteps`] if other work
+    /// in steps has not finished.
     pub fn rename_in_steps<S: Store>(
         &self,
         store: &S,
@@ -117,7 +118,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Writes the record of the move, and the root of the subtree at its new place. This reserves
-    /// its rank. The last key at the new place always shows how far the copy has got.
+    /// the rank of the root. The last key at the new place always marks the progress of the copy.
     fn begin(&self, txn: &mut impl Writer, id: NodeId, from: Path, to: Path) -> Result<Progress> {
         self.records.expect_writable(txn)?;
         let layout = &self.layout;
@@ -217,8 +218,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             txn.page(layout.subtree(&steps.from), Order::Ascending, nodes)?;
         for (key, record) in &entries {
             writes.delete(key)?;
-            // No reader sees this record, so delete a damaged one too. A later repair restores its
-            // node, or reports it as missing.
+            // No reader sees this record, so delete it even if it is damaged. A later repair
+            // restores its node, or reports the node as missing.
             let Ok(id) = layout.id_at(key, record) else { continue };
             let node = layout.node(id);
             match &steps.to {

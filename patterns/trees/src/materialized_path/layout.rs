@@ -22,7 +22,7 @@ pub(super) struct Layout {
     pub(super) segments: Segments,
 }
 
-/// The stored paths of some nodes, and the move or deletion in steps.
+/// The stored paths of some nodes, and the record of work in steps.
 pub(super) struct Located {
     pub(super) steps: Option<Steps>,
     stored: SmallVec<[Option<Path>; 2]>,
@@ -83,7 +83,7 @@ impl Layout {
         }
     }
 
-    /// The id of a node from its record and its path, or the end of its path.
+    /// The id of a node, from its path or key and from its record.
     #[inline(always)]
     pub(super) fn id(&self, measured: Measured, path: &[u8], record: &[u8]) -> Option<NodeId> {
         match self.segments {
@@ -99,7 +99,7 @@ impl Layout {
         measured.and_then(|found| self.id(found, path, record)).ok_or_else(|| foreign(key))
     }
 
-    /// Whether it is a valid path of at least one segment.
+    /// Whether the bytes are a valid path of at least one segment.
     pub(super) fn is_path(&self, path: &[u8]) -> bool {
         self.segments.measure(path).is_some_and(|found| found.depth > 0)
     }

@@ -95,7 +95,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Err(exists(&self.layout.space, id))
     }
 
-    /// The path of names for a node, if it is free.
+    /// Returns the path of names of a node, or an error if the path is taken.
     fn free_path(
         &self,
         siblings: &Siblings<'_, V>,

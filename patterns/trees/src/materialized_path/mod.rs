@@ -1,8 +1,8 @@
 //! Materialized path: a tree whose keys are the paths of its nodes.
 //!
-//! The key of a node is the path from the root to it. So a node and its descendants are one
-//! contiguous range in depth-first order, and a key alone contains all ancestors. The price is that
-//! moving a subtree rewrites it.
+//! The key of a node is the path from the root to the node. So a node and its descendants are one
+//! contiguous range in depth-first order, and a key alone contains all ancestors. The drawback is
+//! that a move rewrites the whole subtree.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -32,11 +32,11 @@
 //!
 //! Paths consist of *ids* or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never
 //! change, so a rename is one write, and siblings can be in any order. Keys of names read like file
-//! paths, and one `get` finds a node by its path. In return, names are unique among siblings,
-//! siblings are ordered by name, and a rename rewrites the subtree.
+//! paths, and one `get` finds a node by its path. But names are unique among siblings, siblings are
+//! ordered by name, and a rename rewrites the subtree.
 //!
 //! So paths of names cannot replace another model without changes to the program. Every
-//! [`InsertAt`] but [`Sorted`](InsertAt::Sorted) is refused
+//! [`InsertAt`] except [`Sorted`](InsertAt::Sorted) is refused
 //! ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)). [`import`](Tree::import) and
 //! [`copy_from`](Tree::copy_from) refuse two siblings with the same name
 //! ([`TreeError::NameTaken`](super::TreeError::NameTaken)).
@@ -47,34 +47,34 @@
 //! |---|---|
 //! | `("path", rank, id, rank, id, …)` | paths of ids: the node (format, name, value) |
 //! | `("path", name, name, …)` | paths of names: the id in 8 bytes, big-endian; the node |
-//! | `("node", id)` | the packed path, without the prefix before it |
-//! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: its root, whether the old place is being cleared, the old path, the new one (null for a deletion) |
+//! | `("node", id)` | the packed path, without the key prefix |
+//! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: the root of the subtree, whether the old place is being cleared, the old path, the new path (null for a deletion) |
 //!
 //! A segment of a path is one or two elements of the [tuple](keyloom::key), so it is escaped and
 //! terminated. Therefore the order is depth-first, and no segment is mistaken for a prefix of
-//! another: the nodes below `a` precede `a-b` and `a.b`. In a string of names joined by `/` or `.`
-//! they would sort between or after them.
+//! another: the nodes below `a` precede `a-b` and `a.b`. If names were joined by `/` or `.` into
+//! one string, the nodes below `a` would sort after or among such siblings.
 //!
-//! Ranks are numbers with a fraction, so that another fits between any two. They are short: one or
-//! two bytes if nodes are imported, added at an end, or inserted at scattered places. Many inserts
-//! at one place make the ranks there longer. Before they exceed 16 bytes, the ranks around them are
-//! relabelled in the same transaction, with the subtrees below. If that would rewrite more than
-//! 1,000 nodes, the ranks keep growing instead, until a path does not fit into a key
-//! ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
+//! Ranks are numbers with a fraction, so that another rank fits between any two. Ranks are short:
+//! one or two bytes if nodes are imported, added at an end, or inserted at scattered places. Many
+//! inserts at one place make the ranks there longer. Before a rank exceeds 16 bytes, the siblings
+//! around it get new ranks in the same transaction, which rewrites their subtrees. If this would
+//! rewrite more than 1,000 nodes, the ranks keep growing instead, until a path does not fit into a
+//! key ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
 //!
 //! # Invariants
 //!
-//! * For each node but the roots, the node whose path is its own without the last segment exists.
-//! * `("node", id)` contains the path of the record with this id, and there is one for each record.
+//! * Each node except the roots has a parent: the node whose path lacks only the last segment.
+//! * `("node", id)` contains the path of the record with this id. Each record has such an entry.
 //! * In a tree of names, the last segment of a path is the name in its record.
-//! * During a move in steps, readers see either the old place or the new one, never both. A single
-//!   write switches from the old to the new.
+//! * During a move in steps, readers see either the old place or the new place, never both. A
+//!   single write switches from the old to the new place.
 //!
 //! # Cost
 //!
-//! n: nodes in the subtree. d: depth. Round trips are those of a store behind a network. Each
-//! operation also reads the record of work in steps together with its first read: one more get, no
-//! additional round trip.
+//! n: nodes in the subtree. d: depth. Round trips are those of a networked store. Each operation
+//! also reads the record of work in steps together with its first read: this is one more get, but
+//! no additional round trip.
 //!
 //! | operation | reads | keys written | round trips |
 //! |---|---|---|---|
@@ -83,7 +83,7 @@
 //! | `ancestors` | 2 + d gets | | 2 |
 //! | `descendants` without a greatest depth | 2 gets, one range of n keys | | 2 |
 //! | `descendant_count` | 2 gets, a count of n keys | | 2 |
-//! | `children`, `sibling`, `descendants` to a depth | 2 gets; the walk skips deeper subtrees by reading on (up to 16 keys) or by a new range, whichever costs less: up to two ranges and some keys per child | | 1 and those of the ranges |
+//! | `children`, `sibling`, `descendants` to a depth | 2 gets; the walk skips deeper subtrees by reading past them (up to 16 keys) or by a new range, whichever costs less: up to two ranges and a few keys per child | | 1 and those of the ranges |
 //! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
 //! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](InsertAt::At) and [`Sorted`](InsertAt::Sorted) walk over the children. Of names: 4 gets | 2, and relabelled nodes | 2 or 3, and the commit; more if ranks are relabelled |
 //! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
@@ -94,30 +94,33 @@
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
 //!
 //! A deleted range counts as one key. Relabelling adds a range deletion for each sibling that gets
-//! a new rank, and 2 keys for each node of its subtree, including itself: up to 1,000 nodes in one
-//! insert. Each such sibling is also read, in three ranges or more. PostgreSQL waits for each
-//! deleted range but the first of a transaction. Over many inserts this cost is small. In the worst
-//! case, 1,500 nodes each inserted beside the previous one, it is some keys per insert.
+//! a new rank, and 2 keys for each node of its subtree, including the sibling itself: up to 1,000
+//! nodes in one insert. Reading such a sibling takes three ranges or more. PostgreSQL waits for
+//! each deleted range except the first of a transaction. Over many inserts this cost is small. In
+//! the worst case (1,500 nodes, each inserted beside the previous one), the cost is a few keys per
+//! insert.
 //!
 //! # Work in steps
 //!
 //! [`move_in_steps`](Tree::move_in_steps) copies a subtree to its destination in transactions of up
-//! to 1,000 nodes, while readers see it at its old place. Then one write makes the new place
-//! visible, and the old one is cleared. If the program dies, the record `("move")` remains, and
-//! [`resume`](Tree::resume) continues from it.
+//! to 1,000 nodes, while readers still see the subtree at its old place. Then one write makes the
+//! new place visible, and the old place is cleared. If the program dies, the record `("move")`
+//! remains, and [`resume`](Tree::resume) continues from this record.
 //!
-//! Until the work ends, changes of the subtree and of its ancestors at both places are refused
-//! ([`TreeError::InSteps`](super::TreeError::InSteps)), unless they leave the paths as they are,
-//! such as setting the value of an ancestor. The rest of the tree can be changed. Only one subtree
-//! can be moved or deleted in steps at a time.
+//! Until the work ends, changes in the subtree, at both places, are refused
+//! ([`TreeError::InSteps`](super::TreeError::InSteps)). Moves and deletions of its ancestors, at
+//! both places, are refused too, and in a tree of names their renames. Setting the value of an
+//! ancestor is accepted. The rest of the tree can be changed. Only one subtree can be moved or
+//! deleted in steps at a time.
 //!
 //! # When not to use it
 //!
 //! * Large subtrees move often: the [adjacency list](super::AdjacencyList) moves them with a few
 //!   writes.
-//! * Children of nodes with large subtrees are listed often: that costs a range per child.
-//! * The tree is deep. A key has 511 bytes: about eighty levels of ids below 65,536, forty of
-//!   64-bit ids, fewer where ranks grew; fifteen of names of 30 bytes. A longer path is refused
+//! * Children with large subtrees are listed often: a listing costs a range per child.
+//! * The tree is deep. A key has at most 511 bytes. This is enough for about eighty levels of ids
+//!   below 65,536, or forty levels of 64-bit ids (fewer if ranks are long), or fifteen levels of
+//!   names of 30 bytes. A longer path is refused
 //!   ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)) before anything is written.
 //!
 //! # Check and repair
@@ -125,16 +128,16 @@
 //! The records at the paths are authoritative; `("node", id)` is derived from them.
 //! [`repair`](Tree::repair) works in this order:
 //!
-//! * It finishes work in steps, or deletes the record of that work if it cannot be read.
+//! * It finishes work in steps, or deletes the record of that work if the record cannot be read.
 //! * A record that cannot be read becomes a [placeholder](Tree::repair) at its path, and keeps its
-//!   children. In a tree of names, a record without an id gets the id whose entry has its path, or
-//!   a new one.
+//!   children. In a tree of names, a record without a readable id gets the id whose entry contains
+//!   its path, or a new id.
 //! * Nodes whose parent does not exist become roots, with their descendants. In a tree of names,
-//!   the id is appended to the name if a root has that name.
-//! * Missing or wrong id entries are written, and dangling ones are removed.
+//!   the id is appended to the name if another root has that name.
+//! * Missing or wrong id entries are written, and dangling entries are removed.
 //!
-//! If two records have the same id, the one that the id maps to keeps it, and the other gets a new
-//! id: delete it if it is a copy. Foreign keys are left alone.
+//! If two records have the same id, the record that the id maps to keeps the id, and the other
+//! record gets a new id. If the other record is a copy, delete it. Foreign keys are left alone.
 //!
 //! # Source
 //!
@@ -173,8 +176,8 @@ use walk::{BoundedWalk, Descendants, Origin};
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
 ///
-/// Cheap to clone. Two values with the same subspace must agree on the kind of paths: reading a
-/// tree of ids as a tree of names is an error at the first key.
+/// A value is cheap to clone. Two values with the same subspace must agree on the kind of paths:
+/// reading a tree of ids as a tree of names fails at the first key.
 pub struct MaterializedPath<V, C = Postcard> {
     layout: Layout,
     records: NodeRecords<V, C>,
@@ -224,9 +227,9 @@ impl<V, C> MaterializedPath<V, C> {
     /// Returns the same tree with paths of names: names are unique among siblings, and siblings are
     /// ordered by name.
     ///
-    /// It accepts only the place [`InsertAt::Sorted`], and refuses two siblings with the same name,
-    /// also in an [`import`](Tree::import) or [`copy_from`](Tree::copy_from). So a program written
-    /// for another model, or for paths of ids, may have to change.
+    /// Such a tree accepts only the place [`InsertAt::Sorted`], and refuses two siblings with the
+    /// same name, including in an [`import`](Tree::import) or [`copy_from`](Tree::copy_from). So a
+    /// program written for another model, or for paths of ids, may have to change.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -5,12 +5,12 @@ use smallvec::SmallVec;
 
 use super::super::NodeId;
 
-/// The type codes of the tuple layer in a path. They are parsed here and not by an
+/// The type codes of the tuple layer in a path. The codes are parsed here and not by an
 /// [`Unpacker`](keyloom::key::Unpacker), because every step of a walk counts the segments of a key.
 const BYTES: u8 = 0x01;
 const STRING: u8 = 0x02;
 const ZERO: u8 = 0x14;
-/// After a NUL: the NUL is part of the text and does not end it.
+/// This byte after a NUL means that the NUL is part of the text and does not end it.
 pub(super) const ESCAPE: u8 = 0xFF;
 
 /// A path without the key prefix; empty for the parent of the roots.
@@ -53,8 +53,8 @@ impl Segments {
         self.measure_behind(key, Measured { depth: 0, last_at: at, id_at: at })
     }
 
-    /// Measures a key from the start of the last segment of another key; the two are equal up to
-    /// there.
+    /// Measures a key from the start of the last segment of another key; the two keys are equal up
+    /// to that offset.
     #[inline(always)]
     pub(super) fn measure_last(self, key: &[u8], last: Measured) -> Option<Measured> {
         self.measure_behind(key, Measured { depth: last.depth.saturating_sub(1), ..last })
@@ -98,7 +98,7 @@ impl Segments {
         }
     }
 
-    /// The first segments of a path, or all of it if it has no more.
+    /// The first `segments` segments of a path, or the whole path if it has no more.
     pub(super) fn cut(self, path: &[u8], segments: u32) -> Option<&[u8]> {
         let mut at = 0;
         for _ in 0..segments {
@@ -144,8 +144,8 @@ impl Segments {
 }
 
 impl Measured {
-    /// Whether the last segments of two keys have the same shape; `self` measures `other`. This
-    /// avoids waiting for the end of the rank to be found.
+    /// Whether the last segments of two keys have the same shape; `self` is the measure of `other`.
+    /// This check does not depend on a search for the end of the rank.
     #[inline(always)]
     pub(super) fn has_shape_of(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(rank) = one.get(self.last_at + 1..self.id_at.wrapping_sub(1)) else {
@@ -154,7 +154,8 @@ impl Measured {
         let word =
             one.get(..self.id_at - 1).and_then(<[u8]>::last_chunk).filter(|_| rank.len() <= 8);
         let Some(word) = word.copied().map(u64::from_le_bytes) else { return false };
-        // The rank is the end of the word; set the bytes before it so that they are not zero.
+        // The rank is at the end of the word. Set the bytes before the rank, so that they are not
+        // zero.
         let before = u64::MAX.checked_shr(8 * rank.len() as u32).unwrap_or(0);
         one.len() == other.len()
             && one.get(self.last_at) == Some(&BYTES)
@@ -168,7 +169,7 @@ impl Measured {
     pub(super) fn id(self, path: &[u8]) -> Option<NodeId> {
         let bytes = path.len().checked_sub(self.id_at + 1)?;
         match path.last_chunk() {
-            // Mask the last eight bytes to those of the id.
+            // Mask the last eight bytes to the bytes of the id.
             Some(last) if bytes <= 8 => {
                 let mask = NodeId::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0);
                 Some(NodeId::from_be_bytes(*last) & mask)
@@ -184,7 +185,7 @@ fn id_of_short(path: &[u8], id_at: usize) -> Option<NodeId> {
     Some(bytes.iter().fold(0, |id, byte| id << 8 | NodeId::from(*byte)))
 }
 
-/// The position after a text whose content starts at `at`.
+/// The offset after a text whose content starts at `at`.
 ///
 /// Reads eight bytes at a time. Ranks and names are short and vary in length, so a loop over bytes
 /// would cause branch mispredictions.
@@ -206,7 +207,8 @@ fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The lowest set bit marks the lowest zero byte of the word; 0 if there is none.
+/// Returns a mask whose lowest set bit marks the lowest zero byte of the word; 0 if no byte is
+/// zero.
 #[inline(always)]
 fn zeros(word: u64) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -226,7 +228,7 @@ fn word(path: &[u8], at: usize) -> Option<u64> {
     last.checked_shr(8 * missing as u32)
 }
 
-/// [`behind_text`] for short paths, byte by byte.
+/// Like [`behind_text`], for short paths; reads byte by byte.
 #[cold]
 fn behind_short(path: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -250,7 +252,7 @@ pub(super) fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.len() > root.len() && is_within(path, root)
 }
 
-/// Replaces the prefix `from` of a path by `to`.
+/// Replaces the prefix `from` of a path with `to`.
 pub(super) fn replanted(path: &[u8], from: &[u8], to: &[u8]) -> Path {
     joined(to, path.get(from.len()..).unwrap_or_default())
 }

@@ -10,19 +10,19 @@ use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
 use super::walk::{BoundedWalk, Origin};
 
-/// The maximum length of a rank; a longer one relabels the siblings around it.
-// The keys of all descendants contain the rank. A higher limit leaves them longer; a lower one
+/// The maximum length of a rank; a longer rank relabels the siblings around it.
+// The keys of all descendants contain the rank. A higher limit allows longer keys; a lower limit
 // rewrites subtrees more often.
 const LONGEST_RANK: usize = 16;
 /// Ranks up to this length are not relabelled.
-// To relabel them would save a few bytes, and rewrite their subtrees.
+// Relabelling them would save only a few bytes, but rewrite their subtrees.
 const SHORT_RANK: usize = 4;
 /// The number of siblings that are relabelled on each side, and the maximum length of their new
 /// ranks. If the ranks would be longer, the next entry is tried.
-// Few siblings with short ranks cost the fewest writes. More siblings or longer ranks are only
-// tried where those have no room.
+// Few siblings with short ranks cost the fewest writes. More siblings or longer ranks are tried
+// only if there is no room for the previous entry.
 const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
-/// The maximum number of nodes rewritten for it. Beyond that, ranks keep growing.
+/// The maximum number of nodes that a relabelling rewrites. Beyond that, ranks keep growing.
 // Bounds the writes of an insertion. With a lower limit, ranks beside large subtrees get longer.
 const MOST_SPREAD: u64 = 1_000;
 
@@ -31,13 +31,13 @@ pub(super) struct Placing<'p> {
     pub(super) id: NodeId,
     pub(super) name: &'p str,
     pub(super) place: InsertAt,
-    /// Its current path, if it is being moved.
+    /// The current path of the node, if the node is being moved.
     pub(super) moved: Option<&'p Path>,
 }
 
 /// The new path of a node, and the siblings that get new ranks.
 pub(super) struct Placed {
-    /// `None`: it stays where it is.
+    /// `None` if the node keeps its path.
     pub(super) path: Option<Path>,
     pub(super) spread: Vec<(Path, Path)>,
 }
@@ -52,7 +52,7 @@ enum Slot {
 
 /// The path and the record of the next child, if there is one.
 type Child<B> = Option<(Path, B)>;
-/// Adjacent siblings, and the rank of the next one after them.
+/// Adjacent siblings, and the rank of the next sibling after them.
 type Crowd = (Vec<Path>, Option<Vec<u8>>);
 
 impl Layout {
@@ -105,7 +105,7 @@ impl Layout {
         Ok(Placed { path: Some(path).filter(|path| Some(path) != node.moved), spread: Vec::new() })
     }
 
-    /// The path of a name below a parent, unless another node has the name.
+    /// Returns the path of a name below a parent, or an error if another node has the name.
     pub(super) fn free_name(
         &self,
         reader: &impl Reader,
@@ -234,8 +234,8 @@ impl Layout {
         })
     }
 
-    /// The siblings on both sides of a slot. Includes hidden ones, because their ranks are taken
-    /// too.
+    /// The siblings on both sides of a slot. Includes hidden siblings, because their ranks are
+    /// taken too.
     fn neighbours(
         &self,
         reader: &impl Reader,
@@ -253,8 +253,8 @@ impl Layout {
         })
     }
 
-    /// The next child after or before another one, or the first from an end. Skips the node being
-    /// moved.
+    /// The next child after `from` in `order`; without `from`, the first child in `order`. Skips
+    /// the node being moved.
     pub(super) fn beside(
         &self,
         reader: &impl Reader,
@@ -281,7 +281,8 @@ impl Layout {
         }
     }
 
-    /// The range of the children of a parent and their descendants after or before one of them.
+    /// The range of the children of a parent, with their descendants, that follow the child `from`
+    /// in `order`.
     pub(super) fn rest(
         &self,
         parent: &[u8],
@@ -296,9 +297,9 @@ impl Layout {
         }
     }
 
-    /// Relabels the siblings around a slot whose ranks grew long. Returns `None` if that would
-    /// rewrite too many nodes. Also returns `None` if the node being placed moves from below one of
-    /// these siblings, or if a move in steps affects one of them.
+    /// Relabels the siblings around a slot whose ranks grew long. Returns `None` if the relabelling
+    /// would rewrite too many nodes. Also returns `None` if the node being placed moves from below
+    /// one of these siblings, or if a move in steps affects one of them.
     fn spread(
         &self,
         reader: &impl Reader,
@@ -356,8 +357,8 @@ impl Layout {
         Ok(Placed { path: Some(own), spread })
     }
 
-    /// Up to `most` siblings with long ranks, starting with one, and the rank of the next one.
-    /// Returns `None` if their subtrees are too large.
+    /// Returns up to `most` adjacent siblings with long ranks, starting with `from`, and the rank
+    /// of the next sibling. Returns `None` if their subtrees are too large.
     fn crowd(
         &self,
         reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! Helpers shared by the reads.
+//! Functions shared by the reads.
 
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result};
@@ -21,7 +21,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.id_of(reader, above).map(Some)
     }
 
-    /// The id of the node at a path. A path of ids contains it; with names it is in the record.
+    /// The id of the node at a path. A path of ids contains the id; in a tree of names, the record
+    /// contains the id.
     pub(super) fn id_of(&self, reader: &impl Reader, path: &[u8]) -> Result<NodeId> {
         let key = self.layout.key(path);
         match self.layout.segments {
@@ -33,7 +34,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// A walk over the siblings of the node at a path that follow it.
+    /// A walk over the siblings that follow the node at a path.
     pub(super) fn siblings_after<'r, R: Reader>(
         &self,
         reader: &'r R,

@@ -11,23 +11,23 @@ const FORMAT: u8 = 1;
 /// The remedy for a damaged record.
 const REMEDY: &str = "run repair, which deletes this key: nodes that were copied already are there twice then, the second with another id";
 
-/// The record.
+/// The record of a move or deletion in steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     /// The root of the subtree.
     pub(super) root: NodeId,
     pub(super) phase: Phase,
-    /// Its old path.
+    /// The old path of the subtree.
     pub(super) from: Path,
-    /// Its new path; `None` for a deletion.
+    /// The new path of the subtree; `None` for a deletion.
     pub(super) to: Option<Path>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Readers see the old place; nodes at the new one are hidden.
+    /// Readers see the old place; nodes at the new place are hidden.
     Copying,
-    /// Readers see the new place; nodes at the old one are hidden.
+    /// Readers see the new place; nodes at the old place are hidden.
     Clearing,
 }
 

@@ -37,7 +37,7 @@ impl Origin {
         Self { layout: layout.clone(), key, skip, start, min, max }
     }
 
-    /// The keys of the walk after this one.
+    /// The keys of the walk after the key `after`.
     fn range_after(&self, after: Option<&[u8]>) -> KeyRange<'static> {
         match after {
             Some(after) => self.range().resume(Order::Ascending, after).into_owned(),
@@ -89,7 +89,7 @@ pub(super) struct WholeWalk<'r, R: Reader> {
     /// The range after the hidden subtree.
     rest: Option<KeyRange<'static>>,
     /// The last key, and the shape of its last segment. Most nodes are siblings of the previous
-    /// one: only the last segment of the key is new, and usually it has the same shape.
+    /// node: only the last segment of the key is new, and it usually has the same shape.
     last: Option<R::Bytes<'r>>,
     measured: Measured,
 }
@@ -113,9 +113,9 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         Ok(Self { reader, origin, entries, rest, last: None, measured: Measured::default() })
     }
 
-    /// Whether the last segment of a key has the same shape as that of the last key, so `measured`
-    /// can stay. Not rewriting it avoids store-forwarding stalls: a read with another width right
-    /// after a write must wait for the write.
+    /// Whether the last segment of a key has the same shape as the last segment of the last key, so
+    /// that `measured` stays valid. Not rewriting `measured` avoids store-forwarding stalls: a read
+    /// with another width right after a write must wait for the write.
     #[inline(always)]
     fn is_like_last(&self, key: &[u8]) -> bool {
         let (layout, measured) = (&self.origin.layout, &self.measured);
@@ -153,7 +153,7 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         (self.entries, self.rest) = (None, None);
     }
 
-    // Return each result where it is made: joining the branches first would pass every visit
+    // Return each result where it is made. Joining the branches first would pass every visit
     // through memory.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<VisitedNode<R::Bytes<'r>, V, C>>> {
@@ -189,8 +189,8 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     }
 }
 
-/// Whether two keys are equal in `range`, and in both a segment ends where `range` ends. The bytes
-/// before `range` must be equal.
+/// Whether two keys are equal in `range`, and a segment of both keys ends at the end of `range`.
+/// The bytes before `range` must be equal.
 ///
 /// Compares eight bytes at a time. The last chunk may overlap bytes already compared, or bytes
 /// before the range: that is faster than a function call.
@@ -209,7 +209,7 @@ fn begins_alike(one: &[u8], other: &[u8], range: Range<usize>) -> bool {
         && behind(one).zip(behind(other)).rev().all(|(one, other)| word(one) == word(other))
 }
 
-/// A walk down to some depth: skips deeper subtrees, or starts a new range after them.
+/// A walk down to some depth: reads past deeper subtrees, or starts a new range after them.
 pub(super) struct BoundedWalk<'r, R: Reader> {
     origin: Origin,
     range: KeyRange<'static>,
@@ -274,7 +274,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
         }
     }
 
-    /// The remaining range if this key is to be skipped.
+    /// The remaining range if this key must be skipped.
     fn leave(&self, key: &[u8]) -> Result<Option<KeyRange<'static>>> {
         let hidden = self.hidden.as_deref().filter(|hidden| is_within(key, hidden));
         let ancestor = self.origin.ancestor(key, self.origin.max)?;
@@ -302,12 +302,12 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
 )]
 pub(super) enum Descendants<'r, R: Reader, V, C> {
     Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
-    /// With the last visit.
+    /// The walk, and the visit that it returns next.
     Bounded(Box<BoundedWalk<'r, R>>, Option<Result<VisitedNode<R::Bytes<'r>, V, C>>>),
 }
 
 impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
-    /// Opens the walk, or its rest after a key.
+    /// Opens the walk, or the rest of the walk after the key `after`.
     pub(super) fn open(
         reader: &'r R,
         origin: Origin,
@@ -338,7 +338,7 @@ impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
     }
 }
 
-/// Not inlined: in the caller's loop it would keep the visits in memory.
+/// Not inlined: inlined into the caller's loop, this function would keep the visits in memory.
 #[inline(never)]
 fn advance<'r, R: Reader, V, C>(
     walk: &mut BoundedWalk<'r, R>,

@@ -13,7 +13,7 @@ use crate::NodeId;
 
 /// A node to be placed; its descendants follow it.
 pub(super) struct Going<B> {
-    /// Its depth below the first node.
+    /// The depth of the node below the first node.
     pub(super) depth: u32,
     pub(super) id: NodeId,
     /// The part of the node that all models store.
@@ -33,8 +33,8 @@ pub(super) fn with_depths<B>(rows: Vec<Row<B>>) -> impl Iterator<Item = (u32, Ro
     })
 }
 
-/// For each of the nodes in preorder: the indexes of its left and right labels in a run of labels,
-/// and its parent. A node below none of the others has the parent `parent`.
+/// Returns, for each node in preorder, the indexes of its left and right labels in a run of labels,
+/// and its parent. A node that is not below another of these nodes gets the parent `parent`.
 pub(super) fn intervals(
     nodes: impl Iterator<Item = (u32, NodeId)>,
     parent: Option<NodeId>,
@@ -93,7 +93,8 @@ impl Change {
         self.writes.put(&keys.node(id), &at.encode())
     }
 
-    /// Writes the change, and returns how many keys that were; a deleted range counts as one.
+    /// Writes the change, and returns the number of keys written and removed; a deleted range
+    /// counts as one key.
     pub(super) fn make(mut self, keys: &Keys, txn: &mut impl Writer) -> Result<Progress> {
         let mut done = self.writes.progress();
         done.removed += self.cleared.len() as u64;

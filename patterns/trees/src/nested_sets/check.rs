@@ -23,7 +23,8 @@ pub(super) const BATCH: usize = 1_000;
 pub(super) struct Open(pub(super) Vec<(Span, NodeId)>);
 
 impl Open {
-    /// Adds the next row, and returns its parent; an error if its interval crosses another.
+    /// Adds the next row, and returns its parent, or an error if the interval of the row crosses
+    /// another.
     pub(super) fn enter(&mut self, span: Span, id: NodeId) -> Result<Option<NodeId>, ()> {
         while self.0.last().is_some_and(|(open, _)| open.last < span.first) {
             self.0.pop();
@@ -41,7 +42,7 @@ impl Open {
 pub(super) struct Rows {
     /// The position that each node should have.
     pub(super) expected: Vec<(NodeId, Position)>,
-    /// The faults of rows that do not decode or cross others.
+    /// The faults of rows that do not decode, or whose intervals cross.
     faults: Vec<Inconsistency>,
 }
 
@@ -145,13 +146,13 @@ fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     keys: &Keys,
     (key, bytes): &Entry<B>,
 ) -> Option<Inconsistency> {
-    // If the header is truncated, the row itself is the fault.
+    // If the header is truncated, `read_rows` reports the row.
     let stored = bytes.get(split_header(keys.is_wide(key), bytes)?.bytes..)?;
     let node = TreeNode::<_, V, C>::new(0, stored, 0);
     node.fault().map(|rule| Inconsistency::new(KeyBuf::from_slice(key), rule))
 }
 
-/// The positions that differ from the rows, and their right values.
+/// The positions that differ from the rows, and their correct values.
 pub(super) fn wrong_positions<R: Reader>(
     keys: &Keys,
     reader: &R,

@@ -1,4 +1,4 @@
-//! The [`Tree`] contract of nested sets.
+//! Implements [`Tree`] for nested sets.
 
 use std::collections::HashSet;
 use std::ops::{ControlFlow, RangeBounds};
@@ -23,7 +23,7 @@ use crate::tree::{
 };
 use crate::{InsertAt, NestedNode, NodeId, OnDelete, Tree, TreeNode};
 
-/// The place of the row of a node.
+/// The key of the row of a node.
 struct RowKey {
     id: NodeId,
     left: Label,
@@ -36,7 +36,7 @@ impl AsRef<[u8]> for RowKey {
     }
 }
 
-/// The headers and the bytes of some rows that the tree refers to, in one round trip.
+/// Reads the headers and the bytes of rows that must exist, in one round trip.
 fn rows<'r, R: Reader>(reader: &'r R, keys: &[RowKey]) -> Result<Vec<(Header, R::Bytes<'r>)>> {
     let stored = get_many(reader, keys)?.into_iter().zip(keys);
     let row = |(bytes, row): (Option<R::Bytes<'r>>, &RowKey)| {
@@ -217,7 +217,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         let (view, [mut left, at]) = self.both(reader, one, other)?;
         let mut id = one;
         loop {
-            // An interval that starts after `at` cannot contain it: skip reading its row.
+            // An interval that starts after `at` cannot contain `at`: do not read its row.
             if left <= at && view.row_at(id, left)?.span().contains(at) {
                 return Ok(Some(id));
             }
@@ -433,11 +433,12 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         (&self.keys, &self.records)
     }
 
-    /// The span of a node, or of the whole forest.
+    /// The key of the row of a node at this position.
     fn row_key(&self, id: NodeId, Position { left, .. }: Position) -> RowKey {
         RowKey { id, left, key: self.keys.left(left) }
     }
 
+    /// The span of a node, or of the whole forest.
     fn span_of<'r, R: Reader>(
         &self,
         reader: &'r R,

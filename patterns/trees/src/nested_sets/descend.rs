@@ -16,7 +16,7 @@ type Found<'r, R> = (u32, Header, Entry<<R as Reader>::Bytes<'r>>);
 pub(super) struct Descend<'r, R: Reader> {
     keys: Keys,
     walk: Walk<'r, R>,
-    /// The current part of the span, and the remaining parts, the next one last.
+    /// The current part of the span. `to_come` holds the remaining parts, the next part last.
     now: Span,
     to_come: SmallVec<[Span; 2]>,
     /// The right labels of the last row and of the nodes that enclose it.
@@ -73,7 +73,7 @@ impl<'r, R: Reader> Descend<'r, R> {
     /// The depth of the next row, from its right label.
     #[inline(always)]
     fn depth_of(&mut self, right: Label) -> u32 {
-        // Intervals are nested or disjoint. So if an open interval ends before this one, it does
+        // Intervals are nested or disjoint. So an open interval that ends before this interval does
         // not enclose it.
         while self.open.last().is_some_and(|open| *open < right) {
             self.open.pop();
@@ -157,8 +157,9 @@ impl<'r, R: Reader> Visits<'r, R> {
         Self { descend, found: None }
     }
 
-    // Inlined into the caller's loop, and each visit is returned where it is made. Otherwise every
-    // visit would be passed through memory, which costs a third of a scan.
+    // Inline this function into the caller's loop, and return each visit where it is made.
+    // Otherwise every visit would be passed through memory, which costs a third of the time of a
+    // scan.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<VisitedNode<R::Bytes<'r>, V, C>>> {
         if self.descend.is_plain() {
@@ -203,14 +204,14 @@ pub(super) enum NestedNodes<'k, 'r, R: Reader> {
     Backwards {
         view: View<'k, 'r, R>,
         parent: Option<NodeId>,
-        /// The remaining labels are strictly between these two.
+        /// The remaining labels are strictly between `lo` and `hi`.
         lo: Label,
         hi: Label,
     },
 }
 
 impl<'k, 'r, R: Reader> NestedNodes<'k, 'r, R> {
-    /// Opens a walk over the children of `parent`, which are inside `inside`.
+    /// Opens a walk over the children of `parent`, whose labels are in `inside`.
     pub(super) fn open(
         view: View<'k, 'r, R>,
         parent: Option<NodeId>,

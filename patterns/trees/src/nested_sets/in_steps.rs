@@ -79,7 +79,7 @@ impl<R: Reader> View<'_, '_, R> {
 /// The layout of a tree, and the table of its nodes.
 type On<'t, V, C> = (&'t Keys, &'t NodeRecords<V, C>);
 
-/// Continues work that a first transaction has begun, and reports that one too.
+/// Continues work that a first transaction has begun, and reports that transaction too.
 pub(super) fn resume_from<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     store: &S,
@@ -95,7 +95,7 @@ pub(super) fn resume_from<S: Store, V, C: Codec<V>>(
     resume(on, store, done, progress)
 }
 
-/// Continues until the work is finished, or `progress` stops it. `done` is the work done before.
+/// Continues until the work is finished, or `progress` stops it. `done` is the progress so far.
 pub(super) fn resume<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     store: &S,
@@ -121,7 +121,7 @@ pub(super) fn resume<S: Store, V, C: Codec<V>>(
 }
 
 /// Ends the work in progress, for a repair. An unreadable record is deleted. If a move encounters
-/// damage before it has switched, it is cancelled.
+/// damage before it has switched, the move is cancelled.
 pub(super) fn end<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     store: &S,
@@ -143,8 +143,8 @@ pub(super) fn end<S: Store, V, C: Codec<V>>(
     }
 }
 
-/// Without the record no row is hidden: nodes that were already copied exist twice, and one of the
-/// two gets another id.
+/// Deletes an unreadable record of work in steps. Without the record no row is hidden: nodes that
+/// were already copied exist twice, and one of the two gets another id.
 fn forget_damaged(keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
     let steps = txn.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
     if steps.map_err(|error| error.at(&keys.steps))? != Some(None) {
@@ -264,7 +264,7 @@ fn copy(
     change.make(keys, txn)
 }
 
-/// Removes some rows from the old place, or the record when none is left.
+/// Removes some rows from the old place, or the record if no rows are left.
 fn clear<V, C: Codec<V>>(
     (keys, records): On<'_, V, C>,
     txn: &mut impl Writer,
@@ -277,7 +277,8 @@ fn clear<V, C: Codec<V>>(
         let mut found = Vec::with_capacity(page.entries.len());
         for entry in page.entries {
             change.writes.delete(&entry.0)?;
-            // No reader sees this row, so delete a damaged one too. A repair removes its position.
+            // No reader sees this row, so delete it even if it is damaged. A repair removes its
+            // position.
             found.extend(keys.row(entry).ok());
         }
         let nodes: Vec<_> = found.iter().map(|row| keys.node(row.id)).collect();
@@ -289,7 +290,8 @@ fn clear<V, C: Codec<V>>(
                     change.put_position(keys, row.id, at.now.into())?;
                 }
                 Some(next) => change.put_position(keys, row.id, next.into())?,
-                // A deleted node. The position of another node has another label.
+                // A deleted node. If the label differs, the position points to another row, so keep
+                // it.
                 None if at.now.left == row.left => {
                     change.writes.delete(key)?;
                     gone.push(row.id);

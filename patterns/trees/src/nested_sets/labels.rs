@@ -1,11 +1,11 @@
-//! Labels: the numbers that order the nodes, and the free ones between them.
+//! Labels: the numbers that order the nodes, and the gaps between them.
 
 use crate::NodeId;
 
 /// A position in the total order. A node has a label at its start and one at its end.
 pub(super) type Label = u128;
 
-/// The first label of more than 64 bits; the first format had none.
+/// The first label of more than 64 bits; the first format had no such labels.
 pub(super) const WIDE: Label = 1 << 64;
 
 /// The labels from `first` to `last`, inclusive.
@@ -32,10 +32,10 @@ impl Span {
 
 /// The label space: 16 to the power of `levels` labels.
 ///
-/// Windows are aligned: a window of level n has 16ⁿ labels and is inside one of the next level.
-/// After a window is relabelled, at most 2ⁿ of its labels are in use, and half of it is free at the
-/// gap. Each sixteenth of the rest is at most a quarter as full as it may become. The whole space
-/// holds 2³² labels: 2³¹ nodes.
+/// Windows are aligned: a window of level n has 16ⁿ labels and is inside a window of the next
+/// level. After a window is relabelled, at most 2ⁿ of its labels are in use, and half of it is free
+/// at the gap. Each sixteenth of the rest is filled to at most about a quarter of its capacity. The
+/// whole space holds 2³² labels in use, for 2³¹ nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LabelSpace {
     pub(super) levels: u32,
@@ -45,7 +45,7 @@ impl LabelSpace {
     /// All 128-bit numbers.
     pub(super) const WHOLE: Self = Self { levels: 32 };
 
-    /// The greatest label. No node gets it, nor the first label, 0.
+    /// The greatest label. No node gets this label or the first label, 0.
     pub(super) fn end(self) -> Label {
         self.window(0, self.levels).last
     }
@@ -77,11 +77,11 @@ pub(super) fn spread(lo: Label, hi: Label, count: u64) -> impl Iterator<Item = L
 /// The neighbours of an insertion point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The start of the parent before it, and a sibling after it.
+    /// The start of the parent is before the point, and a sibling is after it.
     Front,
-    /// A sibling before it, and the end of the parent after it.
+    /// A sibling is before the point, and the end of the parent is after it.
     Back,
-    /// Siblings on both sides, or on neither.
+    /// There are siblings on both sides of the point, or on neither side.
     Inside,
 }
 
@@ -98,18 +98,18 @@ impl Gap {
     /// Returns labels for `count` places, or `None` if the gap is too small: its width must be at
     /// least `count` labels per place.
     ///
-    /// Between two siblings, all of the gap is used. At an end of the parent, more nodes are likely
-    /// to follow. There each node takes 3b/4 bits of a gap of b bits, for its descendants, so 2 to
-    /// the power of b/4 nodes can follow.
+    /// Between two siblings, the labels are spread over the whole gap. At an end of the parent,
+    /// more nodes are likely to follow. So each node takes 3b/4 bits of a gap of b bits there, for
+    /// its descendants, so 2 to the power of b/4 nodes can follow.
     pub(super) fn labels(&self, count: u64) -> Option<Vec<Label>> {
         if !self.has_room(count) {
             return None;
         }
         let width = self.hi - self.lo;
         let least = Self::least_width(count);
-        // A quarter of the bits lets a million appends write two keys each. Labels of 64 bits were
-        // used up by 164,553 appends, and each later one relabelled a window: a million wrote 22.1
-        // million keys.
+        // With a quarter of the bits, a million appends write two keys each. Labels of 64 bits were
+        // used up after 164,553 appends, and each later append relabelled a window: a million
+        // appends wrote 22.1 million keys.
         let shift = (width.ilog2() / 4).max(2);
         // The product does not saturate: counts stay below 2³³, and a step of 126 bits only occurs
         // for small counts.
@@ -134,8 +134,8 @@ impl Gap {
 
     /// Labels for a window with `before` labels in use before the gap and `behind` after it, and
     /// the new gap between them. Half of the window goes to the gap. So the next nodes at this
-    /// place have as much room as all others together, and a window is relabelled again only after
-    /// about as many inserts as it holds.
+    /// place have as much room as all other nodes of the window together. The window is relabelled
+    /// again only after about as many inserts as it holds nodes.
     pub(super) fn relabelled(&self, window: Span, before: u64, behind: u64) -> Relabelled {
         let lo = window.first.saturating_sub(1);
         let sides = (window.last - lo) / 2;
@@ -192,15 +192,15 @@ mod tests {
     fn the_whole_space_takes_two_to_the_power_of_31_nodes() {
         let labels = LabelSpace::capacity(32);
         assert_eq!(labels, 2 << 31);
-        // Labels spread over the space are distinct: all neighbours are equally far apart, but for
-        // one.
+        // Labels spread over the space are distinct: the distances between neighbours differ by at
+        // most one.
         let some: Vec<Label> = spread(0, u128::MAX, labels).take(1_000).collect();
         assert!(some.windows(2).all(|pair| pair[1] - pair[0] >= (1 << 96) - (1 << 65)));
         assert!(share(u128::MAX, labels, labels + 1) < u128::MAX);
         assert_eq!(share(u128::MAX, labels, labels), u128::MAX);
     }
 
-    /// Appends nodes to a gap until it is full or `most` are there.
+    /// Appends nodes to a gap until the gap is full or `most` nodes have been appended.
     fn appended(gap: &Gap, nodes_each: u64, most: u64) -> u64 {
         let (mut gap, mut appended) = (*gap, 0);
         while appended < most {
@@ -271,7 +271,7 @@ mod tests {
             let window = LabelSpace::WHOLE.window(around >> shift, level);
             let side = [Side::Front, Side::Back, Side::Inside][side as usize];
             let gap = Gap { parent: None, lo: window.first, hi: window.last, side };
-            // As full as a window may be.
+            // Use as many labels as the window may hold.
             let used = LabelSpace::capacity(level) - 2;
             let before = used * parts[0] / (parts[0] + parts[1]).max(1);
             let new = gap.relabelled(window, before, used - before);

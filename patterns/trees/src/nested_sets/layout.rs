@@ -17,8 +17,8 @@ const WIDE_FORMAT: u8 = 2;
 /// The longest key of a row in the first format, without the prefix: a type code and 8 bytes.
 const NARROW_KEY: usize = 9;
 
-/// In a row of the first format: the right label has 16 bytes, which follow. No node ever had this
-/// value as its label.
+/// In a row of the first format, this value means that a right label of 16 bytes follows. No node
+/// ever had this value as its label.
 const WIDE_RIGHT: u64 = u64::MAX;
 
 /// Whether a row with this left label has 16-byte labels.
@@ -183,7 +183,7 @@ pub(super) fn header(left: Label, bytes: &[u8]) -> Result<Header> {
     split_header(is_wide(left), bytes).ok_or_else(no_row)
 }
 
-/// Like [`header`], without the error: it is too large to pass along for every row of a walk.
+/// Like [`header`], but without the error, which is too large to return for every row of a walk.
 #[inline(always)]
 pub(super) fn split_header(is_wide: bool, bytes: &[u8]) -> Option<Header> {
     if is_wide {
@@ -245,11 +245,11 @@ impl Position {
     }
 }
 
-/// The stored positions of a node. During a move in steps it has two.
+/// The stored positions of a node. During a move in steps, a node has two positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positions {
     pub(super) now: Position,
-    /// Its position after the move has switched.
+    /// The position of the node after the move has switched to the new place.
     pub(super) next: Option<Position>,
 }
 
@@ -260,8 +260,8 @@ impl From<Position> for Positions {
 }
 
 impl Positions {
-    /// Encodes the format, the number of positions, and for each the left label, whether there is a
-    /// parent, and the parent.
+    /// Encodes the format and the number of positions, and for each position the left label,
+    /// whether there is a parent, and the parent.
     pub(super) fn encode(&self) -> Vec<u8> {
         let places = || std::iter::once(self.now).chain(self.next);
         let is_wide = places().any(|at| is_wide(at.left));
@@ -282,7 +282,7 @@ impl Positions {
 
     #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        // Fast path: all positions but those of a move in steps have this form.
+        // Fast path: all positions except those of a move in steps have this form.
         match bytes {
             [WIDE_FORMAT, 1, only @ ..] => Position::of(true, only).map(Self::from),
             [FORMAT, 1, only @ ..] => Position::of(false, only).map(Self::from),

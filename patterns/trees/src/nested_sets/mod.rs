@@ -1,25 +1,25 @@
-//! Nested sets: a tree of intervals, in which each subtree is one contiguous range in any sibling
-//! order.
+//! Nested sets: a tree of intervals, in which each subtree is one contiguous range. Siblings can be
+//! in any order.
 //!
 //! Every node is an interval: it has a *left* and a *right* label, and the labels of all its
 //! descendants are between them. Rows are ordered by left label, which is the depth-first order of
-//! the tree. So a subtree is one scan, in order, and comparing numbers tests whether a node is
-//! below another.
+//! the tree. So one scan reads a subtree in order, and a comparison of labels tests whether one
+//! node is below another.
 //!
 //! Labels are 128-bit numbers with gaps between them. A new node takes labels from the gap at its
 //! place. At an end of the parent, a node takes 3b/4 bits of a gap of b bits, so 2 to the power of
-//! b/4 nodes can follow without more writes. Below a single root that is as many nodes as the tree
-//! can hold, below one of many roots 2²⁴, and below one of its children 2¹⁸.
+//! b/4 nodes can follow without relabelling. Below a single root, this is as many nodes as the tree
+//! can hold. Below one of many roots it is 2²⁴ nodes, and below a child of such a root 2¹⁸.
 //!
-//! When a gap is used up, the smallest *window* around it that is not too full is relabelled: in a
-//! window of 16ⁿ labels at most 2ⁿ may be in use. This is order maintenance as described by Bender
+//! When a gap is used up, the smallest *window* around it that is not too full is relabelled. In a
+//! window of 16ⁿ labels at most 2ⁿ may be in use. This is the order-maintenance algorithm of Bender
 //! and others. The gap gets half of the window, so it can take about as many new nodes as the
 //! window holds. Amortized, each insert relabels a few nodes.
 //!
 //! If a window is too large for one transaction of the store, the change is refused
 //! ([`TreeError::NoRoom`]), and [`make_room`](NestedSets::make_room) relabels the window in steps.
 //! No label moves past another one, so the tree is unchanged between the steps and accepts changes.
-//! Nothing is stored about the steps.
+//! The steps store no state.
 //!
 //! # Layout
 //!
@@ -27,52 +27,55 @@
 //! |---|---|
 //! | subspace, `"left"`, left label | right label (16 bytes), id (8 bytes), name and value of the node |
 //! | subspace, `"node"`, id | format, number of places, left label (16 bytes), and the id of the parent, if it has one |
-//! | subspace, `"move"` | the record of a move or a deletion in steps, while it lasts |
+//! | subspace, `"move"` | the record of a move or a deletion in steps, until the work ends |
 //!
 //! All integers in values are big-endian. In the first format labels had 64 bits and took 8 bytes
 //! of a value. Trees in this format can be read and changed. A row whose left label has at most 64
-//! bits is in the first format; a longer right label follows 8 bytes of `FF`. Relabelling converts
-//! rows to the new format. A program that supports only the first format does not find the new
-//! rows: update all programs before one writes.
+//! bits is in the first format. If the right label of such a row is longer, it follows 8 bytes of
+//! `FF`. Relabelling converts rows to the new format. A program that supports only the first format
+//! does not find rows in the new format: update all programs before any of them writes.
 //!
 //! Depths are not stored. A walk keeps the right labels of the open nodes on a stack, and the size
-//! of the stack is the depth. Counts are not stored either; they are scans.
+//! of the stack is the depth. Counts are not stored either; each count is a scan.
 //!
 //! # Invariants
 //!
 //! * Two intervals are nested or disjoint; no label is used twice.
-//! * The parent of a node is the innermost interval around its own.
-//! * Rows are authoritative; positions (`"node"`) are derived from them, and
-//!   [`repair`](Tree::repair) writes them again. A row whose name cannot be read becomes a
-//!   [placeholder](Tree::repair) at its place. A row has no place if its header is truncated, or
-//!   its interval crosses that of an earlier row. It becomes the last root, and the rows that it
-//!   enclosed move up. If not even its id is known, it is deleted. If two rows have the same id,
-//!   the one in the position keeps it, and the other gets its own id back or a new one.
+//! * The parent of a node is the node with the innermost interval that encloses the interval of the
+//!   node.
+//! * Rows are authoritative; positions (`"node"`) are derived from the rows, and
+//!   [`repair`](Tree::repair) rewrites the positions. A row whose name cannot be read becomes a
+//!   [placeholder](Tree::repair) at its place. A row has no place if its header is truncated, or if
+//!   its interval crosses the interval of an earlier row. Such a row becomes the last root, and the
+//!   rows that it enclosed move up. If the id of the row is unknown, the row is deleted. If two
+//!   rows have the same id, the row that the position of this id points to keeps the id. The other
+//!   row gets its own id back, or a new id.
 //! * The label space holds 2³¹ nodes, wherever they are inserted: the window of all 2¹²⁸ labels may
-//!   hold 2³². Beyond that, an insert without a gap is refused ([`TreeError::TooManyNodes`]).
+//!   hold 2³² labels in use. Beyond that, an insert that finds no gap is refused
+//!   ([`TreeError::TooManyNodes`]).
 //!
 //! # Cost
 //!
-//! For a node with d ancestors, c children and n descendants. Independent gets of one line take one
-//! round trip. Every operation also reads the record of a move in steps with its first get: one
-//! more get, counted here, and no additional round trip.
+//! In the table, the node has d ancestors, c children and n descendants. Independent gets in one
+//! line of the table take one round trip. Every operation also reads the record of a move in steps
+//! with its first get. This is one more get, included in the table, but no additional round trip.
 //!
 //! | operation | reads | keys written | round trips |
 //! |---|---|---|---|
 //! | [`get`](Tree::get) | 3 gets | | 2 |
 //! | [`parent`](Tree::parent) | 2 gets | | 1 |
 //! | [`descendants`](Tree::descendants), [`leaves`](Tree::leaves), [`export`](Tree::export) | 3 gets, 1 range of n + 1 keys | | 3 |
-//! | [`descendants`](Tree::descendants) down to a depth, [`children`](Tree::children) | 3 gets, 1 range; it skips deeper subtrees by reading on, or by another range after them | | 3, and 1 per subtree skipped by a new range |
+//! | [`descendants`](Tree::descendants) down to a depth, [`children`](Tree::children) | 3 gets, 1 range; the walk skips deeper subtrees by reading past them, or by a new range after them | | 3, and 1 per subtree skipped by a new range |
 //! | [`children`](Tree::children) in descending order | per child 1 range of 1 key, and 1 get for each level from the child down to its last descendant | | as many |
 //! | [`ancestors`](Tree::ancestors) | 2 + 2 d gets | | 2 + d |
 //! | [`depth`](Tree::depth) | 2 + d gets | | 1 + d |
 //! | [`is_ancestor`](Tree::is_ancestor) | 4 gets | | 2 |
-//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | 4 gets, and 3 for each level from the first of the two up to it | | 2, and 3 per level |
+//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | 4 gets, and 3 for each level from the first of the two nodes up to the common ancestor | | 2, and 3 per level |
 //! | [`sibling`](Tree::sibling), the next | 4 gets, 1 range of 1 key | | 4 |
 //! | [`child_count`](Tree::child_count), [`child_named`](Tree::child_named) | as [`children`](Tree::children) | | |
 //! | [`descendant_count`](Tree::descendant_count) | 3 gets, counts n + 1 keys | | 3 |
 //! | [`insert`](Tree::insert) beside a sibling, first or last | about 5 gets and 1 range of 1 key; last: 1 more get for each level down to the last descendant | 2, and relabelling | 5 |
-//! | [`insert`](Tree::insert) at a position, sorted | and the children before it | 2, and relabelling | |
+//! | [`insert`](Tree::insert) at a position, sorted | as above, and the children before the place | 2, and relabelling | |
 //! | [`rename`](Tree::rename), [`set_value`](Tree::set_value) | 3 gets | 1 | 2 |
 //! | [`move_to`](Tree::move_to) | the subtree | 1 range deletion, 2 (n + 1), and relabelling | |
 //! | [`delete_subtree`](Tree::delete_subtree) | the subtree | 1 range deletion, n + 1 | 3 |
@@ -84,25 +87,25 @@
 //! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
 //!
 //! Relabelling writes 1 range deletion, 2 keys per node whose left label is in the window, and 1
-//! key per node with only its right label in it. Measured over 100,000 inserts (a chain: 2,000;
-//! imports: 10,000), where a deleted range counts as one key:
+//! key per node of which only the right label is in the window. The following numbers were measured
+//! over 100,000 inserts (a chain: 2,000; imports: 10,000). A deleted range counts as one key.
 //!
 //! | place of the inserts | keys written per insert | keys written by the worst insert |
 //! |---|---|---|
 //! | anywhere | 2.19 | 2,306 |
-//! | after the last child of a node, before its first one, after the last root | 2.00 | 2 |
+//! | after the last child of a node, before its first child, after the last root | 2.00 | 2 |
 //! | 1,000,000 after the last child of a root | 2.00 | 2 |
 //! | trees of 200 nodes, imported one by one as the last root | 400 per tree | 400 |
 //! | always before the same node | 10.92 | 106,583 |
 //! | alternately before and after the same node | 9.52 | 41,360 |
 //! | each below the previous one | 6.84 | 1,467 |
 //!
-//! The worst case is inserting at one spot between two siblings again and again, from either side.
-//! It costs, amortized, a few nodes per level of windows; the number of levels is logarithmic in
-//! the number of nodes. A single insert may relabel a window of all nodes around the spot, at 2
-//! keys each. If the [limits](keyloom::Limits) of a store bound a transaction, relabelling takes at
-//! most half of the operations and a quarter of the bytes. A larger window is refused, and
-//! relabelled by [`make_room`](NestedSets::make_room).
+//! The worst case is repeated inserts at one place between two siblings, from either side. The
+//! amortized cost is a few relabelled nodes per level of windows; the number of levels is
+//! logarithmic in the number of nodes. A single insert may relabel a window with all nodes around
+//! the place, at 2 keys per node. If the [limits](keyloom::Limits) of a store bound a transaction,
+//! relabelling takes at most half of the operations and a quarter of the bytes. If a window needs
+//! more, the change is refused, and [`make_room`](NestedSets::make_room) relabels the window.
 //!
 //! # Errors and transactions
 //!
@@ -124,7 +127,7 @@
 //!
 //! * When subtrees move often: a move writes two keys per node of the subtree, while an adjacency
 //!   list writes about five keys in all.
-//! * When many writers insert at one spot: relabelling a window conflicts with every change in it.
+//! * When many writers insert at one place: relabelling a window conflicts with every change in it.
 //! * When the parent is read more often than the subtree.
 //!
 //! # Source
@@ -259,12 +262,12 @@ impl<V, C> NestedSets<V, C> {
 
 impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     /// Makes room for `nodes` new nodes at a place, in transactions as large as the store accepts;
-    /// `name` is the name of the first new node. Call it for a change that was refused with
-    /// [`TreeError::NoRoom`]: the same change is accepted afterwards.
+    /// `name` is the name of the first new node. Call this method if a change was refused with
+    /// [`TreeError::NoRoom`]; the same change is accepted afterwards.
     ///
     /// Between the transactions the tree is unchanged and accepts changes everywhere. `progress` is
-    /// called after each of them. If it breaks, or the program dies, the next call continues from
-    /// the current labels. If there is room already, nothing is written.
+    /// called after each transaction. If `progress` breaks, or the program dies, the next call
+    /// continues from the current labels. If there is room already, nothing is written.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -290,9 +293,9 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`] if the place names a node that does not exist;
-    /// [`TreeError::InSteps`] if this would change labels of a subtree that is moved or deleted in
-    /// steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if other writers
-    /// change the labels before each attempt of a step.
+    /// [`TreeError::InSteps`] if the relabelling would change labels of a subtree that is moved or
+    /// deleted in steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if
+    /// other writers change the labels during every attempt of a step.
     pub fn make_room<S: Store>(
         &self,
         store: &S,

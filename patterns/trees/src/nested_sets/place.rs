@@ -13,7 +13,7 @@ use crate::{InsertAt, NodeId, TreeError, TreeNode};
 pub(super) struct Placed<'n> {
     pub(super) id: NodeId,
     pub(super) name: &'n str,
-    /// Its current span with all descendants, if it is moved.
+    /// The current span of the node, with all descendants, if the node is moved.
     pub(super) span: Option<Span>,
 }
 
@@ -21,7 +21,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     /// The gap for a place, in the tree without the node being placed.
     pub(super) fn gap(&self, what: Placed<'_>, place: InsertAt) -> Result<Gap> {
         if let Some(span) = what.span.filter(|_| place.is_beside(what.id)) {
-            // A node placed beside itself stays: its gap is between the labels around its own.
+            // A node placed beside itself keeps its place: the gap lies between the labels directly
+            // before and after the node's own labels.
             let parent = self.named(what.id)?.parent;
             return Ok(Gap { parent, lo: span.first - 1, hi: span.last + 1, side: Side::Inside });
         }
@@ -64,7 +65,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// The position of the parent or sibling that a place names; label 0 if it names none.
+    /// The position of the parent or sibling that a place names; label 0 if the place names no
+    /// node.
     fn target(&self, what: Placed<'_>, place: InsertAt) -> Result<Position> {
         let Some(target) = place.named() else { return Ok(Position { left: 0, parent: None }) };
         let position = self.named(target)?;
@@ -112,7 +114,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         })
     }
 
-    /// The gap before the first child for which `found` returns true, or after all.
+    /// The gap before the first child for which `found` returns true, or after all children.
     fn before_child(
         &self,
         parent: Option<NodeId>,

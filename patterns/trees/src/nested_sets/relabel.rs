@@ -1,9 +1,9 @@
-//! Relabels a window in steps, if that is too large for one transaction.
+//! Relabels a window in steps, if the relabelling is too large for one transaction.
 //!
-//! Labels move to their new places one by one, and never past another label. First those that move
-//! right, from the last to the first; then those that move left, from the first to the last. So
-//! after each transaction the tree is unchanged, and no state is stored: interrupted work is
-//! planned again from the current labels.
+//! Labels move to their new places one by one, and never past another label. First the labels that
+//! move right are changed, from the last to the first; then the labels that move left, from the
+//! first to the last. So after each transaction the tree is unchanged, and no state is stored:
+//! interrupted work is planned again from the current labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -19,14 +19,14 @@ use super::room::{End, Used, most_nodes, too_many_nodes};
 use super::view::View;
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
-/// The number of labels that one transaction changes, if the store accepts that many. Each takes at
-/// most three keys.
+/// The number of labels that one transaction changes, if the store accepts that many. Each label
+/// takes at most three keys.
 const BATCH: usize = 1_000;
 
-/// The number of replans in a row, because of other writers in the window, that are allowed before
-/// a conflict.
-// Each replan reads the window again. Fewer give up against a few writers; more delay the conflict
-// where writers never pause.
+/// The maximum number of consecutive replans because of other writers in the window. After that,
+/// the operation fails with a conflict.
+// Each replan reads the window again. A lower limit gives up even if there are few other writers; a
+// higher limit delays the conflict if other writers never pause.
 const REPLANS: u32 = 16;
 
 /// The nodes that need room.
@@ -72,7 +72,7 @@ pub(super) fn lacks_room(error: &keyloom::Error) -> bool {
     matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. }))
 }
 
-/// Makes room in as many transactions as needed. `done` is the work done before.
+/// Makes room in as many transactions as needed. `done` is the progress so far.
 pub(super) fn make_room<S: Store>(
     keys: &Keys,
     store: &S,
@@ -111,7 +111,7 @@ pub(super) fn make_room<S: Store>(
     Ok(done)
 }
 
-/// A row that gets new labels, with its current ones.
+/// A row that gets new labels, with its current labels.
 struct Moving {
     id: NodeId,
     span: Span,
@@ -119,7 +119,7 @@ struct Moving {
 
 /// A label that changes.
 struct Target {
-    /// The index of its row.
+    /// The index of the row of the label.
     row: usize,
     end: End,
     to: Label,
@@ -130,11 +130,12 @@ struct Plan {
     rows: Vec<Moving>,
     /// All current labels of the window, with the index of their row.
     labels: BTreeMap<Label, usize>,
-    /// In an order in which no label passes another; the next one is last.
+    /// The remaining targets, in an order in which no label passes another. The next target is
+    /// last.
     to_do: Vec<Target>,
 }
 
-/// The result of a transaction: how many targets were done, and the new labels of the changed rows.
+/// The result of a transaction: the number of targets done, and the new labels of the changed rows.
 struct Step {
     targets: usize,
     changed: BTreeMap<usize, Span>,
@@ -168,13 +169,13 @@ impl Plan {
                 std::cmp::Ordering::Equal => (),
             }
         }
-        // The next one is popped from the end.
+        // The next target is popped from the end.
         plan.to_do.extend(to_left.into_iter().rev());
         plan.to_do.extend(to_right);
         Ok((!plan.to_do.is_empty()).then_some(plan))
     }
 
-    /// The plan after a step; `None` if it is done.
+    /// The plan after a step; `None` if the plan is done.
     fn after(mut self, step: Step) -> Option<Self> {
         self.to_do.truncate(self.to_do.len() - step.targets);
         for number in step.changed.keys() {
@@ -275,7 +276,7 @@ impl Plan {
     }
 }
 
-/// Whether exactly the planned rows begin in a span, and no others.
+/// Whether the rows that begin in a span are exactly the planned rows.
 fn begins_as_planned(
     keys: &Keys,
     reader: &impl Reader,

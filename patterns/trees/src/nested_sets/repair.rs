@@ -9,7 +9,7 @@ use super::layout::{Keys, Kind, Positions, header};
 use super::restore;
 use crate::tree::{Report, Stages};
 
-/// Makes all rows readable, and writes the positions from them. Work in steps must have ended.
+/// Makes all rows readable, and derives the positions from the rows. Work in steps must have ended.
 pub(super) fn repair<S: Store>(keys: &Keys, store: &S, stages: &mut Stages<'_>) -> Result<()> {
     stages.run(|options, report| restore::rows(keys, store, options, report))?;
     stages.run(|options, report| repair_positions(keys, store, options, report))?;
@@ -21,8 +21,8 @@ pub(super) fn repair<S: Store>(keys: &Keys, store: &S, stages: &mut Stages<'_>) 
     })
 }
 
-/// Writes the positions from the rows. It needs the nodes that enclose a row, so it begins with the
-/// first row when it resumes, and only reports what it has changed.
+/// Derives the positions from the rows. This needs the nodes that enclose a row, so a resumed
+/// repair starts again with the first row. Only transactions that changed something are reported.
 fn repair_positions<S: Store>(
     keys: &Keys,
     store: &S,
@@ -63,8 +63,8 @@ fn repair_rows(
     batch: usize,
 ) -> Result<(u64, Option<From>)> {
     if !is_as_it_was(keys, txn, &from.open)? {
-        // Other writers have changed the nodes that enclose the next row. Earlier repairs stay;
-        // start again from the first row.
+        // Other writers have changed the nodes that enclose the next row. Keep the repairs made so
+        // far, and start again from the first row.
         return Ok((0, Some(From { last: None, open: Open::default() })));
     }
     let (faults, next) = {

@@ -1,8 +1,8 @@
 //! Repairs rows that cannot be read or have no valid place.
 //!
 //! A row whose name cannot be read becomes a placeholder at its place. A row has no valid place if
-//! its header is truncated or its interval crosses another. It becomes the last root; its former
-//! descendants move up to the next enclosing node.
+//! its header is truncated or its interval crosses another. Such a row becomes the last root; its
+//! former descendants move up to the next enclosing node.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ const CHUNK: usize = 1_000;
 /// A stored row.
 type Stored = (KeyBuf, Vec<u8>);
 
-/// Gives rows with the id of another node their own id back, or a new one. Replaces rows with an
-/// unreadable name by placeholders. Places do not change.
+/// If a row has the id of another node, gives the row its own id back, or a new id. Replaces rows
+/// with an unreadable name by placeholders. Places do not change.
 pub(super) fn rows<S: Store>(
     keys: &Keys,
     store: &S,
@@ -51,7 +51,7 @@ pub(super) fn rows<S: Store>(
     repair_each(store, options, report, &wrong, |txn, key| restore_row(keys, txn, key, &claims))
 }
 
-/// Makes rows without a place the last roots. The positions of the others are right.
+/// Makes rows without a place the last roots. The positions of the other rows are already correct.
 pub(super) fn places<S: Store>(
     keys: &Keys,
     store: &S,
@@ -76,8 +76,8 @@ pub(super) fn places<S: Store>(
         let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, misplaced, last)
     };
-    // Inserting a root requires that the last row has a place. So the misplaced rows at the end
-    // are moved in one transaction, and then the others, the last one first.
+    // Inserting a root requires that the last row has a place. So the misplaced rows at the end are
+    // moved first, in one transaction. The other misplaced rows follow, in reverse order.
     misplaced.reverse();
     let together = match last.is_empty() {
         true => 0,
@@ -111,7 +111,7 @@ fn in_chunks<R: Reader>(
     }
 }
 
-/// The ids whose position points to a row of another id, by the row's label.
+/// The ids whose position points to a row with another id, keyed by the left label of that row.
 fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>> {
     let mut claims = BTreeMap::new();
     let mut entries = reader.range(keys.nodes(), Order::Ascending)?;
@@ -134,7 +134,7 @@ fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>>
     }
 }
 
-/// For each row, whether its id's position points to another row with that id.
+/// Returns, for each row, whether the position of its id points to another row with the same id.
 fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bool>> {
     let ids: Vec<Option<NodeId>> =
         rows.iter().map(|(key, bytes)| Some(header(keys, key, bytes)?.id)).collect();
@@ -154,7 +154,7 @@ fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bo
         .collect())
 }
 
-/// Whether the name of a row cannot be read. A truncated header is another fault.
+/// Whether the name of a row cannot be read. A truncated header is a different fault.
 fn needs_placeholder(keys: &Keys, key: &[u8], bytes: &[u8]) -> bool {
     let is_named = |node: &[u8]| TreeNode::<_, (), ()>::new(0, node, 0).is_named();
     let node = header(keys, key, bytes).and_then(|header| bytes.get(header.bytes..));
@@ -193,12 +193,12 @@ fn restore_row(
         return Ok(1);
     }
     let at = super::layout::Position { left: found.left, parent: None };
-    // Its parent is written later, with the other positions.
+    // The parent is written later, with the other positions.
     txn.put(&keys.node(id), &Positions::from(at).encode())?;
     Ok(2)
 }
 
-/// The id whose position points to this row, or an unused one.
+/// The id whose position points to this row, or an unused id.
 fn own_id(
     keys: &Keys,
     reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! Finds labels for nodes in a gap, or relabels a window around it.
+//! Finds labels for nodes in a gap, or relabels a window around the gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ fn most_keys(limits: &Limits) -> usize {
     limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2)
 }
 
-/// The number of bytes that relabelling may use: a store may count each several times.
+/// The number of bytes that relabelling may use: a store may count each byte several times.
 fn most_bytes(limits: &Limits) -> usize {
     limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4)
 }
@@ -87,7 +87,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             self.refuse_in_steps(window)?;
             around.grow(window, usize::MAX)?;
             (around.window, around.level) = (window, level);
-            // Nodes that only move free the labels that they had.
+            // Nodes that are only moved free their old labels.
             let takes_all = level == self.keys.labels.levels && self.is_without_some();
             if around.used().saturating_add(count) <= LabelSpace::capacity(level) || takes_all {
                 return Ok(around);
@@ -112,7 +112,8 @@ pub(super) fn most_nodes(keys: &Keys) -> u64 {
 /// The rows read around a gap.
 pub(super) struct Around<'a, 'k, 'r, R: Reader> {
     view: &'a View<'k, 'r, R>,
-    /// By left label: all rows that begin in `read`, and the earlier rows that enclose its start.
+    /// The rows by left label: all rows that begin in `read`, and the earlier rows that enclose the
+    /// start of `read`.
     rows: BTreeMap<Label, Known>,
     read: Option<Span>,
     /// The window to relabel.
@@ -120,7 +121,7 @@ pub(super) struct Around<'a, 'k, 'r, R: Reader> {
     level: u32,
 }
 
-/// A label of a window, the left label of its row, and which end of the row it is.
+/// A label of a window, the left label of its row, and the end of the row that the label marks.
 #[derive(Clone, Copy)]
 pub(super) struct Used {
     pub(super) label: Label,
@@ -130,7 +131,7 @@ pub(super) struct Used {
 
 struct Known {
     row: Row<Vec<u8>>,
-    /// The left label of its parent, once read; `Some(None)` for a root.
+    /// The left label of the row's parent, once read; `Some(None)` for a root.
     parent: Option<Option<Label>>,
 }
 
@@ -141,18 +142,19 @@ pub(super) enum End {
 }
 
 impl<R: Reader> Around<'_, '_, '_, R> {
-    /// Widens the window as long as at most twice as many labels are in use, and relabelling stays
-    /// within `limit`. The resulting gap is many times as large.
+    /// Widens the window as long as it has at most twice as many labels in use as the smallest
+    /// window, and the relabelling stays within `limit`. The resulting gap is many times as large.
     fn widen(&mut self, limit: Most) -> Result<()> {
-        // With this and the half of the window that the gap gets, inserts that are always before
-        // one node write 10.92 keys on average, without both 24.85.
+        // With this widening, and with half of the window for the gap, repeated inserts before one
+        // node write 10.92 keys on average; without both, they write 24.85.
         let most = (limit.keys / 2).min(2 * self.used() as usize);
         for level in self.level + 1..=self.view.keys.labels.levels {
             let window = self.view.keys.labels.window(self.window.first, level);
             let is_known = self.view.refuse_in_steps(window).is_ok() && self.grow(window, most)?;
             let is_small = || self.labels_in(window).count() <= most;
-            // The limit counts bytes, too: with a limit of keys alone, an insert beside long values
-            // failed with `NoRoom` although the smallest window fits the bytes of a transaction.
+            // The limit counts bytes too. With a limit of keys alone, an insert beside long values
+            // failed with `NoRoom`, although the smallest window fits into the bytes of a
+            // transaction.
             if !is_known || !is_small() || !limit.takes(self.most_cost(window)) {
                 break;
             }
@@ -162,7 +164,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
     }
 
     /// Reads the unread part of a window, but no more than `most` rows at each end. Returns whether
-    /// that was all.
+    /// the whole part was read.
     fn grow(&mut self, window: Span, most: usize) -> Result<bool> {
         let parts = match self.read {
             None => [Some(window), None],
@@ -194,7 +196,8 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         self.rows.entry(row.left).or_insert(Known { row, parent: None });
     }
 
-    /// Reads the rows that begin before a window and end in it; they enclose its start.
+    /// Reads the rows that begin before a window and end in it. These rows enclose the start of the
+    /// window.
     fn climb(&mut self, window: Span, most: usize) -> Result<bool> {
         let Some(before) = self.view.last(0, window.first)? else { return Ok(true) };
         let mut rows = 0;
@@ -248,7 +251,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         ends.filter(move |used| window.contains(used.label))
     }
 
-    /// An upper bound of [`Room::cost`] for a window: all of its labels change.
+    /// An upper bound of [`Room::cost`] for a window, assuming that all its labels change.
     fn most_cost(&self, window: Span) -> (usize, usize) {
         let per_key = self.view.keys.space.prefix().len() + 40;
         let written = self.rows.iter().filter_map(|(left, known)| {
@@ -310,7 +313,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
     }
 }
 
-/// `count` labels in a span that was reserved before, from its first to its last.
+/// Returns `count` evenly spaced labels of a reserved span, from its first label to its last.
 pub(super) fn labels_of(span: Span, count: u64) -> Vec<Label> {
     let parts = count.saturating_sub(1);
     (0..count).map(|n| span.first + share(span.width(), n, parts)).collect()

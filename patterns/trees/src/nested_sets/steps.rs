@@ -17,7 +17,7 @@ pub(super) struct Steps {
     pub(super) node: NodeId,
     /// The old place of the subtree.
     pub(super) from: Span,
-    /// Its new place; `None` for a deletion.
+    /// The new place of the subtree; `None` for a deletion.
     pub(super) to: Option<Going>,
     pub(super) stage: Stage,
 }
@@ -55,7 +55,7 @@ impl Steps {
         self.stage == Stage::Clearing && self.to.is_some()
     }
 
-    /// The steps that remove the copies of a move.
+    /// The record that cancels a move and removes its copies.
     pub(super) fn cancelled(&self) -> Option<Self> {
         let Stage::Copying(_) = self.stage else { return None };
         self.to.map(|to| Self { from: to.span, to: None, stage: Stage::Clearing, ..*self })

@@ -15,7 +15,7 @@ pub(super) struct View<'k, 'r, R: Reader> {
     pub(super) reader: &'r R,
     /// A move or a deletion in steps that has not ended.
     pub(super) steps: Option<Steps>,
-    /// Hidden rows: those of work in steps, and those that are about to move.
+    /// The hidden rows: rows hidden by work in steps, and rows that are about to move.
     pub(super) hidden: SmallVec<[Span; 2]>,
     /// A requested node that is being deleted in steps.
     leaving: Option<NodeId>,
@@ -44,8 +44,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok(Self { keys, reader, steps, hidden, leaving: None })
     }
 
-    /// Returns the view and the positions of some nodes, `None` for those that do not exist. One
-    /// round trip.
+    /// Returns the view and the positions of some nodes (`None` for a node that does not exist), in
+    /// one round trip.
     pub(super) fn open(
         keys: &'k Keys,
         reader: &'r R,
@@ -62,8 +62,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((view, positions))
     }
 
-    /// [`open`](View::open) for one node. Most operations start here, so it allocates as little as
-    /// possible.
+    /// Like [`open`](View::open), for one node. Most operations start here, so this method
+    /// allocates as little as possible.
     pub(super) fn of(
         keys: &'k Keys,
         reader: &'r R,
@@ -243,7 +243,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         visible
     }
 
-    /// The child of `parent` whose subtree contains a row: the row itself or an ancestor.
+    /// The child of `parent` whose subtree contains a row: the row itself or one of its ancestors.
     pub(super) fn child_over(
         &self,
         row: RowOf<'r, R>,
@@ -290,7 +290,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     /// Refuses the id of a node that is being deleted in steps: its remaining keys still use the
-    /// id, and a repeated request must not get a different answer.
+    /// id, and a retried insert must fail in the same way.
     pub(super) fn refuse_leaving(&self) -> Result<()> {
         match (self.leaving, self.steps) {
             (Some(_), Some(steps)) => Err(self.in_steps(steps.node)),
@@ -303,7 +303,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 }
 
-/// The labels strictly between two others.
+/// The labels strictly between two labels.
 pub(super) fn between(lo: Label, hi: Label) -> Option<Span> {
     let span = Span { first: lo.checked_add(1)?, last: hi.checked_sub(1)? };
     (span.first <= span.last).then_some(span)

@@ -4,8 +4,8 @@ use std::fmt;
 
 use keyloom::Error;
 
-/// An error of a path, a function on paths or a pattern. As a [`keyloom::Error`] it is an
-/// [`Error::Other`]; get it with [`Error::downcast_ref`].
+/// An error of a path, of a function on paths, or of a pattern. It converts to a [`keyloom::Error`]
+/// as [`Error::Other`]; get it back with [`Error::downcast_ref`].
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, PathError};
@@ -18,18 +18,18 @@ use keyloom::Error;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// A text does not follow its notation. Fix it at the given character.
+    /// A text is invalid in its notation. Fix the text at the given character.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// A path would exceed the maximum number of labels. Make it shorter.
+    /// A path would exceed the maximum number of labels. Shorten the path.
     #[error("the path has {labels} labels, the limit is {limit}; make it shorter")]
     TooManyLabels {
-        /// The number of labels it would have.
+        /// The number of labels that the path would have.
         labels: usize,
         /// The maximum number of labels.
         limit: usize,
     },
-    /// A label is too long. Shorten it.
+    /// A label is too long. Shorten the label.
     #[error("the label {label:?} has {chars} characters, the limit is {limit}; shorten it")]
     LabelTooLong {
         /// The beginning of the label.
@@ -48,9 +48,9 @@ pub enum PathError {
         path: String,
         /// The number of labels in the path.
         labels: usize,
-        /// The first requested label, counted from 0.
+        /// The position of the first requested label, counted from 0.
         start: i64,
-        /// The label after the last requested one.
+        /// The position after the last requested label.
         end: i64,
     },
     /// A regular expression cannot be compiled.
@@ -91,7 +91,7 @@ impl fmt::Display for Notation {
     }
 }
 
-/// The position at which a text violates its notation, and the rule.
+/// A text is invalid in its notation: the position and the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {notation} {text:?} is invalid at character {position}: {problem}")]
 pub struct SyntaxError {
@@ -99,7 +99,8 @@ pub struct SyntaxError {
     pub notation: Notation,
     /// The beginning of the text.
     pub text: String,
-    /// The character, counted from 1; at the end of the text, one more than it has.
+    /// The number of the character, counted from 1. At the end of the text, this is the number of
+    /// characters plus one.
     pub position: usize,
     /// The problem at this position.
     pub problem: SyntaxProblem,
@@ -129,7 +130,7 @@ pub enum SyntaxProblem {
         /// The maximum number of characters.
         limit: usize,
     },
-    /// There are too many labels, or items of a pattern.
+    /// There are too many labels in a path, or too many items in a pattern.
     #[error(
         "there are more than {limit} labels or items; make the path shorter, or split the pattern and use any_of"
     )]
@@ -137,8 +138,8 @@ pub enum SyntaxProblem {
         /// The maximum number.
         limit: usize,
     },
-    /// Too many items of a pattern match a variable number of labels: one position per such item is
-    /// tracked.
+    /// Too many items of a pattern match a variable number of labels. Matching tracks a position
+    /// for each such item.
     #[error(
         "there are more than {limit} items with a range of repetitions; join neighbours (a{{0,1}}.a{{0,1}} is a{{0,2}}), or split the pattern and use any_of"
     )]
@@ -162,7 +163,7 @@ pub enum SyntaxProblem {
         /// The maximum.
         high: usize,
     },
-    /// A backslash in double quotes is followed by something that is not an escape.
+    /// A backslash in double quotes does not begin a valid escape.
     #[error(
         "a backslash must be followed by another one, a double quote, 0, or u{{..}} with a code point"
     )]

@@ -26,7 +26,7 @@ impl LabelPath {
         other.is_ancestor_of(self)
     }
 
-    /// The labels of this path followed by those of `other`: `self || other`.
+    /// The labels of this path followed by the labels of `other`: `self || other`.
     ///
     /// # Errors
     /// [`PathError::TooManyLabels`].
@@ -35,8 +35,8 @@ impl LabelPath {
         Ok(Self { labels: [&self.labels[..], &other.labels[..]].concat() })
     }
 
-    /// The labels from `start` up to but excluding `end`, counted from 0. An `end` past the path
-    /// means its end.
+    /// The labels from `start` (included) to `end` (excluded), counted from 0. An `end` past the
+    /// last label means the end of the path.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -79,7 +79,8 @@ impl LabelPath {
     /// ```
     ///
     /// # Errors
-    /// As [`subltree`](LabelPath::subltree).
+    /// [`PathError::InvalidPositions`] if the part does not begin inside the path, or ends before
+    /// it begins.
     pub fn subpath(&self, offset: i32, len: i32) -> Result<Self, PathError> {
         let start = self.position_of(offset);
         let end = match len {
@@ -93,13 +94,14 @@ impl LabelPath {
     /// from the end.
     ///
     /// # Errors
-    /// As [`subltree`](LabelPath::subltree).
+    /// [`PathError::InvalidPositions`] if the part does not begin inside the path, or ends before
+    /// it begins.
     pub fn subpath_from(&self, offset: i32) -> Result<Self, PathError> {
         self.part(self.position_of(offset), MAX_LABELS as i64)
     }
 
-    /// The position for an offset. If a negative offset is before the start of the path, it is
-    /// counted from the end once more, as in PostgreSQL.
+    /// The position for an offset. A negative offset that is before the start of the path is
+    /// counted from the end a second time, as in PostgreSQL.
     fn position_of(&self, offset: i32) -> i64 {
         let labels = self.labels.len() as i64;
         let once = |offset: i64| if offset < 0 { labels + offset } else { offset };
@@ -139,8 +141,8 @@ fn positions(start: i64, end: i64, labels: usize) -> Option<Range<usize>> {
     (start < labels && start <= end).then(|| start..end.min(labels))
 }
 
-/// The longest common ancestor of all `paths`; never one of them. `None` if there are no paths, or
-/// one of them is empty.
+/// The longest common ancestor of all `paths`; it is never one of the paths itself. `None` if there
+/// are no paths, or if one of them is empty.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, lca};

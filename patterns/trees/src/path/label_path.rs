@@ -11,8 +11,8 @@ use super::syntax::{Cursor, MAX_LABEL_CHARS, MAX_LABELS, write_label};
 /// The path from the root of a hierarchy to one of its nodes: a sequence of labels. The empty path
 /// is the root itself.
 ///
-/// As a key it is the tuple of its labels, one string each. So paths sort depth-first: a node, its
-/// descendants, then the next sibling. The values have the same order.
+/// As a key, a path is the tuple of its labels, one string each. So keys sort depth-first: a node,
+/// its descendants, then the next sibling. `LabelPath` values compare in the same order.
 ///
 /// ```
 /// use keyloom::{Subspace, pack};
@@ -26,11 +26,11 @@ use super::syntax::{Cursor, MAX_LABEL_CHARS, MAX_LABELS, write_label};
 ///
 /// # As text
 ///
-/// Labels joined by `.`, as PostgreSQL's `ltree` writes them. A label of letters, digits, `_` and
-/// `-` is written without quotes; `ltree` has only these. Here a label may be any text. One that
-/// `ltree` does not allow, including the empty one, is written in double quotes. Inside the quotes,
-/// `\"` and `\\` are a quote and a backslash, `\0` is a NUL, and `\u{7f}` is the character with
-/// this code point. The empty path is the empty text.
+/// The text of a path is its labels, joined by `.` as in PostgreSQL's `ltree`. A label of letters,
+/// digits, `_` and `-` is written without quotes; `ltree` allows only such labels. Here a label may
+/// be any text. A label that `ltree` does not allow, including the empty label, is written in
+/// double quotes. Inside the quotes, `\"` and `\\` are a quote and a backslash, `\0` is a NUL, and
+/// `\u{7f}` is the character with this code point. The empty path is the empty text.
 ///
 /// ```
 /// use keyloom_trees::path::LabelPath;
@@ -70,10 +70,10 @@ impl LabelPath {
     /// Appends a label.
     ///
     /// # Errors
-    /// As [`new`](LabelPath::new).
+    /// [`PathError::TooManyLabels`], [`PathError::LabelTooLong`].
     pub fn push(&mut self, label: impl Into<String>) -> Result<(), PathError> {
         let label = label.into();
-        // A label with few bytes need not be counted.
+        // A label with few bytes cannot have too many characters, so skip the count.
         let chars = if label.len() <= MAX_LABEL_CHARS { 0 } else { label.chars().count() };
         if chars > MAX_LABEL_CHARS {
             let label = label.chars().take(40).collect();
@@ -87,7 +87,7 @@ impl LabelPath {
     /// Returns the path with one more label.
     ///
     /// # Errors
-    /// As [`new`](LabelPath::new).
+    /// [`PathError::TooManyLabels`], [`PathError::LabelTooLong`].
     pub fn child(&self, label: impl Into<String>) -> Result<Self, PathError> {
         let mut child = self.clone();
         child.push(label)?;

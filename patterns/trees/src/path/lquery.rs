@@ -11,21 +11,21 @@ use super::next::NextLabel;
 use super::syntax::{Cursor, MAX_LABELS};
 use super::word::Word;
 
-/// A pattern of labels, as PostgreSQL's `lquery`: items joined by `.`, each of which matches a run
-/// of labels. It matches a path if the items in sequence match all of its labels.
+/// A pattern of labels, like PostgreSQL's `lquery`: items joined by `.`. Each item matches a run of
+/// labels. The pattern matches a path if the items in sequence match all labels of the path.
 ///
 /// | item | matches |
 /// |---|---|
 /// | `foo` | the label `foo` |
 /// | `foo\|bar` | one of these labels |
-/// | `!foo`, `!foo\|bar` | a label that is none of these |
+/// | `!foo`, `!foo\|bar` | one label that is none of these |
 /// | `*` | any labels, or none |
 /// | `*{n}`, `*{n,}`, `*{n,m}`, `*{,m}` | n labels, at least n, n to m, at most m |
-/// | `foo{n,m}`, `!foo\|bar{n}` | that many labels, each of which matches the item; without a number, one |
+/// | `foo{n,m}`, `!foo\|bar{n}` | that many labels, each of which matches the item; without a number, one label |
 ///
 /// Modifiers follow a label, in any order. `foo*` is any label that begins with `foo`. `foo@` is
 /// `foo` regardless of case. `foo_bar%` is any label that contains the words `foo` and `bar`, where
-/// words are separated by underscores. With `foo_bar%*` the words are prefixes.
+/// words are separated by underscores. In `foo_bar%*` the words match as prefixes.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Lquery};
@@ -40,13 +40,12 @@ use super::word::Word;
 /// `"a.b"*`. Case-insensitive comparison converts each character to lower case, in any language;
 /// texts are not normalized.
 ///
-/// A pattern has at most 65,535 items. At most 1,000 of them may have a range of repetitions, `*`
-/// not counted. So matching an untrusted pattern takes a few MB, and time proportional to its items
-/// for each label.
+/// A pattern has at most 65,535 items. At most 1,000 of them may have a range of repetitions, not
+/// counting `*`. So matching an untrusted pattern takes a few MB of memory, and per label a time
+/// proportional to the number of items.
 ///
 /// [`Display`](fmt::Display) writes the pattern as PostgreSQL does; parsing that text returns the
 /// same pattern.
-/// pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lquery {
     items: Vec<Item>,
@@ -61,12 +60,12 @@ struct Item {
     /// The minimum and maximum number of labels; [`UNBOUNDED`] is no limit.
     low: u32,
     high: u32,
-    /// Whether the numbers were given for words.
+    /// Whether a number of labels was given for the words.
     is_counted: bool,
 }
 
-/// The maximum number of items with a range of repetitions. For each, positions are kept for every
-/// label of a key, so they take at most 3 MB.
+/// The maximum number of items with a range of repetitions. For each such item, positions are kept
+/// for every label of a key. These positions take at most 3 MB.
 const MAX_RANGES: usize = 1_000;
 
 /// The maximum number of labels in a path.
@@ -84,7 +83,7 @@ impl Item {
         self.words.is_empty() || self.words.iter().any(|word| word.matches(label)) != self.is_not
     }
 
-    /// Whether the item can match a path in several ways; each of them is a position to keep.
+    /// Whether the item can match a path in several ways; each way needs its own position.
     fn is_range(&self) -> bool {
         self.low < self.high && !self.is_any()
     }
@@ -95,8 +94,8 @@ impl Item {
     }
 }
 
-/// The state of a pattern after some labels: each item that may come next, and how many labels it
-/// has matched. Sorted, without duplicates.
+/// The state of a pattern after some labels: each item that may come next, and the number of labels
+/// that the item has matched. Sorted, without duplicates.
 pub(super) type Positions = SmallVec<[(u32, u32); 4]>;
 
 impl Lquery {
@@ -128,12 +127,13 @@ impl Lquery {
         self.closed(behind)
     }
 
-    /// Adds the items that may also begin, because the preceding ones have matched enough. `at` is
-    /// ascending.
+    /// Adds the items that may also begin, because the preceding items have matched enough labels.
+    /// `at` is ascending.
     fn closed(&self, at: impl IntoIterator<Item = (u32, u32)>) -> Positions {
         let mut closed = Positions::new();
-        // The last item that was begun. Since `at` is ascending, the items up to it were begun too.
-        // To begin them again would be quadratic in the number of items that may match nothing.
+        // The last item that was begun. Since `at` is ascending, all items up to this item were
+        // begun too. Beginning them again would take time quadratic in the number of items that may
+        // match no label.
         let mut begun = 0;
         for (mut place, mut count) in at {
             loop {
@@ -161,9 +161,9 @@ impl Lquery {
         self.without_needless(closed)
     }
 
-    /// Of the sufficient counts of an item, the lowest can match everything that the others can.
-    /// There are fewer insufficient counts than labels so far, so each additional item costs one
-    /// more position.
+    /// Keeps only the lowest sufficient count of each item, which can match everything that higher
+    /// counts can match. There are fewer insufficient counts than labels so far, so each additional
+    /// item costs one more position.
     fn keep_the_least(&self, at: &mut Positions) {
         let mut enough = None;
         at.retain(|&mut (place, count)| {
@@ -176,8 +176,8 @@ impl Lquery {
         });
     }
 
-    /// An item that matches any number of any labels covers all positions before it, so they are
-    /// dropped.
+    /// An item that matches any number of any labels covers all positions before it, so those
+    /// positions are dropped.
     fn without_needless(&self, mut at: Positions) -> Positions {
         let last_any = at.iter().rposition(|&(place, count)| {
             let item = self.items.get(place as usize);
@@ -194,7 +194,7 @@ impl Lquery {
         at.last().is_some_and(|(place, _)| *place as usize == self.items.len())
     }
 
-    /// Whether the labels so far match with any continuation.
+    /// Whether the labels so far match with every continuation.
     pub(super) fn is_whole(&self, at: &Positions) -> bool {
         let last = self.items.len().checked_sub(1);
         last.is_some_and(|last| {
@@ -266,7 +266,7 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Item, SyntaxError> {
     })
 }
 
-/// Reads a label and its modifiers. If `may_lack` is true, a label was announced, and a missing one
+/// Reads a label and its modifiers. If `may_lack` is true, a label must follow, and a missing label
 /// is reported as an empty label.
 fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, SyntaxError> {
     let missing = cursor.error(SyntaxProblem::EmptyLabel);

@@ -10,9 +10,10 @@ use super::label_path::LabelPath;
 use super::syntax::Cursor;
 use super::word::Word;
 
-/// A condition on the labels of a path, in any position, as PostgreSQL's `ltxtquery`: words joined
-/// by `&`, `|` and `!`, with parentheses. `!` binds most tightly and `|` least. Words take the
-/// modifiers of an [`Lquery`](super::Lquery); white space between them is ignored.
+/// A condition on the labels of a path, in any position, like PostgreSQL's `ltxtquery`: words
+/// joined by `&`, `|` and `!`, with parentheses. `!` binds most tightly and `|` least. Words take
+/// the modifiers of an [`Lquery`](super::Lquery); white space between words and operators is
+/// ignored.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Ltxtquery};
@@ -75,7 +76,7 @@ impl Ltxtquery {
 
     /// `Some` if the result is the same for all continuations of the labels so far.
     pub(super) fn is_certain(&self, seen: &Seen) -> Option<bool> {
-        // A word that is present stays present; others may still come.
+        // A word that is present stays present; other words may still follow.
         self.condition.value(&|word| is_seen(seen, word).then_some(true))
     }
 }

@@ -1,9 +1,10 @@
 //! Paths of labels: keys that are paths in a hierarchy, and patterns that select them.
 //!
 //! The path of a node, `Top.Science.Astronomy`, is its key. So the key contains all ancestors of
-//! the node, its descendants are one range, and a *pattern* of paths determines which of them are
-//! read at all. The language is that of PostgreSQL's module `ltree`, complete, with the semantics
-//! of versions 15 and later. In addition there are regular expressions over whole paths.
+//! the node, and the descendants of the node are one range. A *pattern* selects paths; a scan skips
+//! keys that cannot match. The pattern language is the complete language of PostgreSQL's module
+//! `ltree`, with the semantics of version 15 and later. In addition, this module supports regular
+//! expressions over whole paths.
 //!
 //! | in PostgreSQL | here |
 //! |---|---|
@@ -25,47 +26,49 @@
 //! | key | value |
 //! |---|---|
 //! | subspace, label, label, .. | any value |
-//! | subspace, label, label, .., elements of which the first is not a string | any value |
+//! | subspace, label, label, .., more elements, the first of which is not a string | any value |
 //!
-//! Each label is one string of the [tuple](keyloom::key). It ends with a terminator, so no label is
-//! mistaken for a prefix of another, and `a.b` precedes `a-b`. A label may contain any character,
-//! including the delimiter and a NUL. A node precedes its descendants, and they precede its next
-//! sibling. Elements after a path other than null and bytes sort after strings, so such keys follow
-//! all descendants of the node.
+//! Each label is one string of the [tuple](keyloom::key). The string ends with a terminator, so no
+//! label is mistaken for a prefix of another, and `a.b` precedes `a-b`. A label may contain any
+//! character, including the delimiter and a NUL. A node precedes its descendants, and the
+//! descendants precede the next sibling of the node. If the element after a path is neither null
+//! nor bytes, it sorts after strings. Such a key follows all descendants of the node.
 //!
-//! A [`Table`](keyloom_tables::Table) with record keys of type [`LabelPath`] has such keys. So does
-//! a [`PathHierarchy`], which indexes the records of any table by a path in one of their texts. So
-//! do the paths of a [`MaterializedPath`](super::MaterializedPath) [of
-//! names](super::MaterializedPath::of_names), in the subspace `"path"` of the tree; during a move
-//! in steps there, both places are visible. [`Paths`] searches the keys of
-//! all three.
+//! [`Paths`] searches keys with this layout. Three types write such keys: a
+//! [`Table`](keyloom_tables::Table) with record keys of type [`LabelPath`]; a [`PathHierarchy`],
+//! which indexes the records of any table by paths in their texts; and a
+//! [`MaterializedPath`](super::MaterializedPath) [of names](super::MaterializedPath::of_names), in
+//! the subspace `"path"` of the tree. During a move in steps in such a tree, both the old and the
+//! new place are visible.
 //!
 //! # Invariants
 //!
-//! * The keys have the order of the paths as values: depth-first.
+//! * Keys have the same order as [`LabelPath`] values: depth-first.
 //! * A scan finds exactly the keys whose paths the pattern [matches](PathPattern::matches), in key
-//!   order; a descending scan finds the same in reverse.
+//!   order. A descending scan finds the same keys in reverse order.
 //! * A scan skips only keys that cannot match.
 //!
 //! # Patterns compiled to seeks
 //!
 //! A pattern is an automaton over labels. After each label there are four cases: no path with this
-//! prefix can match, all such paths match, this path matches, or a longer one may. The first two
-//! decide a whole subtree at once. If a key does not match, the automaton determines the least next
-//! label, at the deepest possible level, and the scan continues there.
+//! prefix can match, all paths with this prefix match, this path matches, or a longer path may
+//! match. The first two cases decide a whole subtree at once. If a key does not match, the
+//! automaton determines the least next label, at the deepest possible level, and the scan continues
+//! there.
 //!
 //! | pattern | reads |
 //! |---|---|
 //! | `a.b.*` | the range of `a.b` |
 //! | `a.b*.c` | the range of the labels below `a` that begin with `b`; in each of them a seek to `c` |
-//! | `a.*{1}.b` | for each child x of `a` a seek to `a.x.b`, and one past x |
+//! | `a.*{1}.b` | for each child x of `a` a seek to `a.x.b`, and a seek past x |
 //! | `a\|m.*` | the ranges of `a` and `m` |
 //! | `*.b` | everything: b may be at any depth |
-//! | `!a & b` | everything but the range of `a`, and of each node `a` further down |
+//! | `!a & b` | everything except the range of `a`, and of each node `a` further down |
 //! | `usr/(lib\|bin)/[^/]*` | the children of `usr/lib` and `usr/bin` |
 //!
-//! A label that is compared regardless of case, or by its words, may be any label until it is read.
-//! Then each child is read, and a child that does not match is skipped with its subtree.
+//! A pattern label that is compared regardless of case, or by its words, does not narrow the range
+//! of keys. In this case each child is read, and a child that does not match is skipped with its
+//! subtree.
 //!
 //! # Cost
 //!
@@ -73,13 +76,13 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`Paths::matching`], [`Paths::count`] | 1 range; reads the matches, and per gap at most 16 keys and 1 range, mostly 2 keys and 1 range; on a server up to the rest of a page, and then no range |
+//! | [`Paths::matching`], [`Paths::count`] | 1 range; reads the matches, and per gap at most 16 keys and 1 range, mostly 2 keys and 1 range; on a remote store up to the rest of a page, and then no range |
 //! | the same, if the pattern is a literal prefix followed by `*` | 1 range; reads the matches |
 //! | [`ancestors_of`](PathPattern::ancestors_of) a path of n labels | at most n gaps |
 //! | [`Paths::page`] | as matching, up to one more match |
-//! | matching one path | per label one step of the automaton: the number of its open items times their words |
+//! | matching one path | per label one step of the automaton, whose cost is the number of open items times their words |
 //! | put of a record with a [`PathHierarchy`] | 1 key written per path that appears or disappears |
-//! | [`PathHierarchy::below`] | as the [`IndexQuery`](keyloom_tables::IndexQuery): 1 range; reads what it returns |
+//! | [`PathHierarchy::below`] | as the [`IndexQuery`](keyloom_tables::IndexQuery): 1 range; reads only the entries that it returns |
 //! | [`PathHierarchy::matching`] | as [`Paths::matching`] |
 //! | [`PathHierarchy::facets`] | 1 range; reads all entries below |
 //!
@@ -87,10 +90,10 @@
 //!
 //! # When not to use it
 //!
-//! * When nodes move: a path is part of the keys of all descendants, so all of them are written
-//!   again.
+//! * When nodes move: a path is part of the keys of all descendants, so a move rewrites all of
+//!   them.
 //! * When paths are longer than a key (511 bytes in all).
-//! * When most patterns begin with `*`: an inverted index of the labels finds these.
+//! * When most patterns begin with `*`: use an inverted index of the labels for these.
 //!
 //! # Source
 //!

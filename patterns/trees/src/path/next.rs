@@ -1,4 +1,4 @@
-//! The label that can come next, where a walk continues.
+//! The labels that can come next, where a walk continues.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,14 +8,14 @@ use std::cmp::Ordering;
 pub(super) enum NextLabel<'q> {
     /// Any label.
     Any,
-    /// This one.
+    /// Only this label.
     Exactly(Cow<'q, str>),
     /// The labels with this prefix.
     Prefix(Cow<'q, str>),
 }
 
 impl<'q> NextLabel<'q> {
-    /// These labels without those up to `after`, if given.
+    /// The labels of this set that come after `after`, if `after` is given.
     fn behind(self, after: Option<&str>) -> Option<Self> {
         let Some(after) = after else { return Some(self) };
         match &self {
@@ -26,7 +26,7 @@ impl<'q> NextLabel<'q> {
         }
     }
 
-    /// These labels without those from `before` on, if given.
+    /// The labels of this set that come before `before`, if `before` is given.
     fn before(self, before: Option<&str>) -> Option<Self> {
         let Some(before) = before else { return Some(self) };
         match &self {
@@ -37,7 +37,7 @@ impl<'q> NextLabel<'q> {
         }
     }
 
-    /// Compares the first labels.
+    /// Compares two sets by their first labels.
     fn compare_starts(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Any, Self::Any) => Ordering::Equal,
@@ -50,7 +50,7 @@ impl<'q> NextLabel<'q> {
         }
     }
 
-    /// Compares the last labels.
+    /// Compares two sets by their last labels.
     fn compare_ends(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Any, Self::Any) => Ordering::Equal,
@@ -68,7 +68,7 @@ impl<'q> NextLabel<'q> {
     }
 }
 
-/// The labels that begin first after `after`.
+/// The set with the least first label after `after`.
 pub(super) fn least_behind<'q>(
     labels: impl Iterator<Item = NextLabel<'q>>,
     after: Option<&str>,
@@ -76,7 +76,7 @@ pub(super) fn least_behind<'q>(
     labels.filter_map(|next| next.behind(after)).min_by(NextLabel::compare_starts)
 }
 
-/// The labels that end last before `before`.
+/// The set with the greatest last label before `before`.
 pub(super) fn greatest_before<'q>(
     labels: impl Iterator<Item = NextLabel<'q>>,
     before: Option<&str>,

@@ -1,4 +1,4 @@
-//! The path hierarchy known from search engines, as an index of any table.
+//! The path hierarchy of search engines, as an index of any table.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use super::pattern::PathPattern;
 use super::scan::Paths;
 use super::tokenizer::PathTokenizer;
 
-/// An index of the records of a table by paths in their texts: the records below a path are one
-/// range, at any depth.
+/// An index of the records of a table by paths in their texts. The records below a path, at any
+/// depth, are one range.
 ///
-/// A search engine stores one token per ancestor path of a record. Here an entry is stored once,
-/// under its labels, and each of these tokens is a prefix of it:
+/// A search engine stores one token per ancestor path of a record. This index stores one entry per
+/// path, under its labels. Each token of the path is a prefix of that key:
 ///
 /// | key | value |
 /// |---|---|
 /// | subspace, label, label, .., null, record key as one element | as in every [`Index`](keyloom_tables::index#layout) |
 ///
-/// The null separates the labels from a record key that is a string. It also makes the records of a
-/// path precede those below it.
+/// The null separates the labels from a record key that is a string. It also makes the records at a
+/// path precede the records below that path.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store, Subspace};
@@ -51,7 +51,8 @@ use super::tokenizer::PathTokenizer;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// A record with several paths has an entry for each, and is found and counted once for each.
+/// A record with several paths has one entry per path. Queries return and count such a record once
+/// per path.
 pub struct PathHierarchy<K, V> {
     index: Index<K, V, AnyParts>,
     tokenizer: PathTokenizer,
@@ -80,8 +81,8 @@ impl<K, V> fmt::Debug for PathHierarchy<K, V> {
 stands_on_index!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
 
 impl<K: RecordKey, V> PathHierarchy<K, V> {
-    /// Creates an index in `space`. `paths` returns the texts of a record, for example an `Option`
-    /// or several.
+    /// Creates an index in `space`. `paths` returns the path texts of a record, for example as an
+    /// `Option` or a `Vec`.
     pub fn new<P, F>(space: &Subspace, tokenizer: PathTokenizer, paths: F) -> Self
     where
         P: IntoIterator<Item: AsRef<str>>,
@@ -102,8 +103,8 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.tokenizer
     }
 
-    /// A query for the entries at the path of `token` and below it; for all entries if it is empty.
-    /// Costs what each [`IndexQuery`] does.
+    /// A query for the entries at the path of `token` and below that path. An empty `token` selects
+    /// all entries. Costs the same as any [`IndexQuery`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -133,9 +134,9 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.tokenizer.path_of_token(token)
     }
 
-    /// The children of the path of `token`, each with the number of entries at it and below it, in
-    /// label order. Costs 1 range, and reads all entries below. For the text of a path see
-    /// [`PathTokenizer::token`].
+    /// The children of the path of `token`, each with the number of entries at or below the child,
+    /// in label order. Costs 1 range, and reads all entries below the path of `token`.
+    /// [`PathTokenizer::token`] returns the text of a path.
     ///
     /// # Errors
     /// Any error of the store; an error if a key is not an entry.
@@ -182,7 +183,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Paths::matching`].
+    /// Any error of the store. The iterator also returns an error if a label is not valid text.
     pub fn matching<'r, 'p, R: Reader, N: Into<InOrder<&'p PathPattern>>>(
         &self,
         reader: &'r R,

@@ -11,12 +11,13 @@ use super::ltxtquery::{Ltxtquery, Seen};
 use super::next::{NextLabel, greatest_before, least_behind};
 use super::regex::{PathRegex, RegexState};
 
-/// A compiled pattern of paths, used to search [`Paths`](super::Paths). Cheap to clone.
+/// A compiled pattern of paths, used to search [`Paths`](super::Paths). A pattern is cheap to
+/// clone.
 ///
-/// | made of | matches | in PostgreSQL |
+/// | made from | matches | in PostgreSQL |
 /// |---|---|---|
 /// | an [`Lquery`] | the paths that it matches | `path ~ lquery` |
-/// | [`any_of`](PathPattern::any_of) several | the paths that any of them matches | `path ? lquery[]` |
+/// | [`any_of`](PathPattern::any_of) several [`Lquery`] | the paths that at least one of them matches | `path ? lquery[]` |
 /// | an [`Ltxtquery`] | the paths that it matches | `path @ ltxtquery` |
 /// | [`descendants_of`](PathPattern::descendants_of) a path | the path and its descendants | `path <@ ltree` |
 /// | [`ancestors_of`](PathPattern::ancestors_of) a path | the path and its ancestors | `path @> ltree` |
@@ -48,25 +49,25 @@ pub(super) enum State {
     AnyOf(SmallVec<[Positions; 1]>),
     Ltxtquery(Seen),
     Regex(RegexState),
-    /// The number of labels of the path that have matched; `None` after any other label.
+    /// The number of labels of the path that have matched; `None` after a label that did not match.
     AncestorsOf(Option<usize>),
 }
 
 /// The verdict on the labels so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// They do not match, and no continuation does.
+    /// The labels do not match, and no continuation matches.
     Dead,
-    /// They match, and so does every continuation.
+    /// The labels match, and every continuation matches.
     Whole,
-    /// They match.
+    /// The labels match; a continuation may or may not match.
     Match,
-    /// They do not match; a continuation may.
+    /// The labels do not match; a continuation may match.
     Open,
 }
 
 impl PathPattern {
-    /// Matches any of these patterns; without patterns, nothing.
+    /// Matches the paths that any of these patterns matches. Without patterns, matches nothing.
     pub fn any_of(patterns: impl IntoIterator<Item = Lquery>) -> Self {
         Self(Arc::new(Kind::AnyOf(patterns.into_iter().collect())))
     }
@@ -149,7 +150,8 @@ impl PathPattern {
         }
     }
 
-    /// The first label after `after`, or of all, with which a path can continue and match.
+    /// The first label after `after` with which a path can continue and match. If `after` is
+    /// `None`, the first of all labels.
     pub(super) fn least_behind(&self, state: &State, after: Option<&str>) -> Option<NextLabel<'_>> {
         match self.next_labels(state) {
             Next::These(labels) => least_behind(labels.into_iter(), after),
@@ -157,7 +159,8 @@ impl PathPattern {
         }
     }
 
-    /// The last label before `before`, or of all, with which a path can continue and match.
+    /// The last label before `before` with which a path can continue and match. If `before` is
+    /// `None`, the last of all labels.
     pub(super) fn greatest_before(
         &self,
         state: &State,

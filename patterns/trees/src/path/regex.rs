@@ -11,21 +11,22 @@ use super::next::NextLabel;
 use super::syntax::SHOWN_CHARS;
 use table::{DEAD, StateId, Table};
 
-/// The maximum length of an expression. Longer ones do not fit into a table, but discovering that
-/// would take memory proportional to their length.
+/// The maximum length of an expression. A longer expression does not fit into a table, and
+/// compiling it would take memory proportional to its length.
 const MAX_EXPRESSION_BYTES: usize = 65_536;
 
-/// A label computed for a seek is cut off at this many bytes.
-// The least match may be long, or endless. A shorter beginning of it only means that the seek ends
-// a little before the label.
+/// The maximum length, in bytes, of a label computed for a seek.
+// The least match may be long or infinite. With a truncated label, the seek only ends a little
+// before the match.
 const SOUGHT_BYTES: usize = 64;
 
 /// A regular expression over the text of a whole path: its labels, joined by a separator.
 ///
 /// The expression has the syntax of the crate
 /// [`regex`](https://docs.rs/regex/latest/regex/#syntax). It must match the whole text, as if it
-/// stood between `^` and `$`; to search inside, put `.*` on both sides. A label that contains the
-/// separator matches nothing, because its text would be that of another path.
+/// were between `^` and `$`; to match a part of the text, put `.*` on both sides. A path with a
+/// label that contains the separator never matches, because its text would be the text of another
+/// path.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, PathRegex};
@@ -35,10 +36,10 @@ const SOUGHT_BYTES: usize = 64;
 /// # Ok::<(), keyloom_trees::path::PathError>(())
 /// ```
 ///
-/// It is compiled once to a table of states; matching takes one step per byte for every expression.
-/// Some expressions do not fit into such a table: those with a `\b` (use `(?-u:\b)`), and those
-/// with large repetition counts. An expression has at most 65,536 bytes, and its groups nest up to
-/// 250 levels.
+/// The expression is compiled once to a table of states (a DFA). Matching takes one step per byte,
+/// whatever the expression. Some expressions do not fit into such a table: expressions with a `\b`
+/// (use `(?-u:\b)`), and expressions with large repetition counts. An expression has at most 65,536
+/// bytes, and its groups nest up to 250 levels.
 #[derive(Clone)]
 pub struct PathRegex {
     expression: String,
@@ -50,7 +51,7 @@ pub struct PathRegex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegexState {
     id: StateId,
-    /// No label has been read yet.
+    /// Whether no label has been read yet.
     is_root: bool,
 }
 
@@ -123,13 +124,13 @@ impl PathRegex {
         self.table.is_match(id) || self.table.next(id, self.separator) != DEAD
     }
 
-    /// The bytes with which a label can continue.
+    /// The bytes with which a label can continue, each with the next state.
     fn bytes(&self, id: StateId) -> impl DoubleEndedIterator<Item = (u8, StateId)> {
         let bytes = (0..=u8::MAX).filter(|byte| *byte != self.separator);
         bytes.map(move |byte| (byte, self.table.next(id, byte))).filter(|(_, next)| *next != DEAD)
     }
 
-    /// The states before each byte of a label and after the last one, up to the first dead state.
+    /// The states before each byte of a label and after the last byte, up to the first dead state.
     fn states(&self, state: RegexState, label: &str) -> Vec<StateId> {
         let mut id = self.before_label(state);
         let mut states = vec![];
@@ -186,7 +187,7 @@ impl PathRegex {
         greatest.next()
     }
 
-    /// The least label with the prefix `label`, which leads to the state `id`.
+    /// The least label that begins with `label`. The bytes of `label` lead to the state `id`.
     fn least_from(&self, mut id: StateId, mut label: Vec<u8>) -> Option<NextLabel<'static>> {
         while !self.may_end(id) {
             if let Some(prefix) = long_enough(&label) {
@@ -199,7 +200,7 @@ impl PathRegex {
         Some(exactly(label))
     }
 
-    /// The greatest label with the prefix `label`, which leads to the state `id`.
+    /// The greatest label that begins with `label`. The bytes of `label` lead to the state `id`.
     fn greatest_from(&self, mut id: StateId, mut label: Vec<u8>) -> Option<NextLabel<'static>> {
         while let Some((byte, next)) = self.bytes(id).next_back() {
             if let Some(prefix) = long_enough(&label) {

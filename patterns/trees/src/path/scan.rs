@@ -14,8 +14,8 @@ use super::trail::{Outcome, Trail, literal_range};
 
 /// The keys of a subspace that begin with a path, one string per label; see the [module](super).
 ///
-/// After the path, a key continues with an element that is not a string. The keys may belong to a
-/// [`Table`](keyloom_tables::Table) with record keys of type [`LabelPath`], to a
+/// After the path, a key ends or continues with an element that is not a string. The keys may
+/// belong to a [`Table`](keyloom_tables::Table) with record keys of type [`LabelPath`], to a
 /// [`PathHierarchy`](super::PathHierarchy), or to the program.
 ///
 /// ```
@@ -53,7 +53,8 @@ impl Paths {
         &self.space
     }
 
-    /// The key of a path followed by `rest`: `()`, or elements of which the first is not a string.
+    /// The key of a path followed by `rest`. `rest` is `()`, or elements the first of which is not
+    /// a string.
     ///
     /// ```
     /// use keyloom::Subspace;
@@ -66,11 +67,11 @@ impl Paths {
         self.space.child(path).pack(&rest)
     }
 
-    /// Returns the keys whose paths `pattern` matches, in its order, with their values.
+    /// Returns the keys whose paths match `pattern`, with their values, in the requested order.
     ///
-    /// A skip scan: it reads the range of the literal prefix of the pattern. After a key that does
-    /// not match, it continues at the next key that can match. Costs 1 range, the matches, and for
-    /// each gap at most 16 steps and 1 range; see [`Scan::explain`].
+    /// This is a skip scan: it reads the range of the literal prefix of the pattern. After a key
+    /// that does not match, it continues at the next key that can match. Costs 1 range, the
+    /// matches, and for each gap at most 16 steps and 1 range; see [`Scan::explain`].
     ///
     /// # Errors
     /// Any error of the store. The iterator also returns an error if a label is not valid text.
@@ -83,7 +84,8 @@ impl Paths {
         PathMatches::scan(reader, &self.space, pattern, literal_range(pattern, &self.space), order)
     }
 
-    /// Returns at most `limit` of the keys of [`matching`](Paths::matching), after `after`.
+    /// Returns a page of [`matching`](Paths::matching): at most `limit` keys after the continuation
+    /// `after`.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -103,8 +105,8 @@ impl Paths {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; otherwise as
-    /// [`matching`](Paths::matching).
+    /// [`Error::InvalidArgument`] if the continuation belongs to another query; any error of the
+    /// store; an error if a label is not valid text.
     pub fn page<'r, 'p, R: Reader>(
         &self,
         reader: &'r R,
@@ -132,10 +134,11 @@ impl Paths {
         Ok(Page { items, next })
     }
 
-    /// Returns how many keys `pattern` matches. Costs the same as [`matching`](Paths::matching).
+    /// Returns the number of keys whose paths match `pattern`. Costs the same as
+    /// [`matching`](Paths::matching).
     ///
     /// # Errors
-    /// As [`matching`](Paths::matching).
+    /// Any error of the store; an error if a label is not valid text.
     pub fn count(&self, reader: &impl Reader, pattern: &PathPattern) -> Result<u64> {
         let mut found = self.matching(reader, pattern)?;
         found.try_fold(0, |count, found| found.map(|_| count + 1))
@@ -229,7 +232,7 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// The path.
     ///
     /// # Errors
-    /// If a label is not valid text; the error contains the key.
+    /// [`Error::At`] with the key, if a label is not valid text.
     pub fn path(&self) -> Result<LabelPath> {
         self.parts().map(|(path, _)| path)
     }
@@ -252,7 +255,7 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// ```
     ///
     /// # Errors
-    /// If the rest is not a `T`; the error contains the key.
+    /// [`Error::At`] with the key, if the rest is not a `T`.
     pub fn rest<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
         let (_, rest_at) = self.parts()?;
         let rest = self.key.get(rest_at..).unwrap_or_default();
@@ -278,12 +281,12 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// ```
     ///
     /// # Errors
-    /// If the value is not a `V`; the error contains the key.
+    /// [`Error::At`] with the key, if the value is not a `V`.
     pub fn record<C: Codec<V>, V>(&self) -> Result<V> {
         C::decode(&self.value).map_err(|error| error.at(&self.key))
     }
 
-    /// The path, and its end in the key.
+    /// The path, and the offset of its end in the key.
     fn parts(&self) -> Result<(LabelPath, usize)> {
         let path = self.key.get(self.path_at..).unwrap_or_default();
         let mut input = Unpacker::new(path);

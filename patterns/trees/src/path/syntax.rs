@@ -7,7 +7,7 @@ use std::str::Chars;
 use super::error::{Notation, SyntaxError, SyntaxProblem};
 
 /// The maximum number of labels in a path.
-// As in ltree of PostgreSQL, like the limit of a label.
+// PostgreSQL's ltree has the same limit, and the same limit for a label.
 pub const MAX_LABELS: usize = 65_535;
 
 /// The maximum number of characters in a label.

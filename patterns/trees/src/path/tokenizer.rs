@@ -5,7 +5,7 @@ use std::fmt;
 use super::label_path::LabelPath;
 use super::syntax::{MAX_LABEL_CHARS, MAX_LABELS};
 
-/// Converts a text to a path and its tokens: the path itself and all its ancestors. It has the
+/// Converts a text to a path and its tokens: the path itself and all its ancestors. Supports the
 /// options of the `path_hierarchy` tokenizer of Elasticsearch.
 ///
 /// ```
@@ -19,7 +19,7 @@ use super::syntax::{MAX_LABEL_CHARS, MAX_LABELS};
 /// # As labels
 ///
 /// A path has one label per token, from the root: each token is a prefix of the labels. Delimiters
-/// between labels are not part of them. A leading delimiter stays with the first label, since
+/// between labels are not part of the labels. A leading delimiter stays with the first label, since
 /// `/one` and `one` are different tokens:
 ///
 /// ```
@@ -31,7 +31,8 @@ use super::syntax::{MAX_LABEL_CHARS, MAX_LABELS};
 /// ```
 ///
 /// With a [replacement](PathTokenizer::replacement), a text that contains the replacement character
-/// has ambiguous tokens: [`path_of_token`](PathTokenizer::path_of_token) splits there too.
+/// has ambiguous tokens: [`path_of_token`](PathTokenizer::path_of_token) splits such a token at
+/// that character too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathTokenizer {
     delimiter: char,
@@ -73,13 +74,14 @@ impl PathTokenizer {
         Self { replacement: Some(replacement), ..self }
     }
 
-    /// Skips that many parts: the first ones, or in reverse the last ones.
+    /// Skips the first `parts` parts of a text; in [reverse](PathTokenizer::reverse), the last
+    /// ones.
     #[must_use]
     pub fn skip(self, parts: usize) -> Self {
         Self { skip: parts, ..self }
     }
 
-    /// Puts the root at the end of the text, as in host names.
+    /// Expects the root at the end of the text, as in host names.
     #[must_use]
     pub fn reverse(self) -> Self {
         Self { is_reverse: true, ..self }
@@ -91,13 +93,14 @@ impl PathTokenizer {
 
     /// The path of a text.
     ///
-    /// Never fails. A label is cut off at [`MAX_LABEL_CHARS`] characters and the path at
-    /// [`MAX_LABELS`] labels, the limits of a [`LabelPath`]; neither fits into a key anyway.
+    /// Never fails: truncates a label to [`MAX_LABEL_CHARS`] characters and the path to
+    /// [`MAX_LABELS`] labels, the limits of a [`LabelPath`]. A longer label or path does not fit
+    /// into a key anyway.
     pub fn path(&self, text: &str) -> LabelPath {
         self.split(text, self.delimiter, self.skip)
     }
 
-    /// The path with this [`token`](PathTokenizer::token).
+    /// The path whose [`token`](PathTokenizer::token) is this text.
     ///
     /// ```
     /// use keyloom_trees::path::PathTokenizer;
@@ -114,10 +117,11 @@ impl PathTokenizer {
         if self.is_reverse {
             parts.reverse();
         }
-        // With a delimiter at the root end, the first part is empty.
+        // If the text has a delimiter at the root end, the first part is empty.
         let is_led = parts.first() == Some(&"");
         let led_by = usize::from(is_led);
-        // Then the first label begins with the delimiter, which counts as one of its characters.
+        // In this case the first label includes the delimiter, which counts as one of its
+        // characters.
         let has_joint = is_led || skip > 0;
         let room = |at: usize| MAX_LABEL_CHARS - usize::from(at == 0 && has_joint);
         let parts = parts.into_iter().skip(led_by + skip).take(MAX_LABELS).enumerate();
@@ -142,7 +146,8 @@ impl PathTokenizer {
         labels.join(self.joint().encode_utf8(&mut [0; 4]))
     }
 
-    /// The tokens of a text: from the root down, or in reverse up to the root.
+    /// The tokens of a text, from the root down. In [reverse](PathTokenizer::reverse), they go from
+    /// the whole text up to the root.
     pub fn tokens(&self, text: &str) -> Vec<String> {
         let path = self.path(text);
         let tokens = (1..=path.nlevel())

@@ -11,21 +11,21 @@ use super::pattern::{PathPattern, State, Verdict};
 /// The type code of a string, the first byte of every label; see [`keyloom::key`].
 const STRING: u8 = 0x02;
 
-/// After the end byte of an element: the element does not end there.
+/// The byte that follows an escaped NUL: the element does not end there.
 const ESCAPE: u8 = 0xFF;
 
 /// Whether a key matches the pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Match,
-    /// This key does not match; the rest of the walk is known.
+    /// The key does not match; `Trail::rest` returns the range in which the walk continues.
     NoMatch,
 }
 
 /// A node on the path of the key.
 #[derive(Debug)]
 struct Level {
-    /// The end of its key.
+    /// The end of the node's path in the key.
     end: usize,
     state: State,
     verdict: Verdict,
@@ -51,7 +51,7 @@ impl Trail {
     /// Advances to a key of the subspace.
     ///
     /// # Errors
-    /// If a label is not a string; the error contains the key.
+    /// An error that contains the key, if a label is not valid text.
     #[inline]
     pub(super) fn go_to(&mut self, key: &[u8]) -> Result<Outcome> {
         if let [.., Level { end, verdict: Verdict::Whole, .. }] = self.levels.as_slice()
@@ -101,7 +101,7 @@ impl Trail {
     }
 
     /// The range that can still match after a key that does not match, in `order`, up to the end of
-    /// the walk. `None` if nothing can.
+    /// the walk. `None` if no key can match.
     pub(super) fn rest(&self, order: Order) -> Option<KeyRange<'static>> {
         let depth = self.levels.len() - 1;
         let level = self.levels.last()?;
@@ -111,7 +111,7 @@ impl Trail {
         let parent = self.node(level);
         // The node's own keys are on both sides of its children. Keys that end with the node, or
         // continue with an element that sorts before strings, precede the children. Keys that
-        // continue with any other element follow them.
+        // continue with any other element follow the children.
         let is_before_children = self.key.get(level.end).is_none_or(|code| *code < STRING);
         let is_behind_key = is_before_children == (order == Order::Ascending);
         let child = if is_behind_key { self.child(level, None, order) } else { None };
@@ -121,7 +121,8 @@ impl Trail {
         }
     }
 
-    /// The range that can match after the node of `depth`, in `order`, wherever in it the key is.
+    /// The range that can match after the subtree of the node at `depth`, in `order`, wherever in
+    /// that subtree the key is.
     fn beside(&self, depth: usize, order: Order) -> Option<KeyRange<'static>> {
         for depth in (1..=depth).rev() {
             let [above, level] = self.levels.get(depth - 1..=depth)? else { return None };

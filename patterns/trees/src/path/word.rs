@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::next::NextLabel;
 use super::syntax::{Cursor, write_label};
 
-/// A label to compare with, and how to compare.
+/// A label of a pattern, and how to compare labels with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Word {
     text: String,
@@ -19,7 +19,8 @@ pub(super) struct Word {
 
 /// Folds the case of a text.
 fn folded(text: &str) -> String {
-    // Character by character: converting the whole text would map a final sigma differently.
+    // Convert character by character: converting the whole text would map a final sigma
+    // differently.
     text.chars().flat_map(char::to_lowercase).collect()
 }
 

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use keyloom::{Result, Store};
 use keyloom_kit::{Progress, RepairOptions, in_batches};
 
-/// Called after each commit of a part.
+/// The progress callback, called after each commit of a part.
 pub(crate) type Report<'p> = dyn FnMut(&Progress) -> ControlFlow<()> + 'p;
 
 /// The parts of a repair of a tree.
 pub(crate) type Stages<'p> = keyloom_kit::Stages<&'p mut Report<'p>>;
 
-/// Of repairs that change many keys each: one in a transaction.
+/// Options for repairs that change many keys each: one repair per transaction.
 pub(crate) const ONE: RepairOptions = RepairOptions { batch: 1, resume: None };
 
 /// Runs the parts of a repair.
@@ -26,11 +26,12 @@ pub(crate) fn in_stages(
     stages.end()
 }
 
-/// Repairs items in batches, one transaction each; `repair` returns how many keys it has changed.
+/// Repairs items in batches, one transaction per batch; `repair` returns the number of keys that it
+/// changed.
 ///
-/// The next repair lists what is left, so there is no position. Only batches that changed something
-/// are reported: otherwise a repair that is stopped each time would never get beyond items that
-/// cannot be repaired.
+/// The next repair lists the remaining faults again, so there is no position to resume from. Only
+/// batches that changed something are reported. Otherwise a repair that the callback stops each
+/// time would never get past items that cannot be repaired.
 pub(crate) fn repair_each<S: Store, I>(
     store: &S,
     options: &RepairOptions,

@@ -10,11 +10,11 @@ use super::NestedNode;
 use super::nested::Builder;
 use levels::Level;
 
-/// The children of a [`NestedNode`], in order. It derefs to a [`Vec`].
+/// The children of a [`NestedNode`], in order. Dereferences to a [`Vec`].
 ///
-/// It is a separate type because trees may have any depth: it is dropped, cloned, compared, hashed
-/// and printed without recursion. A serializer is recursive by nature, so with serde a tree may
-/// have at most [`MAX_LEVELS`](NestedNodes::MAX_LEVELS) levels.
+/// Trees may have any depth, so this type drops, clones, compares, hashes and prints its nodes
+/// without recursion. Serde serializers are recursive, so with serde a tree may have at most
+/// [`MAX_LEVELS`](NestedNodes::MAX_LEVELS) levels.
 ///
 /// ```
 /// use keyloom_trees::{NestedNodes, NestedNode};
@@ -29,7 +29,7 @@ pub struct NestedNodes<V>(Vec<NestedNode<V>>);
 
 impl<V> NestedNodes<V> {
     /// The maximum number of levels of children that serde reads or writes; a deeper tree is an
-    /// error. Up to this depth a thread's stack of 2 MiB is large enough.
+    /// error. A thread stack of 2 MiB is large enough for this depth.
     /// [`serde_json`](https://docs.rs/serde_json) reads 63 levels by default.
     ///
     /// Write a deeper tree as the rows of its [preorder](NestedNode::preorder), and rebuild it with
@@ -126,7 +126,7 @@ impl<V: Clone> Clone for NestedNodes<V> {
     }
 }
 
-/// A preorder with depths determines a tree, so two trees are equal if their rows are.
+/// A preorder with depths determines a tree, so two trees are equal if their rows are equal.
 impl<V: PartialEq> PartialEq for NestedNodes<V> {
     fn eq(&self, other: &Self) -> bool {
         self.preorder().map(row).eq(other.preorder().map(row))
@@ -140,7 +140,7 @@ impl<V: Hash> Hash for NestedNodes<V> {
         for node in self.preorder() {
             row(node).hash(state);
         }
-        // No row has this depth, so it separates the rows of one list from what is hashed next.
+        // No row has this depth, so it separates the rows of one list from the data hashed next.
         u32::MAX.hash(state);
     }
 }
@@ -149,8 +149,8 @@ fn row<V>((depth, node): (u32, &NestedNode<V>)) -> (u32, u64, &str, &V) {
     (depth, node.id, &node.name, &node.value)
 }
 
-/// Prints the form of a derived implementation, but on one line also for `{:#?}`: indentation would
-/// be quadratic in the depth.
+/// Prints the same text as a derived implementation, but on one line even for `{:#?}`, because
+/// indentation would take space quadratic in the depth.
 impl<V: Debug> Debug for NestedNodes<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut open = vec![self.0.iter()];
@@ -199,7 +199,7 @@ mod levels {
         static LEVELS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A level that was entered; dropping it leaves the level.
+    /// The guard of one level; dropping the guard leaves the level.
     pub(super) struct Level;
 
     impl Level {

@@ -1,4 +1,4 @@
-//! Errors of trees, and helpers for checks.
+//! Errors of trees, and utilities for checks.
 
 use std::ops::ControlFlow;
 
@@ -7,11 +7,12 @@ use keyloom_kit::{Inconsistency, Rule};
 
 use super::node::NodeId;
 
-/// An error of a tree. It is returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
+/// An error of a tree. Methods return it as an [`Error::Other`]; get it with
+/// [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// There is no node with this id. Insert it first, or use another id.
+    /// There is no node with this id. Insert the node first, or use another id.
     #[error("the tree {tree} has no node {node}; insert it first, or name another")]
     UnknownNode {
         /// The subspace of the tree.
@@ -38,8 +39,8 @@ pub enum TreeError {
         /// The node below or beside which it would go.
         target: NodeId,
     },
-    /// A walk cannot continue after this node: it is not below the start of the walk. If it was,
-    /// another transaction has moved it. Begin the pages again.
+    /// A walk cannot continue after this node, because the node is not below the start of the walk.
+    /// Another transaction may have moved the node. Start again from the first page.
     #[error("node {node} is not below {parent}, or not any more; begin the pages again", parent = parent_name(*.parent))]
     NotBelow {
         /// The node after which the walk would continue.
@@ -47,13 +48,13 @@ pub enum TreeError {
         /// The start of the walk, or the parent of the children; `None` for the roots.
         parent: Option<NodeId>,
     },
-    /// A node that has children is not deleted as a leaf. Delete its subtree, or the children
-    /// first.
+    /// The node has children, so it is not deleted as a leaf. Delete the children first, or the
+    /// whole subtree.
     #[error("node {node} has children, such as {child}; delete them first, or the whole subtree")]
     HasChildren {
         /// The node.
         node: NodeId,
-        /// Its first child.
+        /// The first child of the node.
         child: NodeId,
     },
     /// The parent has fewer other children than the position requires. Use
@@ -84,8 +85,8 @@ pub enum TreeError {
         /// The subspace of the tree.
         tree: String,
     },
-    /// A key with the path of the node exceeds the limit of a key. Shorten names, or use ids as the
-    /// segments.
+    /// A key with the path of the node exceeds the maximum length of a key. Shorten names, or use
+    /// ids as the segments.
     #[error(
         "the path of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten names or the tree, or let ids be the segments"
     )]
@@ -98,7 +99,7 @@ pub enum TreeError {
         limit: usize,
     },
     /// In a tree with unique names, the name is part of a key. With this name the key exceeds the
-    /// limit. Shorten the name.
+    /// maximum length. Shorten the name.
     #[error(
         "the name of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten the name"
     )]
@@ -110,7 +111,7 @@ pub enum TreeError {
         /// The maximum length of a key.
         limit: usize,
     },
-    /// The tree has no room for more nodes. Keep some subtrees as trees of their own.
+    /// The tree has its maximum number of nodes. Store some subtrees as separate trees.
     #[error("the tree {tree} may have at most {limit} nodes; store parts of it as separate trees")]
     TooManyNodes {
         /// The subspace of the tree.
@@ -143,7 +144,7 @@ pub enum TreeError {
         node: NodeId,
     },
     /// A move or a deletion in steps has not finished, and the change would affect the same nodes.
-    /// Finish it with [`resume`](super::Tree::resume).
+    /// Finish the work in steps with [`resume`](super::Tree::resume).
     #[error(
         "node {node} of the tree {tree} is being moved or deleted in steps; finish that first with resume"
     )]
@@ -218,11 +219,12 @@ pub(crate) fn stoppable(
     }
 }
 
-/// Returns the decoded value, `None` if it does not decode, or an error if its format is newer.
+/// Returns the decoded value, `None` if the value does not decode, or an error if its format is
+/// newer.
 ///
-/// Use it only for a definition: the entry that determines how all other entries of the tree are
-/// read. With a newer definition this program can neither check nor repair any of them. Any other
-/// entry that does not decode is one fault, whatever its format byte.
+/// Use this function only for a definition: the entry that determines how all other entries of the
+/// tree are read. With a newer definition this program can neither check nor repair the other
+/// entries. Any other entry that does not decode is a single fault, whatever its format byte.
 pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),

@@ -1,13 +1,12 @@
 //! Tree: the contract that all models of a hierarchy implement.
 //!
 //! A tree is a forest of nodes. A node has an *id*, a *name* and a *value*. The program assigns the
-//! id, a number that never changes. Siblings are ordered; an [`InsertAt`] says where a node goes.
-//! The models differ in their key layout and therefore in the cost of each operation, but not in
-//! its result. One form is more restricted than the others: [paths of
-//! names](super::MaterializedPath::of_names) accept only sorted places, and no two siblings with
-//! the same name.
+//! id, a number that never changes. Siblings are ordered; an [`InsertAt`] specifies the place of a
+//! node among its siblings. The models differ in key layout, and therefore in the cost of each
+//! operation. The results are the same. [Paths of names](super::MaterializedPath::of_names) are
+//! more restricted: they accept only sorted places, and names must be unique among siblings.
 //!
-//! Every walk is in depth-first preorder: a node before its children.
+//! Every walk is in depth-first preorder: a node precedes its children.
 
 mod batches;
 mod children;
@@ -60,9 +59,9 @@ fn at_once(mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Progress {
 /// A parent of `None` stands for the roots, and a walk from `None` visits the whole forest. The
 /// documentation of each model lists the costs.
 ///
-/// Methods return [`TreeError::UnknownNode`] for a node that does not exist; [`get`](Tree::get)
-/// returns `None`. Every method can also return any error of the store, and an error for an entry
-/// that does not decode. A change that is refused is refused before anything is written.
+/// Methods fail with [`TreeError::UnknownNode`] if a node does not exist; only [`get`](Tree::get)
+/// returns `None` instead. Every method can also return any error of the store, and an error if an
+/// entry does not decode. The tree validates a change before it writes anything.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
@@ -114,8 +113,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`TreeError::UnknownNode`].
     fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>>;
 
-    /// Returns the children of a node, or the roots: the last one first with
-    /// [`descending`](keyloom_kit::descending)`(parent)`.
+    /// Returns the children of a node, or the roots, in order. With
+    /// [`descending`](keyloom_kit::descending)`(parent)`, the order is reversed.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`]. The iterator returns any error of the store.
@@ -125,11 +124,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
         parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
-    /// Returns the children of a node, or the roots, that follow the child `last` in this order.
-    /// Begins at `last`: the cost does not depend on the children before it.
+    /// Returns the children of a node, or the roots, that follow the child `last` in the requested
+    /// order. The scan starts at `last`, so its cost does not depend on the children before `last`.
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`] if `last` does not exist; [`TreeError::NotBelow`] if it is a
+    /// [`TreeError::UnknownNode`] if `last` does not exist; [`TreeError::NotBelow`] if `last` is a
     /// child of another node.
     fn children_after<'r, R: Reader>(
         &self,
@@ -138,9 +137,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
         last: NodeId,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
-    /// Returns a page of the children of a node, or of the roots: at most `limit` of them, at least
-    /// one if there is one, after the previous page. Reads one child more than it returns, and
-    /// begins at the last child of the previous page.
+    /// Returns a page of the children of a node, or of the roots: at most `limit` children after
+    /// the previous page. A `limit` of 0 counts as 1. The scan starts at the last child of the
+    /// previous page, and reads one child more than the page returns.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -159,9 +158,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`]; also, and [`TreeError::NotBelow`], if the last child of the
-    /// previous page was deleted or moved to another parent; [`Error::InvalidArgument`] for a
-    /// continuation of another query.
+    /// [`TreeError::UnknownNode`] if the parent does not exist, or if the last child of the
+    /// previous page was deleted; [`TreeError::NotBelow`] if that child was moved to another
+    /// parent; [`Error::InvalidArgument`] if the continuation belongs to another query.
     fn children_page<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -172,9 +171,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
         pages::children(self, reader, parent.into(), limit, after)
     }
 
-    /// Returns the nodes below a node in depth-first order, limited to `depths`: `1..` excludes the
-    /// node itself, `..` includes it, `1..=2` selects its children and grandchildren. From `None`,
-    /// the roots have depth 1.
+    /// Returns the nodes of the subtree of a node in depth-first order, limited to `depths`: `1..`
+    /// excludes the node itself, `..` includes the node, `1..=2` selects its children and
+    /// grandchildren. From `None`, the roots have depth 1.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`]. The iterator returns any error of the store.
@@ -185,13 +184,13 @@ pub trait Tree: Clone + Send + Sync + 'static {
         depths: impl RangeBounds<u32>,
     ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>>;
 
-    /// Returns the visits of [`descendants`](Tree::descendants) that follow the node `last`, which
-    /// is `from` itself or below it, at any depth. Begins at `last`: the cost does not depend on
-    /// the nodes before it.
+    /// Returns the visits of [`descendants`](Tree::descendants) that follow the node `last`. `last`
+    /// is `from` itself or a node below `from`, even at a depth outside `depths`. The walk starts
+    /// at `last`, so its cost does not depend on the nodes before `last`.
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`] if `last` does not exist; [`TreeError::NotBelow`] if it is not
-    /// below `from`.
+    /// [`TreeError::UnknownNode`] if `last` does not exist; [`TreeError::NotBelow`] if `last` is
+    /// not below `from`.
     fn descendants_after<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -200,8 +199,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         depths: impl RangeBounds<u32>,
     ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>>;
 
-    /// Returns a page of [`descendants`](Tree::descendants): at most `limit` visits, at least one
-    /// if there is one, after the previous page, which must have had the same `depths`.
+    /// Returns a page of [`descendants`](Tree::descendants): at most `limit` visits after the
+    /// previous page. A `limit` of 0 counts as 1. Pass the same `depths` for every page.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -226,7 +225,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As [`children_page`](Tree::children_page).
+    /// [`TreeError::UnknownNode`] if `from` does not exist, or if the last node of the previous
+    /// page was deleted; [`TreeError::NotBelow`] if that node was moved out of the subtree;
+    /// [`Error::InvalidArgument`] if the continuation belongs to another query.
     fn descendants_page<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -249,7 +250,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         id: NodeId,
     ) -> Result<Vec<NodeOf<'r, Self, R>>>;
 
-    /// Returns the next sibling of a node ([`Order::Ascending`]) or the previous one.
+    /// Returns the next sibling of a node ([`Order::Ascending`]) or the previous sibling.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -260,7 +261,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         order: Order,
     ) -> Result<Option<NodeOf<'r, Self, R>>>;
 
-    /// Returns the number of children of a node, or of roots.
+    /// Returns the number of children of a node, or the number of roots.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -269,7 +270,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         children.map(|child| child.map(|_| 1)).sum()
     }
 
-    /// Returns the number of nodes below a node, not counting itself, or of all nodes.
+    /// Returns the number of descendants of a node, without the node itself. From `None`, returns
+    /// the number of all nodes.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -289,7 +291,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(u32::try_from(self.ancestors(reader, id)?.len()).unwrap_or(u32::MAX))
     }
 
-    /// Returns whether `node` lies below `ancestor`; no node lies below itself.
+    /// Returns whether `node` is a descendant of `ancestor`. A node is not a descendant of itself.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`] if either node does not exist.
@@ -298,8 +300,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(self.ancestors(reader, node)?.iter().any(|found| found.id() == ancestor))
     }
 
-    /// Returns the lowest node whose subtree contains both nodes; it may be one of them. Returns
-    /// `None` if they have different roots.
+    /// Returns the lowest node whose subtree contains both nodes; this may be one of the two nodes.
+    /// Returns `None` if the nodes have different roots.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`] if either node does not exist.
@@ -315,11 +317,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(common.map(|(common, _)| *common))
     }
 
-    /// Returns the nodes without children in the subtree of a node, or in the forest. A node
-    /// without children is its own leaf.
+    /// Returns the leaves (nodes without children) in the subtree of a node, or in the forest. If
+    /// the node itself has no children, it is the only leaf.
     ///
     /// # Errors
-    /// As [`children`](Tree::children).
+    /// [`TreeError::UnknownNode`]. The iterator returns any error of the store.
     fn leaves<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -356,7 +358,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         first_named(self.children(reader, parent.into())?, name)
     }
 
-    /// Returns the node at a path of names, which begins with the name of a root.
+    /// Returns the node at a path of names. The first name is the name of a root.
     ///
     /// # Errors
     /// Any error of the store.
@@ -368,8 +370,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         follow(self, reader, names)
     }
 
-    /// Returns the names on the path from the root to a node, its own name last: the path for
-    /// [`node_at`](Tree::node_at).
+    /// Returns the names on the path from the root to a node, including the node itself.
+    /// [`node_at`](Tree::node_at) accepts this path.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`]; an error if a node does not decode.
@@ -377,7 +379,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         names::names_to(self, reader, id)
     }
 
-    /// Returns an error unless the node exists.
+    /// Returns an error if the node does not exist.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`]; any error of the store.
@@ -407,12 +409,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
         place: InsertAt,
     ) -> Result<()>;
 
-    /// Returns the node at a path of names, and adds the nodes of the path that do not exist, as
-    /// `mkdir -p` does. Returns `None` for an empty path.
+    /// Returns the node at a path of names. Adds the nodes of the path that do not exist, like
+    /// `mkdir -p`. Returns `None` for an empty path.
     ///
-    /// `place` is where a new node goes below its parent, such as [`InsertAt::last`], and `new_id`
-    /// returns its id, for example from a [`Sequence`](keyloom_tables::Sequence). New nodes have
-    /// this value.
+    /// `place` returns the place of a new node below its parent, for example [`InsertAt::last`].
+    /// `new_id` returns the id of a new node, for example from a
+    /// [`Sequence`](keyloom_tables::Sequence). New nodes get `value`.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -446,8 +448,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
         names::create_path(self, txn, names, value, place, new_id)
     }
 
-    /// Renames a node. It stays where it is, even if it was [sorted](InsertAt::Sorted) in by name,
-    /// unless the model orders siblings by name.
+    /// Renames a node. The node keeps its place among its siblings, even if it was inserted at a
+    /// [sorted](InsertAt::Sorted) place. The node moves only in a model that orders siblings by
+    /// name.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`]; [`TreeError::NameTaken`], [`TreeError::NameTooLong`] or
@@ -460,18 +463,20 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`TreeError::UnknownNode`].
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &Self::Value) -> Result<()>;
 
-    /// Moves a node with all its descendants. If it is already at that place, or `place` is
-    /// directly before or after itself, nothing is written.
+    /// Moves a node with all its descendants. Writes nothing if the node is already at that place,
+    /// or if `place` is directly before or after the node itself.
     ///
     /// # Errors
-    /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). If the model writes more than
-    /// the store accepts in one transaction, the error is a [batch that is too
-    /// large](Error::is_batch_too_large): see [`move_in_steps`](Tree::move_in_steps).
+    /// [`TreeError::BelowItself`]; [`TreeError::UnknownNode`]; [`TreeError::NoSuchPosition`]; any
+    /// other [`TreeError`] of the model. If the move writes more than the store accepts in one
+    /// transaction, the error is a [batch that is too large](Error::is_batch_too_large); use
+    /// [`move_in_steps`](Tree::move_in_steps).
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
 
-    /// Moves a node with all its descendants and gives it another name, as `mv` does: neither the
-    /// old name at the new place nor the new name at the old place needs to be free. Costs as
-    /// [`move_to`](Tree::move_to), and in nested sets also as [`rename`](Tree::rename).
+    /// Moves a node with all its descendants and renames the node, like `mv`. In a tree with unique
+    /// names, neither the old name at the new place nor the new name at the old place needs to be
+    /// free. Costs as much as [`move_to`](Tree::move_to); in nested sets, a
+    /// [`rename`](Tree::rename) in addition.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -488,7 +493,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As [`move_to`](Tree::move_to) and [`rename`](Tree::rename).
+    /// The errors of [`move_to`](Tree::move_to) and [`rename`](Tree::rename).
     fn move_as(
         &self,
         txn: &mut impl Writer,
@@ -510,10 +515,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`delete_in_steps`](Tree::delete_in_steps).
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64>;
 
-    /// Deletes a node that has no children; with a child it is refused.
+    /// Deletes a node, which must have no children.
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`]; [`TreeError::HasChildren`].
+    /// [`TreeError::UnknownNode`]; [`TreeError::HasChildren`] if the node has a child.
     fn delete_leaf(&self, txn: &mut impl Writer, id: NodeId) -> Result<()> {
         txn.guarded(|txn| {
             let child = self.children(txn, id)?.next().transpose()?.map(|child| child.id());
@@ -546,11 +551,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// place.
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()>;
 
-    /// Adds whole trees as the last children of `parent`. The note on deletions in steps of
-    /// [`insert`](Tree::insert) applies.
+    /// Adds whole trees as the last children of `parent`. The note of [`insert`](Tree::insert) on
+    /// deletions in steps applies here too.
     ///
     /// # Errors
-    /// As [`insert`](Tree::insert).
+    /// [`TreeError::NodeExists`]; [`TreeError::UnknownNode`] if `parent` does not exist; any other
+    /// [`TreeError`] of the model, such as [`TreeError::NameTaken`] or [`TreeError::PathTooLong`].
     fn import(
         &self,
         txn: &mut impl Writer,
@@ -560,10 +566,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     // ---- whole trees
 
-    /// Returns a node with all its descendants in memory, or the whole forest.
+    /// Returns a node with all its descendants, or the whole forest, as trees in memory.
     ///
     /// # Errors
-    /// As [`descendants`](Tree::descendants); an error if a value does not decode.
+    /// [`TreeError::UnknownNode`]; any error of the store; an error if a name or value does not
+    /// decode.
     fn export(
         &self,
         reader: &impl Reader,
@@ -572,11 +579,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
         dump_of(self.descendants(reader, from, ..)?)
     }
 
-    /// [`export`](Tree::export) down to a depth: 0 is the node alone, 1 adds its children. In the
-    /// whole forest the roots have depth 1. Nodes that are deeper are not read.
+    /// Like [`export`](Tree::export), but only down to `depth`: 0 is the node alone, 1 adds its
+    /// children. In the whole forest the roots have depth 1. Deeper nodes are not read.
     ///
     /// # Errors
-    /// As [`export`](Tree::export).
+    /// [`TreeError::UnknownNode`]; any error of the store; an error if a name or value does not
+    /// decode.
     fn export_to_depth(
         &self,
         reader: &impl Reader,
@@ -606,13 +614,13 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As [`descendants`](Tree::descendants).
+    /// [`TreeError::UnknownNode`]; any error of the store; an error if a name does not decode.
     fn dot(&self, reader: &impl Reader, from: impl Into<Option<NodeId>>) -> Result<String> {
         dot_of(self.descendants(reader, from, ..)?)
     }
 
-    /// Adds all nodes of another tree to this one, as the last roots. Use it to convert one model
-    /// into another.
+    /// Adds all nodes of another tree to this tree, as the last roots. Use this method to convert
+    /// one model into another.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -628,13 +636,14 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// The other tree is held in memory, and this one is written in one transaction. If the store
-    /// refuses a [batch that large](Error::is_batch_too_large), copy in parts:
+    /// The method holds the other tree in memory and writes this tree in one transaction. If the
+    /// [batch is too large](Error::is_batch_too_large) for the store, copy in parts:
     /// [`export`](Tree::export) one root, or one node and its children, at a time, and
-    /// [`import`](Tree::import) each in a transaction of its own.
+    /// [`import`](Tree::import) each part in its own transaction.
     ///
     /// # Errors
-    /// As [`export`](Tree::export) and [`import`](Tree::import).
+    /// [`TreeError::NodeExists`] if both trees have a node with the same id; the other errors of
+    /// [`export`](Tree::export) and [`import`](Tree::import).
     fn copy_from(
         &self,
         txn: &mut impl Writer,
@@ -648,16 +657,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     // ---- work that spans several transactions
 
-    /// [`move_to`](Tree::move_to) for a subtree that is too large for one transaction. Readers see
-    /// either the old tree or the new one, never half of each. `progress` is called after each
-    /// transaction. If it stops the work, or the program dies, [`resume`](Tree::resume) continues
-    /// it. Models in which a move is a few writes do it in one transaction, and report no keys.
+    /// Like [`move_to`](Tree::move_to), for a subtree that is too large for one transaction.
+    /// Readers see either the old tree or the new tree, never a mix of both. `progress` is called
+    /// after each transaction. If `progress` stops the work, or the program dies,
+    /// [`resume`](Tree::resume) continues the move. Models that need only a few writes for a move
+    /// use one transaction, and report no keys.
     ///
-    /// Nested sets may relabel other nodes first. A move that stops during that has not begun:
-    /// [`resume`](Tree::resume) then writes and removes nothing. Call the move again.
+    /// Nested sets may relabel other nodes first. If the work stops during the relabelling, the
+    /// move itself has not begun: [`resume`](Tree::resume) then writes and removes nothing. Call
+    /// `move_in_steps` again.
     ///
     /// # Errors
-    /// As [`move_to`](Tree::move_to).
+    /// The errors of [`move_to`](Tree::move_to).
     fn move_in_steps<S: Store>(
         &self,
         store: &S,
@@ -669,15 +680,16 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(at_once(progress))
     }
 
-    /// [`delete_subtree`](Tree::delete_subtree) for a subtree that is too large for one
-    /// transaction; it runs like [`move_in_steps`](Tree::move_in_steps). From the first transaction
-    /// on, no walk from above reaches the nodes. In all models but the [adjacency
-    /// list](super::AdjacencyList), no reader finds them by their ids either. The ids can be used
-    /// again when the deletion has ended; until then they are refused ([`TreeError::InSteps`]).
+    /// Like [`delete_subtree`](Tree::delete_subtree), for a subtree that is too large for one
+    /// transaction. Runs in steps like [`move_in_steps`](Tree::move_in_steps). After the first
+    /// transaction, no walk from a node above the subtree reaches its nodes. In all models except
+    /// the [adjacency list](super::AdjacencyList), readers cannot find these nodes by id either.
+    /// The ids can be reused after the deletion has ended; until then they are refused
+    /// ([`TreeError::InSteps`]).
     ///
     /// An adjacency list refuses changes only at nodes that a step has already reached. It accepts
-    /// a change below any other node of the subtree, and a later step deletes what that change
-    /// wrote. So do not add or move nodes into the subtree after the first transaction.
+    /// a change below any other node of the subtree, and a later step deletes the data that the
+    /// change wrote. So do not add or move nodes into the subtree after the first transaction.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -697,7 +709,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As [`delete_subtree`](Tree::delete_subtree).
+    /// The errors of [`delete_subtree`](Tree::delete_subtree).
     fn delete_in_steps<S: Store>(
         &self,
         store: &S,
@@ -709,7 +721,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     /// Continues moves and deletions in steps that did not finish; does nothing if there are none.
-    /// A program that moves or deletes in steps should call it at startup.
+    /// A program that moves or deletes in steps should call `resume` at startup.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -756,8 +768,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NewerFormat`] if a definition has a newer format. Definitions are the head of a
-    /// document and the record of work in steps; all other keys are read according to them. Any
+    /// [`Error::NewerFormat`] if a definition has a newer format. The definitions are the head of a
+    /// document and the record of work in steps: they determine how all other keys are read. Any
     /// other entry that does not decode is a fault, whatever its format byte.
     fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
@@ -768,8 +780,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(found)
     }
 
-    /// [`check`](Tree::check) that calls `found` for each fault until it breaks, and returns the
-    /// number of keys read.
+    /// Like [`check`](Tree::check), but calls `found` for each fault until `found` breaks. Returns
+    /// the number of keys read.
     ///
     /// # Errors
     /// The errors of [`check`](Tree::check).
@@ -779,8 +791,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64>;
 
-    /// Rewrites all data that can be derived. The module of each model documents which keys it
-    /// trusts and which it derives. Keys that do not belong to the tree are left alone.
+    /// Rewrites all data that can be derived. The module of each model documents the keys that a
+    /// repair trusts and the keys that it derives. Keys that do not belong to the tree are left
+    /// alone.
     ///
     /// After a repair the tree can be read and changed, and another check finds at most [lost
     /// values](keyloom_tables::Rule::Undecodable). All models treat a node that cannot be read the
@@ -789,11 +802,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// | unreadable part | after a repair |
     /// |---|---|
     /// | the value | the node is unchanged; check reports [`Rule::Undecodable`](keyloom_tables::Rule::Undecodable) until [`set_value`](Tree::set_value) or a deletion |
-    /// | the name too | a *placeholder*: the node has its id, place and children, the name `lost` followed by its id (in paths of names: the name in the path), and no value. The damaged bytes stay in the store until a value is set |
-    /// | the place too | a placeholder as above, but it becomes the last root. Its children stay below it; in a model that locates them by intervals they move up |
+    /// | the value and the name | a *placeholder*: the node has its id, place and children, the name `lost` followed by its id (in paths of names: the name in the path), and no value. The damaged bytes stay in the store until a value is set |
+    /// | the value, the name and the place | a placeholder as above, but as the last root. Its children stay below the placeholder; in a model that locates children by intervals, they move up |
     ///
-    /// If two nodes have the same id, one of them gets its original id back if that is known, or a
-    /// new one.
+    /// If two nodes have the same id, one of them gets its original id if that id is known, and
+    /// otherwise a new id.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -816,16 +829,16 @@ pub trait Tree: Clone + Send + Sync + 'static {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Tree::repair) with options. Calls `progress` after each commit that changed
-    /// something or ends a page, and at the end of each part, and stops if it breaks.
-    /// [`Progress::written`] counts the keys that were written or removed.
+    /// Like [`repair`](Tree::repair), with options. Calls `progress` after each commit that changed
+    /// something or ended a page, and at the end of each part. Stops if `progress` breaks.
+    /// [`Progress::written`] counts the keys written or removed.
     ///
-    /// Most of its [parts](keyloom_kit::Stages) list faults, and begin with what is left when they
-    /// resume.
+    /// Most [parts](keyloom_kit::Stages) of a repair list faults. If such a part resumes, it lists
+    /// the remaining faults again.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a position of other data; otherwise as
-    /// [`repair`](Tree::repair).
+    /// [`Error::InvalidArgument`] if the position to resume from belongs to other data; any error
+    /// of the store.
     fn repair_with<S: Store>(
         &self,
         store: &S,

@@ -7,7 +7,7 @@ use keyloom::{Reader, Result, Writer};
 use super::node::NodeId;
 use super::{InsertAt, Tree, TreeNode, unknown};
 
-/// The first of the nodes with this name.
+/// Returns the first node with this name.
 pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
     nodes: impl Iterator<Item = Result<TreeNode<B, V, C>>>,
     name: &str,
@@ -21,7 +21,8 @@ pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
     Ok(None)
 }
 
-/// The place of a node that is to have another name: a sorted place becomes that before a sibling.
+/// Resolves a sorted place for a node that will be renamed to `name`: returns the place before the
+/// first sibling with a greater name. Returns any other place unchanged.
 pub(super) fn unsorted(
     tree: &impl Tree,
     reader: &impl Reader,
@@ -51,7 +52,7 @@ pub(crate) fn follow<'n>(
     follow_names(names, |parent, name| tree.child_named(reader, parent, name))
 }
 
-/// The node at a path of names; `child` returns the child with a name.
+/// The node at a path of names; `child` returns the child of a node with a given name.
 pub(crate) fn follow_names<'n>(
     names: impl IntoIterator<Item = &'n str>,
     mut child: impl FnMut(Option<NodeId>, &str) -> Result<Option<NodeId>>,

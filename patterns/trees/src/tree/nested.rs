@@ -11,9 +11,9 @@ use super::node::NodeId;
 use super::{NestedNodes, VisitedNode};
 
 /// A node with all its descendants in memory: the input of [`import`](super::Tree::import) and the
-/// output of [`export`](super::Tree::export). With serde it has the nested form of JSON and similar
-/// formats, with at most [128 levels](NestedNodes::MAX_LEVELS). Apart from serde, a tree may have any
-/// number of levels.
+/// output of [`export`](super::Tree::export). Serde serializes it in nested form, as in JSON, with
+/// at most [128 levels](NestedNodes::MAX_LEVELS). Without serde, a tree may have any number of
+/// levels.
 ///
 /// ```
 /// use keyloom_trees::NestedNode;
@@ -27,11 +27,11 @@ use super::{NestedNodes, VisitedNode};
 pub struct NestedNode<V> {
     /// The id of the node.
     pub id: NodeId,
-    /// Its name.
+    /// The name of the node.
     pub name: String,
-    /// Its value.
+    /// The value of the node.
     pub value: V,
-    /// Its children, in order.
+    /// The children of the node, in order.
     pub children: NestedNodes<V>,
 }
 
@@ -41,15 +41,15 @@ impl<V> NestedNode<V> {
         Self { id, name: name.into(), value, children: NestedNodes::default() }
     }
 
-    /// Returns the node with one more child, the last.
+    /// Appends a child and returns the node.
     #[must_use]
     pub fn with(mut self, child: Self) -> Self {
         self.children.push(child);
         self
     }
 
-    /// The node and its descendants in preorder, with their depths: 0 for the node itself. Does not
-    /// recurse, so a tree may have any depth.
+    /// The node and its descendants in preorder, each with its depth; the node itself has depth 0.
+    /// The walk does not recurse, so a tree may have any depth.
     pub fn preorder(&self) -> impl Iterator<Item = (u32, &Self)> {
         let mut open = vec![(0, std::slice::from_ref(self).iter())];
         std::iter::from_fn(move || {
@@ -67,11 +67,11 @@ impl<V> NestedNode<V> {
         })
     }
 
-    /// Builds trees from rows in [preorder](NestedNode::preorder): depth, id, name and value of each
-    /// node. A node is a child of the last preceding row with a smaller depth; if there is none, it
-    /// is a root.
+    /// Builds trees from rows in [preorder](NestedNode::preorder): the depth, id, name and value of
+    /// each node. A node is a child of the last preceding row with a smaller depth; if there is
+    /// none, it is a root.
     ///
-    /// This is how to store or send a tree of any depth:
+    /// Use rows to store or send a tree of any depth:
     ///
     /// ```
     /// use keyloom_trees::NestedNode;
@@ -93,7 +93,7 @@ impl<V> NestedNode<V> {
     }
 }
 
-/// Builds the trees of a walk.
+/// Builds trees in memory from the visits of a walk.
 pub(crate) fn dump_of<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     visits: impl Iterator<Item = Result<VisitedNode<B, V, C>>>,
 ) -> Result<Vec<NestedNode<V>>> {
@@ -120,7 +120,7 @@ pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
 /// Builds trees from a walk: nodes in preorder with their depths.
 pub(super) struct Builder<V> {
     roots: Vec<NestedNode<V>>,
-    /// The path to the latest node.
+    /// The path to the last node pushed.
     open: Vec<(u32, NestedNode<V>)>,
 }
 
@@ -154,7 +154,7 @@ impl<V> Builder<V> {
 /// A graph in the DOT language of Graphviz, written line by line.
 struct Dot {
     text: String,
-    /// The path to the latest node.
+    /// The path to the last node pushed.
     open: Vec<(u32, NodeId)>,
 }
 

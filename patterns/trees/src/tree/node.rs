@@ -16,8 +16,8 @@ pub type NodeId = u64;
 
 /// The first byte of a stored node: the format.
 const FORMAT: u8 = 1;
-/// The first byte of a placeholder: a node of which only the name is known. The damaged bytes
-/// replace the value.
+/// The first byte of a placeholder: a node that has a name, but whose value is lost. The damaged
+/// bytes take the place of the value.
 const PLACEHOLDER: u8 = 0;
 
 /// Appends the part of a node that all models store: the format, the length of the name (LEB128),
@@ -27,8 +27,8 @@ pub(crate) fn encode_node<V, C: Codec<V>>(name: &str, value: &V, out: &mut Vec<u
     C::encode(value, out)
 }
 
-/// The bytes that a repair stores for an unreadable node: a name and the damaged bytes. They stay
-/// until the node gets a value or is deleted.
+/// The bytes that a repair stores for an unreadable node: a name and the damaged bytes. The damaged
+/// bytes stay until the node gets a value or is deleted.
 pub(crate) fn placeholder(id: NodeId, damaged: &[u8]) -> Vec<u8> {
     named_placeholder(&format!("lost {id}"), damaged)
 }
@@ -47,8 +47,8 @@ fn put(format: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// An unused id, for one of two nodes with the same id: the id with its highest bit flipped, or the
-/// next unused one.
+/// An unused id for one of two nodes with the same id: the id with its highest bit flipped, or the
+/// next unused id after that.
 pub(crate) fn fresh_id(
     id: NodeId,
     mut is_taken: impl FnMut(NodeId) -> Result<bool>,
@@ -96,7 +96,7 @@ fn refused(why: &'static str) -> Error {
 
 /// A node: its id, its name and its value. Name and value are decoded on access.
 ///
-/// Stores that lend their bytes (memory, LMDB) copy nothing.
+/// No bytes are copied from stores that return borrowed bytes (memory, LMDB).
 pub struct TreeNode<B, V, C> {
     id: NodeId,
     bytes: B,
@@ -106,7 +106,7 @@ pub struct TreeNode<B, V, C> {
 }
 
 impl<B, V, C> TreeNode<B, V, C> {
-    /// Creates a node from `bytes`; from the offset `from` on they were written by [`encode_node`].
+    /// Creates a node from `bytes`; [`encode_node`] wrote the bytes from offset `from` on.
     pub(crate) fn new(id: NodeId, bytes: B, from: usize) -> Self {
         Self { id, bytes, from, types: PhantomData }
     }
@@ -126,7 +126,8 @@ impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
     /// The name of the node.
     ///
     /// # Errors
-    /// If the stored bytes do not encode a node ([`Error::Value`], or [`Error::NewerFormat`]).
+    /// [`Error::Value`] if the stored bytes do not encode a node; [`Error::NewerFormat`] if their
+    /// format is newer.
     pub fn name(&self) -> Result<&str> {
         Ok(split(self.stored())?.1)
     }
@@ -157,7 +158,8 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
     /// The value of the node.
     ///
     /// # Errors
-    /// If the stored bytes do not encode a node, or the value does not decode.
+    /// The errors of [`name`](TreeNode::name); [`Error::Value`] if the value is lost; any error of
+    /// the codec.
     pub fn value(&self) -> Result<V> {
         C::decode(self.value_bytes()?)
     }
@@ -167,7 +169,7 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
         self.fault().is_none()
     }
 
-    /// The rule that the node violates on its own.
+    /// The rule that the node violates, regardless of other keys.
     pub(crate) fn fault(&self) -> Option<Rule> {
         match self.is_named() {
             false => Some(Rule::Foreign),
@@ -188,8 +190,8 @@ impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for TreeNode<B, V, C> {
 
 /// A node visited by a walk, and its depth below the start of the walk.
 pub struct VisitedNode<B, V, C> {
-    /// 0 is the start of the walk, 1 its children. In a walk over the whole forest the roots have
-    /// depth 1.
+    /// 0 for the start of the walk, 1 for its children. In a walk over the whole forest the roots
+    /// have depth 1.
     pub depth: u32,
     /// The node.
     pub node: TreeNode<B, V, C>,

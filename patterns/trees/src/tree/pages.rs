@@ -6,14 +6,14 @@ use keyloom_kit::{Continuation, InOrder, Page};
 use super::node::NodeId;
 use super::{NodeOf, Tree, VisitOf};
 
-/// The pages of one walk: which continuations belong to it.
+/// The pages of one walk. Continuations of other walks are refused.
 struct Pages {
     space: Subspace,
     order: Order,
 }
 
 impl Pages {
-    /// The pages of children or of descendants, as `of` says, below a node.
+    /// The pages of the children or the descendants of a node; `of` names the kind of walk.
     fn new(tree: &Subspace, of: &str, from: Option<NodeId>, order: Order) -> Self {
         Self { space: tree.child(&(of, from)), order }
     }
@@ -25,7 +25,7 @@ impl Pages {
         Ok(Some(self.space.unpack(key)?))
     }
 
-    /// The first `limit` nodes, at least one, and the continuation if there are more.
+    /// Returns the first `limit` nodes (at least one), and a continuation if more nodes follow.
     fn page<T>(
         &self,
         nodes: impl Iterator<Item = Result<T>>,

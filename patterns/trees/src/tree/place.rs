@@ -17,10 +17,10 @@ pub enum InsertAt {
     First(Option<NodeId>),
     /// After all other children of the parent.
     Last(Option<NodeId>),
-    /// At a position: this many of the other children precede the node.
+    /// At a position: the number of other children that precede the node.
     At(Option<NodeId>, u64),
-    /// Before the first of the other children whose name is greater, compared byte by byte.
-    /// Children that were all placed this way are ordered by name.
+    /// Before the first other child with a greater name; names are compared byte by byte. If all
+    /// children were placed this way, they are ordered by name.
     Sorted(Option<NodeId>),
     /// Directly before this sibling (to its left). Moving a node directly before or after itself
     /// changes nothing.
@@ -30,33 +30,33 @@ pub enum InsertAt {
 }
 
 impl InsertAt {
-    /// [`InsertAt::First`].
+    /// Returns [`InsertAt::First`] for this parent.
     pub fn first(parent: impl Into<Option<NodeId>>) -> Self {
         Self::First(parent.into())
     }
 
-    /// [`InsertAt::Last`].
+    /// Returns [`InsertAt::Last`] for this parent.
     pub fn last(parent: impl Into<Option<NodeId>>) -> Self {
         Self::Last(parent.into())
     }
 
-    /// [`InsertAt::At`].
+    /// Returns [`InsertAt::At`] for this parent and position.
     pub fn at(parent: impl Into<Option<NodeId>>, position: u64) -> Self {
         Self::At(parent.into(), position)
     }
 
-    /// [`InsertAt::Sorted`].
+    /// Returns [`InsertAt::Sorted`] for this parent.
     pub fn sorted(parent: impl Into<Option<NodeId>>) -> Self {
         Self::Sorted(parent.into())
     }
 
-    /// Whether it is directly before or after this node; moving the node itself there changes
+    /// Whether the place is directly before or after the node `id`; moving that node there changes
     /// nothing.
     pub(crate) fn is_beside(self, id: NodeId) -> bool {
         matches!(self, Self::Before(sibling) | Self::After(sibling) if sibling == id)
     }
 
-    /// The parent or the sibling in this place; `None` for the roots.
+    /// The parent or the sibling that the place refers to; `None` for the roots.
     pub(crate) fn named(self) -> Option<NodeId> {
         match self {
             Self::First(parent)
@@ -68,11 +68,11 @@ impl InsertAt {
     }
 }
 
-/// What happens to the children of a node that is [deleted on its own](super::Tree::delete_node).
+/// How [`delete_node`](super::Tree::delete_node) treats the children of the deleted node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDelete {
-    /// They take the place of the deleted node, in their order.
+    /// The children take the place of the deleted node, in their order.
     Reparent,
-    /// They become roots, after the other roots, in their order.
+    /// The children become roots, after the other roots, in their order.
     Promote,
 }

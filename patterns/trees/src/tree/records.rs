@@ -1,9 +1,9 @@
 //! The nodes of a tree as records of a table, from which indexes and other data are derived.
 //!
-//! If derived data are attached to a tree, or a [schema](crate::DeclareTree::tree) opens it, the
-//! tree also keeps the name and the value of each node in a [`Table`] of [`NodeRecord`]s. Every
-//! change that adds, renames or deletes a node, or sets its value, writes the table in the same
-//! transaction. A move changes neither name nor value and does not write the table.
+//! A tree can also keep the name and the value of each node in a [`Table`] of [`NodeRecord`]s. It
+//! does so if derived data is attached to the tree, or if a [schema](crate::DeclareTree::tree)
+//! opens it. Every change that adds, renames or deletes a node, or sets its value, writes the table
+//! in the same transaction. A move changes neither name nor value and does not write the table.
 //!
 //! # Layout
 //!
@@ -16,20 +16,21 @@
 //! # Invariants
 //!
 //! The table has a record for each node of the tree, in the same bytes, and no other record.
-//! [`check`](super::Tree::check) compares the two, and [`repair`](super::Tree::repair) writes the
-//! table from the tree. A node whose value cannot be read keeps the record that it had. A node
-//! being deleted in steps keeps its record until the step that frees its id.
+//! [`check`](super::Tree::check) compares the table with the tree, and
+//! [`repair`](super::Tree::repair) rewrites the table from the tree. A node whose value cannot be
+//! read keeps its previous record. A node being deleted in steps keeps its record until the step
+//! that frees its id.
 //!
 //! # Cost
 //!
 //! Each node that is added, renamed, deleted or given a value costs 1 get and 1 key written, plus
-//! the changes of the derived data. The gets of one call take one round trip. In a schema, each
-//! transaction that changes the tree also gets the entry of the table, even for a move. A check
-//! reads the record and the node of each id sequentially: 3 gets or more per node. A tree without
-//! the table has no additional cost.
+//! the updates of the derived data. The gets of one call take one round trip. In a schema, each
+//! transaction that changes the tree also reads the schema entry of the table, even for a move. A
+//! check reads the record and the node of each id sequentially: 3 gets or more per node. A tree
+//! without the table has no additional cost.
 //!
 //! Derived data may refuse a change, for example a name that a unique index already has. The error
-//! comes after the tree has written its part: the transaction [does not
+//! is returned after the tree has written its own keys, so the transaction [does not
 //! commit](keyloom::Writer#a-failed-write).
 //!
 //! # When not to use it
@@ -54,13 +55,13 @@ use super::node::stored_name;
 use super::{Findings, NestedNode, Tree, TreeNode, encode_node};
 
 /// The number of ids that a repair compares in one transaction.
-// Fewer ids add commits. More keep other writers of LMDB out for longer, and lose more work in a
-// conflict.
+// A smaller batch needs more commits. A larger batch blocks other LMDB writers for longer, and
+// loses more work in a conflict.
 const BATCH: usize = 500;
 
 /// The name and the value of a node: the input of an index on nodes.
 pub struct NodeRecord<V> {
-    /// Exactly the bytes that the tree stores, so that the two can be compared.
+    /// Exactly the bytes that the tree stores, so that a check can compare both copies.
     stored: Vec<u8>,
     name: String,
     value: V,
@@ -112,8 +113,8 @@ impl<V, C: Codec<V>> Codec<NodeRecord<V>> for NodeCodec<C> {
     }
 }
 
-/// In this table, a format byte that is too great counts as damage: the record can be deleted and
-/// written again.
+/// In this table, a newer format byte counts as damage: a repair can delete the record and write it
+/// again.
 fn damaged(error: Error) -> Error {
     match error {
         error @ Error::NewerFormat { .. } => {
@@ -149,11 +150,11 @@ pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCo
 /// ```
 pub trait TreeModel: Tree {
     /// The name of the model and its options: everything that determines the keys, except for the
-    /// value type and its codec. A [schema](crate::DeclareTree::tree) stores it.
+    /// value type and its codec. A [schema](crate::DeclareTree::tree) stores this text.
     fn definition(&self) -> String;
 
-    /// Returns the same tree, which also keeps its nodes in this table. The table must be outside
-    /// the subspace of any other data, and only this tree may write it.
+    /// Returns the same tree, extended to keep its nodes in this table too. The table must be
+    /// outside the subspace of any other data, and only this tree may write it.
     ///
     /// Call [`repair`](Tree::repair) to write the records of existing nodes.
     #[must_use]
@@ -162,16 +163,17 @@ pub trait TreeModel: Tree {
     /// The table of the nodes. Only the tree may write it.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the tree keeps none: neither a
-    /// [schema](crate::DeclareTree::tree) nor [`with`](TreeModel::with) or
-    /// [`with_nodes`](TreeModel::with_nodes) made it.
+    /// [`Error::InvalidArgument`] if the tree keeps no table. A tree has a table only if it was
+    /// created by a [schema](crate::DeclareTree::tree), by [`with`](TreeModel::with) or by
+    /// [`with_nodes`](TreeModel::with_nodes).
     fn nodes(&self) -> Result<&NodeTable<Self::Value, Self::Codec>>;
 
-    /// Returns the same tree with `derived` attached. Changes through the returned value maintain
-    /// it, as with [`Table::with`]. For existing nodes, call [`repair`](Tree::repair).
+    /// Returns the same tree with `derived` attached. Changes made through the returned tree
+    /// maintain `derived`, as with [`Table::with`]. For existing nodes, call
+    /// [`repair`](Tree::repair).
     ///
-    /// The tree refuses every change that would write `derived` in three cases: its subspace is
-    /// inside that of the tree, it overlaps other attached data, or a
+    /// The tree refuses every change that would write `derived` in three cases: the subspace of
+    /// `derived` is inside the subspace of the tree, `derived` overlaps other attached data, or a
     /// [schema](keyloom_tables::Schema) owns the tree.
     #[must_use]
     fn with<const HOW: u8>(
@@ -226,8 +228,8 @@ impl<V, C> NodeRecords<V, C> {
 }
 
 impl<V, C: Codec<V>> NodeRecords<V, C> {
-    /// Refuses a change that writes no record if the schema refuses writes, for example after a
-    /// drop.
+    /// Checks a change that writes no record: fails if the schema refuses writes, for example after
+    /// the tree was dropped.
     pub(crate) fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |table| table.expect_writable(txn))
     }
@@ -260,8 +262,8 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         table.delete_many(txn, ids).map(drop)
     }
 
-    /// Removes the faults in keys of the table from what a check of the tree reports; the table is
-    /// checked separately.
+    /// Filters the faults in keys of the table out of a check of the tree; the table is checked
+    /// separately.
     pub(crate) fn outside<'f>(
         &'f self,
         mut found: impl FnMut(Inconsistency) -> ControlFlow<()> + 'f,
@@ -303,7 +305,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         Ok(keys)
     }
 
-    /// Writes the table from the tree in bounded transactions.
+    /// Rewrites the table from the tree in transactions of bounded size.
     pub(crate) fn repair<T: Tree<Value = V, Codec = C>, S: Store>(
         &self,
         tree: &T,
@@ -372,8 +374,8 @@ fn fault_of<T: Tree>(
     })
 }
 
-/// Whether a node does not decode. A format byte that is too great counts too: the check of the
-/// tree has already refused newer formats of the definition.
+/// Whether the error means that a node does not decode. A newer format byte counts as damage too:
+/// the check of the tree has already refused newer formats of the definition.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_damage(source),
@@ -382,8 +384,8 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// A page of the ids after a key of a subspace, and its last key if there are more. Skips other
-/// keys.
+/// Returns a page of the ids after the key `from` of a subspace, and the last key of the page if
+/// more keys follow. Skips keys that do not hold an id.
 fn ids_of(
     reader: &impl Reader,
     space: &Subspace,

@@ -31,7 +31,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Renames a node. It stays at its place.
+    /// Renames a node. The node keeps its place.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -63,7 +63,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// Moves a node with all its descendants.
     ///
     /// # Errors
-    /// [`TreeError::BelowItself`], and as [`insert`](Document::insert).
+    /// [`TreeError::BelowItself`]; [`TreeError::UnknownNode`]; [`TreeError::NoSuchPosition`].
     pub fn move_to(&mut self, id: NodeId, place: InsertAt) -> Result<()> {
         let position = self.position(id)?;
         if place.is_beside(id) {
@@ -112,7 +112,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// Adds whole trees as the last children of `parent`.
     ///
     /// # Errors
-    /// As [`insert`](Document::insert). After an error none of the trees was added.
+    /// The errors of [`insert`](Document::insert). After an error, no tree has been added.
     pub fn import(
         &mut self,
         parent: impl Into<Option<NodeId>>,
@@ -194,7 +194,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         }
     }
 
-    /// An error if the target of a move does not exist, or is inside the moved subtree.
+    /// Returns an error if the target of a move does not exist, or is inside the moved subtree.
     fn expect_outside(&self, id: NodeId, subtree: &Range<usize>, place: InsertAt) -> Result<()> {
         let Some(target) = place.named() else { return Ok(()) };
         if subtree.contains(&self.position(target)?) {

@@ -110,7 +110,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let mut ids = HashSet::new();
         for (position, row) in rows.rows().iter().enumerate() {
             let key = || self.key_of(&head.pieces, row.at.start);
-            // A key of the document holds more than this node, so it is not foreign.
+            // A key of the document holds more than this node, so the key is not foreign.
             let fault = rows.node::<V, C>(position).fault().map(|rule| match rule {
                 Rule::Foreign => Rule::Wrong,
                 rule => rule,
@@ -147,10 +147,10 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         })
     }
 
-    /// Removes pieces that the head does not list. It increments the version, so that a concurrent
-    /// write in steps cannot list them later.
+    /// Removes pieces that the head does not list. Increments the version, so that a concurrent
+    /// write in steps cannot list these pieces later.
     fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
-        // If the head is lost, unlisted pieces are all that is left of the document: keep them.
+        // If the head is lost, the pieces are all that remains of the document: keep them.
         let Some(head) = self.stored_head(txn)? else { return Ok(0) };
         let named: HashSet<u64> = head.pieces.iter().map(|piece| piece.number).collect();
         let mut dangling = Vec::new();

@@ -13,10 +13,12 @@ use super::preorder::{DocumentBytes, Preorder, owned, visits};
 use crate::tree::{dot_of, dump_of, first_named, follow_names, unknown};
 use crate::{NestedNode, NodeId, TreeNode, VisitedNode};
 
-/// A whole tree in memory, as of one version. It is read, searched and changed without the store,
-/// and [written back](TreeDocument::write) unless another process has written in the meantime.
+/// A whole tree in memory, as of one version. Reads, searches and changes of the document do not
+/// access the store. [Writing the document back](TreeDocument::write) fails if another writer has
+/// written in the meantime.
 ///
-/// Its methods behave like those of the same name in [`Tree`](crate::Tree), including their errors.
+/// The methods behave like the methods of the same name in [`Tree`](crate::Tree), and return the
+/// same errors.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -41,8 +43,8 @@ use crate::{NestedNode, NodeId, TreeNode, VisitedNode};
 /// ```
 pub struct Document<V, C = Postcard> {
     pub(super) tree: TreeDocument<V, C>,
-    /// The version that was read, and its pieces. The text that was read is the beginning of the
-    /// text of the rows.
+    /// The head that was read, with its version and its pieces. The text that was read is the
+    /// beginning of the text of `rows`.
     pub(super) head: Head,
     pub(super) text_bytes: usize,
     pub(super) rows: Preorder,
@@ -122,7 +124,7 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// Returns the children of a node, or the roots.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn children(
         &self,
         parent: impl Into<InOrder<Option<NodeId>>>,
@@ -143,10 +145,10 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(children)
     }
 
-    /// Returns the nodes below a node in depth-first order.
+    /// Returns the nodes of the subtree of a node in depth-first order, limited to `depths`.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn descendants(
         &self,
         from: impl Into<Option<NodeId>>,
@@ -160,16 +162,16 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// root.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn ancestors(&self, id: NodeId) -> Result<Vec<TreeNode<DocumentBytes, V, C>>> {
         let position = self.position(id)?;
         Ok(self.rows.ancestors(position).map(|above| self.rows.node(above)).collect())
     }
 
-    /// Returns the next sibling of a node ([`Order::Ascending`]) or the previous one.
+    /// Returns the next sibling of a node ([`Order::Ascending`]) or the previous sibling.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn sibling(
         &self,
         id: NodeId,
@@ -184,19 +186,20 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(found.map(|sibling| self.rows.node(sibling)))
     }
 
-    /// Returns the number of children of a node, or of roots.
+    /// Returns the number of children of a node, or the number of roots.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn child_count(&self, parent: impl Into<Option<NodeId>>) -> Result<u64> {
         let parent = self.position_of_parent(parent.into())?;
         Ok(self.rows.children(parent).count() as u64)
     }
 
-    /// Returns the number of nodes below a node, not counting itself, or of all nodes.
+    /// Returns the number of descendants of a node, without the node itself. From `None`, returns
+    /// the number of all nodes.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn descendant_count(&self, from: impl Into<Option<NodeId>>) -> Result<u64> {
         let from = self.position_of_parent(from.into())?;
         Ok(self.rows.below(from).len() as u64)
@@ -205,26 +208,26 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// Returns the number of ancestors of a node; 0 for a root.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn depth(&self, id: NodeId) -> Result<u32> {
         Ok(self.rows.depth(self.position(id)?))
     }
 
-    /// Returns whether `node` lies below `ancestor`; no node lies below itself.
+    /// Returns whether `node` is a descendant of `ancestor`. A node is not a descendant of itself.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent), for both nodes.
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode) if either node does not exist.
     pub fn is_ancestor(&self, ancestor: NodeId, node: NodeId) -> Result<bool> {
         let ancestor = self.position(ancestor)?;
         let node = self.position(node)?;
         Ok(self.rows.below(Some(ancestor)).contains(&node))
     }
 
-    /// Returns the lowest node whose subtree contains both nodes; it may be one of them. Returns
-    /// `None` if they have different roots.
+    /// Returns the lowest node whose subtree contains both nodes; this may be one of the two nodes.
+    /// Returns `None` if the nodes have different roots.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent), for both nodes.
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode) if either node does not exist.
     pub fn lowest_common_ancestor(&self, one: NodeId, other: NodeId) -> Result<Option<NodeId>> {
         let one = self.position(one)?;
         let other = self.position(other)?;
@@ -233,11 +236,11 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(common.map(|common| self.rows.id(common)))
     }
 
-    /// Returns the nodes without children in the subtree of a node, or in the forest. A node
-    /// without children is its own leaf.
+    /// Returns the leaves (nodes without children) in the subtree of a node, or in the forest. If
+    /// the node itself has no children, it is the only leaf.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent).
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
     pub fn leaves(
         &self,
         from: impl Into<Option<NodeId>>,
@@ -256,7 +259,8 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// Returns the first child, or the first root, with this name.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent); an error if a node does not decode.
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode); [`Error::Value`] or
+    /// [`Error::NewerFormat`] if a node does not decode.
     pub fn child_named(
         &self,
         parent: impl Into<Option<NodeId>>,
@@ -265,17 +269,17 @@ impl<V, C: Codec<V>> Document<V, C> {
         first_named(self.children(parent.into())?.map(Ok), name)
     }
 
-    /// Returns the node at a path of names, which begins with the name of a root.
+    /// Returns the node at a path of names. The first name is the name of a root.
     ///
     /// # Errors
-    /// An error if a node does not decode.
+    /// [`Error::Value`] or [`Error::NewerFormat`] if a node does not decode.
     pub fn node_at<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Option<NodeId>> {
         follow_names(names, |parent, name| self.child_named(parent, name))
     }
 
-    /// Returns the nodes for which `is_meant` returns true, each with its path from the root.
-    /// `is_meant` is called with each node in preorder; a name or value that it does not read is
-    /// not decoded.
+    /// Calls `is_meant` with each node in preorder. For each node for which `is_meant` returns
+    /// true, returns the nodes on the path from the root to that node. A name or value is decoded
+    /// only if `is_meant` reads it.
     ///
     /// The iterator returns the errors of `is_meant` and continues after them.
     pub fn find(
@@ -296,10 +300,11 @@ impl<V, C: Codec<V>> Document<V, C> {
         path
     }
 
-    /// Returns a node with all its descendants in the nested form, or the whole forest.
+    /// Returns a node with all its descendants, or the whole forest, in nested form.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent); an error if a node does not decode.
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode); [`Error::Value`] or
+    /// [`Error::NewerFormat`] if a node does not decode.
     pub fn export(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<NestedNode<V>>> {
         dump_of(self.descendants(from, ..)?.map(Ok))
     }
@@ -308,7 +313,8 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// language.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent); an error if a node does not decode.
+    /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode); [`Error::Value`] or
+    /// [`Error::NewerFormat`] if a node does not decode.
     pub fn dot(&self, from: impl Into<Option<NodeId>>) -> Result<String> {
         dot_of(self.descendants(from, ..)?.map(Ok))
     }

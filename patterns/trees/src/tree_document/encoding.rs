@@ -50,7 +50,7 @@ pub(super) struct Frame<'t> {
     /// The number of levels by which the node is above the deepest possible level.
     pub(super) rises: u32,
     pub(super) id: NodeId,
-    /// The number of bytes before those of the node.
+    /// The number of bytes before the bytes of the node.
     pub(super) header: usize,
     pub(super) node: &'t [u8],
     /// The text after the row.
@@ -65,8 +65,8 @@ pub(super) fn take_frame(text: &[u8]) -> Option<Frame<'_>> {
     Some(Frame { rises, id, header, node, rest })
 }
 
-/// The levels that the first row rises, its id, the length of its node, and the text after these
-/// numbers.
+/// Returns the number of levels that the first row rises, its id, the length of its node, and the
+/// text after these three numbers.
 fn take_header(text: &[u8]) -> Option<(u32, NodeId, usize, &[u8])> {
     let mut rest = text;
     let rises = u32::try_from(number::take(&mut rest)?).ok()?;
@@ -85,8 +85,8 @@ pub(super) fn is_named(node: &[u8]) -> bool {
     TreeNode::<_, (), ()>::new(0, node, 0).is_named()
 }
 
-/// Whether enough bytes follow the format byte for a name of the stored length. Does not check the
-/// format and the name.
+/// Whether enough bytes follow the format byte for a name of the stored length. Checks neither the
+/// format nor the name.
 pub(super) fn holds_name(node: &[u8]) -> bool {
     let Some((_, mut rest)) = node.split_first() else { return false };
     number::take(&mut rest).is_some_and(|length| length <= rest.len() as u64)
@@ -115,10 +115,10 @@ impl From<Broken> for Error {
 /// Decides where pieces end.
 ///
 /// Whether a piece ends after a row depends only on that row, unless the piece would become too
-/// small or too large. So a change moves only the piece boundaries near it.
+/// small or too large. So a change moves only the piece boundaries near the change.
 struct Cutter {
     piece_bytes: usize,
-    /// The start of the piece.
+    /// The start of the current piece.
     start: usize,
     ends: Vec<usize>,
 }
@@ -136,7 +136,7 @@ impl Cutter {
         }
     }
 
-    /// True once per half a piece, on average.
+    /// Returns true once per half a piece of text, on average.
     fn chooses(&self, id: NodeId, row_bytes: usize) -> bool {
         // Multiplicative hashing (Knuth) spreads consecutive ids evenly.
         let hash = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;

@@ -1,10 +1,10 @@
 //! Tree aggregation: a whole tree in one document, read at once.
 //!
-//! It is for small trees that are read as a whole: a post with all its comments, a menu, an
+//! Use it for small trees that are read as a whole: a post with all its comments, a menu, an
 //! outline, the parts of an assembly. The whole tree is one *document*: its nodes are stored in
 //! preorder in one value. One read returns everything that a page shows. The tree is
 //! [searched](Document::find) in memory. A [write](TreeDocument::write) is refused if another
-//! writer has written since the read (optimistic locking).
+//! writer has changed the document since it was read (optimistic locking).
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -36,7 +36,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, "head" | the format (1), 1 byte; the version, 8 bytes, big-endian; the next piece number; the number of pieces; number and length of each, in the order of the text; the text, if there are no pieces |
+//! | subspace, "head" | the format (1), 1 byte; the version, 8 bytes, big-endian; the next piece number; the number of pieces; the number and the length of each piece, in the order of the text; the text, if there are no pieces |
 //! | subspace, "piece", number | a part of the text, of at most [the maximum length of a piece](TreeDocument::piece_bytes) |
 //!
 //! Numbers without a given length are LEB128. The text has one row for each node, in preorder:
@@ -48,59 +48,61 @@
 //! format, name, value                                       as in all models
 //! ```
 //!
-//! A row stores how many levels it is above the previous row, not its depth, so the rows of a
-//! subtree are the same bytes after a move. Content-defined chunking cuts the text into pieces: the
-//! rows themselves determine the cuts, so a change moves only the cuts next to it. A change of a
-//! large document therefore writes one or two pieces and the head. A piece usually ends with a row;
-//! a row longer than a piece continues in the next.
+//! A row does not store its depth, but its level relative to a child of the previous node. So a
+//! move keeps the bytes of the moved rows, except for the first row. Content-defined chunking cuts
+//! the text into pieces: the rows themselves determine the cuts, so a change moves only the cuts
+//! near the change. A change of a large document therefore writes one or two pieces and the head. A
+//! piece usually ends at the end of a row; a row longer than a piece continues in the next piece.
 //!
 //! # Invariants
 //!
 //! * The head and its pieces form one text. Each piece listed in the head exists and has the listed
 //!   length.
 //! * Each change increments the version by one. A change without effect writes nothing.
-//! * Versions are never reused, even if all nodes are deleted: the head stays. (Deleting the whole
-//!   subspace resets them.)
+//! * Versions are never reused, even if all nodes are deleted, because the head stays. (Deleting
+//!   the whole subspace resets the version.)
 //!
 //! # Cost
 //!
-//! A document has `p` pieces; `p` is 0 if its text fits into one.
+//! A document has `p` pieces; `p` is 0 if its text fits into one piece.
 //!
 //! | operation | gets | round trips | keys written |
 //! |---|---|---|---|
 //! | [`read`](TreeDocument::read) and every read of [`Tree`](super::Tree) | 1 + `p` | 1, or 2 with pieces | |
 //! | every read of a [`Document`] | 0 | 0 | |
-//! | every change of [`Tree`](super::Tree) to a single node, every move and deletion | 1 + `p` | as `read` | the head, and the changed pieces if there are pieces: mostly 1 or 2. A test asserts, for 2,500 comments in 50 to 150 pieces, 2.5 on average, and 4.5 for a move |
+//! | every change of [`Tree`](super::Tree) to a single node, every move and deletion | 1 + `p` | as `read` | the head, and the changed pieces if there are pieces: mostly 1 or 2. A test with 2,500 comments in 50 to 150 pieces asserts 2.5 on average, and 4.5 for a move |
 //! | [`write`](TreeDocument::write) | 1 | 1 | as the change |
-//! | a refused change, or one without effect | as `read`, or 1 | | 0 |
+//! | a refused change, or a change without effect | as `read`, or 1 | | 0 |
 //!
-//! If there is no head yet, one more range checks that there are no pieces either, in one round
-//! trip.
+//! If there is no head yet, one more range read, in one round trip, checks that there are no pieces
+//! either.
 //!
 //! Each operation also processes all bytes of the document in memory. For many operations on a
 //! large document, change one [`Document`] and write it once.
 //!
-//! The commit of the transaction adds one round trip. Moves and deletions in steps are one
-//! transaction here, since they write few keys. A document may not fit into one transaction, for
-//! example after an import or changes all over: [write it in steps](TreeDocument::write_in_steps).
+//! The commit of the transaction adds one round trip. Moves and deletions in steps use one
+//! transaction here, since they write few keys. A document may be too large for one transaction,
+//! for example after an import or after changes in many places. In this case, [write it in
+//! steps](TreeDocument::write_in_steps).
 //!
 //! # Check and repair
 //!
-//! Nothing in a document is derived, so a [`repair`](super::Tree::repair) saves what can be read. A
-//! document without its head is an error, not an empty tree. In that case the repair reads its
-//! pieces in the order of their numbers, which is the order of the text unless a change reused a
-//! number. The new version is greater than any lost one. The same applies if the head decodes but
-//! has lost its list of pieces. If a piece is lost, its nodes are lost; the nodes after it keep
-//! their order, and their depths as far as the remaining rows determine them. A node that cannot be
-//! read becomes a [placeholder](super::Tree::repair). The text of a document without pieces is in
-//! its head, and is lost with it.
+//! A document contains no derived data, so a [`repair`](super::Tree::repair) salvages the nodes
+//! that can be read. A document that has lost its head is an error, not an empty tree. In this case
+//! the repair reads the pieces in the order of their numbers. This is the order of the text if no
+//! change has reused a number. The new version is greater than any lost version. The same applies
+//! if the head decodes but has lost its list of pieces. If a piece is lost, its nodes are lost. The
+//! nodes after it keep their order. Their depths are kept as far as the remaining rows determine
+//! them. A node that cannot be read becomes a [placeholder](super::Tree::repair). The text of a
+//! document without pieces is in the head, and is lost with the head.
 //!
 //! # When not to use it
 //!
 //! * When many writers change one tree concurrently: all changes of a document write its head. On a
-//!   store that detects conflicts at commit, one of two concurrent changes runs again.
-//! * When a tree has more nodes than are read at once: even a parent, the children of a node or one
-//!   path cost a read of the whole document. Use one of the [other models](super).
+//!   store that detects conflicts at commit, one of two concurrent changes is retried.
+//! * When most reads need only a few nodes of a large tree: even a lookup of a parent, of the
+//!   children of a node or of one path reads the whole document. Use one of the [other
+//!   models](super).
 //!
 //! # Source
 //!
@@ -127,8 +129,8 @@ use keyloom::value::Postcard;
 pub use document::Document;
 pub use preorder::DocumentBytes;
 
-/// The default length of a piece: 16 pages of an LMDB file, and below the value limits of
-/// FoundationDB and etcd.
+/// The default maximum length of a piece: it fits into 16 pages of an LMDB file, and is below the
+/// value limits of FoundationDB and etcd.
 const PIECE_BYTES: usize = 65_520;
 /// The minimum length of a piece.
 // Shorter pieces would be shorter than their keys.
@@ -136,8 +138,8 @@ const LEAST_PIECE_BYTES: usize = 64;
 
 /// A tree in one document; see the [module](self).
 ///
-/// One value of this type is one tree, in a subspace of its own. It does not hold a store and is
-/// cheap to create. A program with many trees creates it when needed:
+/// One value of this type is one tree, in its own subspace. The value does not hold a store and is
+/// cheap to create, so a program with many trees can create it when needed:
 /// `TreeDocument::new(&posts.child(&post_id))`.
 pub struct TreeDocument<V, C = Postcard> {
     space: Subspace,
@@ -179,12 +181,12 @@ impl<V, C> TreeDocument<V, C> {
         Self { space: space.clone(), piece_bytes: PIECE_BYTES, types: PhantomData }
     }
 
-    /// Returns the same document with pieces of at most this many bytes, at least 64. Any length
-    /// that the store accepts as a value is valid; all stores accept the default, 65,520. Larger
-    /// pieces mean fewer reads, smaller ones smaller writes.
+    /// Returns the same document with this maximum length of a piece, in bytes. The least accepted
+    /// maximum is 64. Any length that the store accepts as a value is valid; all stores accept the
+    /// default, 65,520. Larger pieces mean fewer reads; smaller pieces mean smaller writes.
     ///
-    /// It may change between runs of a program. A document written with another length is read as
-    /// it is, and cut again when it is written.
+    /// The length may change between runs of a program. A document with pieces of another length
+    /// can still be read. The next write cuts the document again.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Reader, Store, Subspace};

@@ -30,13 +30,13 @@ impl Deref for DocumentBytes {
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: NodeId,
-    /// The range of its bytes in the text.
+    /// The range of the node's bytes in the text.
     pub(super) at: Range<usize>,
     /// 0 for a root.
     pub(super) depth: u32,
-    /// The position of its parent, [`NO_PARENT`] for a root.
+    /// The position of the parent; [`NO_PARENT`] for a root.
     parent: u32,
-    /// The number of rows in its subtree, including itself.
+    /// The number of rows in the subtree, including this row.
     span: u32,
 }
 
@@ -63,7 +63,7 @@ impl Preorder {
         Self { text: Arc::new(text), ..Self::default() }.with_rows(rows)
     }
 
-    /// Other rows over the same text.
+    /// Returns a preorder with other rows over the same text.
     pub(super) fn with_rows(&self, rows: Vec<Row>) -> Self {
         let mut this = Self { text: Arc::clone(&self.text), rows, index: Index::default() };
         this.link();
@@ -225,13 +225,13 @@ pub(super) fn visits<V, C, B: Borrow<Preorder>>(
     })
 }
 
-/// Copies the bounds, so that they do not borrow.
+/// Copies the bounds, so that the result borrows nothing.
 pub(super) fn owned(depths: &impl RangeBounds<u32>) -> (Bound<u32>, Bound<u32>) {
     (depths.start_bound().cloned(), depths.end_bound().cloned())
 }
 
-/// The positions of ids. The first few lookups scan the rows, which is faster than building a map;
-/// after that the map is built.
+/// Finds the position of an id. The first few lookups scan the rows, which is faster than building
+/// a map; the next lookup builds the map.
 #[derive(Debug, Default)]
 struct Index {
     asked: AtomicU32,
@@ -245,8 +245,9 @@ impl Clone for Index {
 }
 
 impl Index {
-    // A map of all rows takes longer than a scan of them, and memory. With fewer, documents from
-    // which a few nodes are read pay for it; with more, many lookups scan more rows.
+    // Building the map takes longer than a scan of the rows, and the map takes memory. A lower
+    // limit builds the map even for documents of which only a few nodes are read. A higher limit
+    // makes more lookups scan the rows.
     const FEW: u32 = 8;
 
     fn position(&self, rows: &[Row], id: NodeId) -> Option<usize> {

@@ -3,10 +3,10 @@
 //! Existing pieces are read in the order listed in the head, or by number if there is no head. A
 //! row with a name stays as it is, even if its value does not decode. A row with an intact frame
 //! but no name becomes a placeholder. If the frame is lost, the text is searched for the next row
-//! that is followed by another. Depths follow from the remaining rows.
+//! that is followed by another row. Depths follow from the remaining rows.
 //!
-//! A damaged head may still decode. If it lists no piece, its own text does not decode, and there
-//! are pieces, then the rows of both are read.
+//! A damaged head may still decode. If the head lists no pieces, the text in the head does not
+//! decode, and pieces exist, then the rows of both the head and the pieces are read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,10 +22,10 @@ use super::preorder::{Preorder, Row};
 use crate::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
 use crate::{NodeId, TreeNode};
 
-/// The number of consecutive rows without a name, between two rows with one, that become
+/// The maximum number of consecutive rows without a name, between two rows with a name, that become
 /// placeholders.
-// With fewer, more rows are lost whose names are damaged; with more, other bytes are more often
-// taken for rows.
+// With a lower limit, more rows with damaged names are lost; with a higher limit, other bytes are
+// mistaken for rows more often.
 const UNNAMED_ROWS: usize = 64;
 
 /// The remaining parts of a stored document.
@@ -33,14 +33,14 @@ struct Remains {
     /// The bytes of the head.
     stored: Option<Vec<u8>>,
     head: Head,
-    /// The parts of the text, in order; there is a gap between any two of them.
+    /// The parts of the text, in order, with a gap between any two parts.
     parts: Vec<Part>,
 }
 
-/// A part of a text without gaps.
+/// A contiguous part of a text.
 struct Part {
     text: Vec<u8>,
-    /// Whether it is known to begin at the start of a row.
+    /// Whether the part is known to begin at the start of a row.
     is_aligned: bool,
 }
 
@@ -110,16 +110,16 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 }
 
-/// Whether a head that decodes is damaged. It lists no piece, and either a piece has a number that
-/// was not assigned yet, or there are pieces and its own text does not decode. Pieces beside an
-/// intact text come from a write in steps that did not finish.
+/// Whether a head that decodes is damaged: it lists no pieces, although pieces exist. In addition,
+/// either a piece has a number that was not assigned yet, or the text in the head does not decode.
+/// Pieces next to an intact text come from an unfinished write in steps.
 fn has_lost_its_pieces(head: &Head, pieces: &BTreeMap<u64, Vec<u8>>) -> bool {
     let Some((last, _)) = pieces.last_key_value() else { return false };
     head.pieces.is_empty() && (*last >= head.next || decode(head.text.clone()).is_err())
 }
 
-/// Joins pieces, each with its listed length, where nothing is missing between them: a row may
-/// continue from one piece to the next.
+/// Joins adjacent pieces, because a row may continue from one piece to the next. Each piece comes
+/// with its listed length. A missing piece, or a piece of another length, ends a run.
 fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     let mut runs = vec![Part { text: Vec::new(), is_aligned: true }];
     for (length, piece) in pieces {
@@ -134,8 +134,8 @@ fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     runs
 }
 
-/// A version greater than that of any lost head: versions count changes, this counts microseconds
-/// since 1970.
+/// A version greater than that of any lost head: the number of microseconds since 1970, whereas
+/// versions count changes.
 fn version_of_today() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)
@@ -172,7 +172,7 @@ impl<V, C: Codec<V>> Rows<V, C> {
                 rest = frame.rest;
                 continue;
             }
-            // The length of the row is wrong: it ends where the next row begins.
+            // The length of the row is wrong: the row ends where the next row begins.
             let next = next_row(after, self.deepest);
             let end = rest.len() - next.len();
             let frame = frame.filter(|frame| frame.rises <= self.deepest);
@@ -185,8 +185,8 @@ impl<V, C: Codec<V>> Rows<V, C> {
         Ok(())
     }
 
-    /// Whether a frame ends at the end of its row: rows follow it, or its node can be read, or it
-    /// is the last one and has a name.
+    /// Whether a frame ends at the end of its row: rows follow the frame, or its node can be read,
+    /// or the frame is the last one and has a name.
     fn is_right(&self, frame: &Frame<'_>) -> bool {
         let is_last = frame.rest.is_empty() && is_named(frame.node);
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
@@ -196,7 +196,7 @@ impl<V, C: Codec<V>> Rows<V, C> {
     fn push_damaged(&mut self, frame: &Frame<'_>, damaged: &[u8]) -> Result<()> {
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
         let stored = match node.name() {
-            // At most the value does not decode: keep the row as it is.
+            // Only the value can fail to decode: keep the row as it is.
             Ok(_) if damaged.len() == frame.node.len() => frame.node.to_vec(),
             Ok(name) => named_placeholder(name, damaged),
             Err(_) => placeholder(frame.id, damaged),
@@ -223,9 +223,9 @@ impl<V, C: Codec<V>> Rows<V, C> {
     }
 }
 
-/// The rest of the text from the first row on: the first frame with a name that is followed by
-/// another row, or by the end of the part. A single frame is not enough evidence: a row of a node
-/// without a value may be as short as five bytes.
+/// Returns the text from the first row on. The first row is the first frame that has a name and is
+/// followed by another row, or by the end of the part. A single frame is not enough evidence: a row
+/// of a node without a value may be as short as five bytes.
 fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     let is_row = |from: &&[u8]| {
         take_frame(from).is_some_and(|frame| {
@@ -236,9 +236,9 @@ fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     (0..text.len()).filter_map(|at| text.get(at..)).find(is_row).unwrap_or_default()
 }
 
-/// Whether rows follow a frame: a row with a name, after at most [`UNNAMED_ROWS`] rows whose name
-/// is lost, or such rows up to the end. A row without a name counts only if its depth is possible
-/// and it has room for a name, so that other bytes are rarely taken for a row.
+/// Whether rows follow a frame: a row with a name after at most [`UNNAMED_ROWS`] rows whose name is
+/// lost, or only rows whose name is lost, up to the end. A row without a name counts only if its
+/// depth is possible and it has room for a name, so that other bytes are rarely mistaken for a row.
 fn is_followed(frame: &Frame<'_>, deepest: u32) -> bool {
     let (mut rest, mut deepest) = (frame.rest, deepest.saturating_sub(frame.rises) + 1);
     for unnamed in 0..=UNNAMED_ROWS {

@@ -13,12 +13,12 @@ use super::document::Document;
 use super::encoding::{decode, encode};
 use super::head::{Head, Piece};
 
-/// The bytes of pieces that a [write in steps](TreeDocument::write_in_steps) puts in one
-/// transaction: etcd accepts 1.3 MiB, FoundationDB 10 MB.
+/// The number of bytes of pieces that a [write in steps](TreeDocument::write_in_steps) writes in
+/// one transaction: etcd accepts 1.3 MiB, FoundationDB 10 MB.
 const STEP_BYTES: usize = 1 << 20;
 /// The number of pieces that are removed in one transaction.
-// `BatchSize` halves it if the store refuses so many. Fewer add commits; more keep other writers
-// out for longer.
+// `BatchSize` halves the number if the store refuses such a batch. A smaller number adds commits; a
+// larger number blocks other writers for longer.
 const STEP_KEYS: usize = 1_000;
 
 /// The difference between the stored text and a document.
@@ -37,7 +37,7 @@ pub(super) struct Change {
 enum Numbers {
     /// Reuse the numbers of replaced pieces, as far as there are any.
     Reused,
-    /// New ones, so that the pieces are invisible until the head lists them.
+    /// Use new numbers, so that the pieces are invisible until the head lists them.
     New,
 }
 
@@ -54,7 +54,7 @@ impl<V, C> TreeDocument<V, C> {
         match self.stored_head(reader)? {
             Some(head) => Ok(head),
             // The head is written before the first piece, and is never deleted. So pieces without a
-            // head are a document that lost it.
+            // head mean that the document has lost its head.
             None if reader.first(self.space.range_of(&"piece"))?.is_some() => {
                 Err(self.broken(&self.head_key(), Rule::Missing))
             }
@@ -68,11 +68,12 @@ impl<V, C> TreeDocument<V, C> {
         stored.map(|bytes| Head::decode(&bytes)).transpose().map_err(|error| error.at(&key))
     }
 
-    /// Reads the whole tree into memory. Costs one get, and if the document has pieces one
-    /// [`get_many`](Reader::get_many) of all of them: at most two round trips.
+    /// Reads the whole tree into memory. Costs one get and, if the document has pieces, one
+    /// [`get_many`](Reader::get_many) of all pieces: at most two round trips.
     ///
     /// # Errors
-    /// Any error of the store; an error with the key if the document does not decode.
+    /// Any error of the store; an error that contains the key if the document does not decode or
+    /// lacks a piece.
     pub fn read(&self, reader: &impl Reader) -> Result<Document<V, C>> {
         let mut head = self.head(reader)?;
         let text = match head.pieces.is_empty() {
@@ -90,7 +91,7 @@ impl<V, C> TreeDocument<V, C> {
     pub(super) fn text(&self, reader: &impl Reader, pieces: &[Piece]) -> Result<Vec<u8>> {
         let keys: Vec<KeyBuf> = pieces.iter().map(|piece| self.piece_key(piece.number)).collect();
         let found = reader.get_many(&keys)?;
-        // Reserve what was read, not the lengths in a possibly damaged head.
+        // Reserve the lengths that were read, not the lengths in a possibly damaged head.
         let mut text = Vec::with_capacity(found.iter().flatten().map(|bytes| bytes.len()).sum());
         for ((stored, piece), key) in found.into_iter().zip(pieces).zip(&keys) {
             match stored {
@@ -107,8 +108,9 @@ impl<V, C> TreeDocument<V, C> {
         Error::other(Inconsistency::new(key.clone(), rule))
     }
 
-    /// Writes a document if its version is still the stored one. Returns the new version: one more,
-    /// or the same if nothing has changed; then nothing is written.
+    /// Writes a document if the stored version is still the version that was read. Returns the new
+    /// version, which is greater by one. If the document has not changed, writes nothing and
+    /// returns the same version.
     ///
     /// Costs one get, and writes the head and the pieces that are not already stored.
     ///
@@ -221,11 +223,11 @@ impl<V, C> TreeDocument<V, C> {
         Error::other("it has had all 2^64 versions").at(&self.head_key())
     }
 
-    /// [`write`](TreeDocument::write) for a document that may be too large for one transaction. In
-    /// that case the pieces are written first, in as many transactions as needed, under numbers not
-    /// yet in use. One more transaction checks the version and writes the head, which makes the new
-    /// pieces the document. Then the old pieces are removed. So readers see either the old document
-    /// or the new one.
+    /// Like [`write`](TreeDocument::write), for a document that may be too large for one
+    /// transaction. If it is too large, the pieces are written first, in as many transactions as
+    /// needed, under unused numbers. Then one transaction checks the version and writes the head,
+    /// which makes the new pieces visible. Finally the old pieces are removed. So readers see
+    /// either the old document or the new document.
     ///
     /// If the program dies in between, pieces remain that no head lists:
     /// [`check`](crate::Tree::check) reports them as dangling, and [`repair`](crate::Tree::repair)
@@ -247,7 +249,7 @@ impl<V, C> TreeDocument<V, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`write`](TreeDocument::write).
+    /// The errors of [`write`](TreeDocument::write).
     pub fn write_in_steps<S: Store>(&self, store: &S, document: &Document<V, C>) -> Result<u64> {
         match store.transact(|txn| self.write(txn, document)) {
             Err(error) if error.is_batch_too_large() => self.write_hidden(store, document),
@@ -256,7 +258,7 @@ impl<V, C> TreeDocument<V, C> {
     }
 
     fn write_hidden<S: Store>(&self, store: &S, document: &Document<V, C>) -> Result<u64> {
-        // Reserve the numbers before using them, so that no other writer takes them too.
+        // Reserve the numbers before using them, so that no other writer uses the same numbers.
         let change = store.transact(|txn| {
             let head = self.expect_version(txn, document)?;
             let change = self.change(document, head.next, Numbers::New)?;
@@ -270,7 +272,8 @@ impl<V, C> TreeDocument<V, C> {
         self.write_fresh(store, &change)?;
         let switched = store.transact(|txn| {
             let now = self.expect_version(txn, document)?;
-            // Other writers may have reserved numbers since, without finishing their write.
+            // Other writers may have reserved numbers in the meantime, without finishing their
+            // write.
             let head = Head { next: now.next, ..change.head.clone() };
             txn.put(&self.head_key(), &head.encode())
         });
@@ -287,7 +290,7 @@ impl<V, C> TreeDocument<V, C> {
         Ok(change.head.version)
     }
 
-    /// A change that writes all of a document under new piece numbers.
+    /// Returns a change that writes the whole document under new piece numbers.
     pub(super) fn fresh_copy(&self, document: &Document<V, C>, next: u64) -> Result<Change> {
         if let Some(change) = self.change(document, next, Numbers::New)? {
             return Ok(change);
@@ -325,7 +328,7 @@ impl<V, C> TreeDocument<V, C> {
     }
 }
 
-/// The numbers of the pieces of a text, by content.
+/// Maps the content of each piece of a text to the number of the piece.
 fn pieces_of<'t>(text: &'t [u8], pieces: &[Piece]) -> HashMap<&'t [u8], u64> {
     let mut rest = text;
     let mut by_bytes = HashMap::with_capacity(pieces.len());

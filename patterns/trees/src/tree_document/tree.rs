@@ -1,4 +1,4 @@
-//! The [`Tree`] contract of a document: each operation reads the document, and writes its changes.
+//! Implements [`Tree`] for a document: each operation reads the document, and writes its changes.
 
 use std::ops::{ControlFlow, RangeBounds};
 
@@ -211,10 +211,10 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         self.find_wrong(reader, found)
     }
 
-    /// Nothing in a document is derived. The repair removes pieces that the head does not list,
-    /// left by an unfinished [write in steps](TreeDocument::write_in_steps); this increments the
-    /// version. A document that cannot be read is rewritten from its readable rows: see the
-    /// [module](super).
+    /// A document contains no derived data. The repair removes pieces that the head does not list,
+    /// such as those of an unfinished [write in steps](TreeDocument::write_in_steps). Removing
+    /// pieces increments the version. A document that cannot be read is rewritten from its readable
+    /// rows: see the [module](super).
     fn repair_with<S: Store>(
         &self,
         store: &S,

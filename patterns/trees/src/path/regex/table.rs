@@ -15,21 +15,21 @@ pub(super) type StateId = u16;
 pub(super) const DEAD: StateId = 0;
 
 /// The maximum number of states in a table, which then takes 4 MiB.
-// More need more memory and time for each query; with fewer, more expressions are refused.
+// More states need more memory and time per query; with fewer states, more expressions are refused.
 const MAX_STATES: usize = 8_192;
 
 /// The memory limit of each step of the compilation.
-// Twice the 4 MiB of the largest table. A larger expression is refused before it takes more time
-// and memory.
+// This is twice the 4 MiB of the largest table. A larger expression is refused before it takes more
+// time and memory.
 const MAX_COMPILE_BYTES: usize = 8 << 20;
 const MAX_NFA_BYTES: usize = 2 << 20;
 
 const BYTES: usize = 256;
 
-/// For each state and byte the next state, [`DEAD`] if no match can follow.
+/// The next state for each state and byte; [`DEAD`] if no match can follow.
 ///
-/// The engine's own automaton is not kept. It recognizes a state as dead only if no transition
-/// leaves it, and it reports a match one byte late.
+/// The automaton of `regex_automata` is not kept. It recognizes a state as dead only if no
+/// transition leaves the state, and it reports a match one byte late.
 pub(super) struct Table {
     next: Vec<[StateId; BYTES]>,
     is_match: Vec<bool>,
@@ -40,7 +40,8 @@ impl Table {
     /// Compiles an expression that must match the whole text, or returns why it cannot be compiled.
     pub(super) fn compile(expression: &str) -> Result<Self, String> {
         let limits = dense::Config::new()
-            // All matches, not the leftmost-first one: an earlier end must not hide a longer match.
+            // Find all matches, not only the leftmost-first match: an earlier end must not hide a
+            // longer match.
             .match_kind(MatchKind::All)
             .start_kind(StartKind::Anchored)
             .dfa_size_limit(Some(MAX_COMPILE_BYTES))
