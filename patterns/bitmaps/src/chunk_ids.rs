@@ -17,12 +17,13 @@ pub(crate) struct ChunkIds {
 }
 
 impl ChunkIds {
-    /// Creates an empty set with capacity for merging two lists, so that it allocates once.
+    /// Creates an empty set with capacity for merging two lists, so that the list is allocated
+    /// once.
     pub(crate) fn with_room() -> Self {
         Self { list: Vec::with_capacity(2 * LISTED), ..Self::default() }
     }
 
-    /// Adds an id that is not less than those already present.
+    /// Adds an id, which must not be less than the last id of the set.
     pub(crate) fn push(&mut self, offset: u16) {
         if self.are_many || self.list.len() >= LISTED {
             self.as_words().insert(offset);
@@ -64,8 +65,8 @@ impl ChunkIds {
         }
     }
 
-    /// A copy in compact memory: plain words unless the ids are few enough to be looked up one by
-    /// one.
+    /// A compact copy: a list if the ids are few enough to be looked up one by one, otherwise plain
+    /// words.
     pub(crate) fn to_kept(&self) -> Self {
         let mut kept = Self::default();
         match self.few() {
@@ -103,7 +104,7 @@ impl ChunkIds {
         }
     }
 
-    /// Replaces the ids by those of a container.
+    /// Replaces the ids with the ids of a container.
     pub(crate) fn set(&mut self, container: Container<'_>) {
         self.clear();
         if !few::list(container, &mut self.list) {
@@ -231,7 +232,7 @@ impl ChunkIds {
     }
 }
 
-/// Replaces the ids of `out` by a list.
+/// Replaces the ids of `out` with the ids of a list.
 fn set_list(list: &[u16], out: &mut Words) {
     out.clear();
     list.iter().for_each(|offset| _ = out.insert(*offset));

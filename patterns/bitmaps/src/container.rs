@@ -2,7 +2,7 @@
 //!
 //! A container is read in place, without copies or allocations. [`Container::parse`] checks the
 //! structure, so that later reads stay within the bytes. [`Container::verify`] checks that the ids
-//! are in order and match the stored count; a check of the data calls it.
+//! are in order and match the stored count; a check of the data and a change of the chunk call it.
 
 use keyloom::{Error, Result};
 
@@ -21,11 +21,13 @@ const RUNS: u8 = 0x12;
 const BLOCK_LIST: u8 = 0x13;
 const BITSET: u8 = 0x14;
 
-/// A form that would be larger becomes a bitset. LMDB, with pages of 4 KiB and a key of up to 130
-/// bytes, would store it in an overflow page in any case, and a bitset is the fastest form to read.
+/// A form that would be larger becomes a bitset. With pages of 4 KiB and a key of up to 130 bytes,
+/// LMDB would store the larger form in an overflow page in any case. A bitset is the fastest form
+/// to read.
 const MOST_BYTES: usize = 1_900;
 
-/// The length of a bitset's header. It keeps the words aligned if the store aligns its values.
+/// The length of a bitset's header. A header of this length keeps the words aligned if the store
+/// aligns its values.
 const BITSET_HEADER: usize = 16;
 
 /// A block with at least this many ids is a bitmap, of this many bytes.
@@ -38,15 +40,15 @@ pub(crate) struct Container<'c> {
     ids: u32,
 }
 
-/// The forms of ids; little-endian, lowest bit first.
+/// The forms of a container. Numbers are little-endian, lowest bit first.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'c> {
     /// Ids in ascending order.
     Array(&'c [[u8; 2]]),
     /// The first and the last id of each run, in ascending order.
     Runs(&'c [[u8; 4]]),
-    /// For each block of 256 ids its length in the content: less than [`BITMAP`], one byte per id;
-    /// or [`BITMAP`], a bitmap.
+    /// The length of each block of 256 ids, then the content of all blocks. A length below
+    /// [`BITMAP`] means one byte per id; the length [`BITMAP`] means a bitmap.
     Blocks(&'c [u8; BLOCKS], &'c [u8]),
     /// A bit for each id.
     Bitset(&'c [[u8; 8]]),
@@ -56,7 +58,8 @@ impl<'c> Container<'c> {
     /// Parses a container.
     ///
     /// # Errors
-    /// If the bytes are not a container; the caller adds the key.
+    /// [`Error::Value`] if the bytes are not a container, [`Error::NewerFormat`] for a newer
+    /// format. The caller adds the key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
         let parsed = match bytes {
             [ARRAY, rest @ ..] => array(rest),
@@ -75,11 +78,11 @@ impl<'c> Container<'c> {
         parsed.ok_or_else(|| damaged("they are not a chunk of a bitmap"))
     }
 
-    /// Checks that the ids are in order and match the stored count, which all other methods rely
-    /// on. `words` are those of the container.
+    /// Checks that the ids are in order and match the stored count. All other methods rely on both.
+    /// `words` must be the words of this container.
     ///
     /// # Errors
-    /// If they do not.
+    /// [`Error::Value`] if the ids are out of order or do not match the count.
     pub(crate) fn verify_as(self, words: &Words) -> Result<()> {
         let is_sound = match self.form {
             Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
@@ -170,7 +173,7 @@ pub(super) fn blocks_of<'c>(
     })
 }
 
-/// For content without bitmaps: the block of each byte.
+/// The block of each byte of the content, which must not contain bitmaps.
 ///
 /// A loop over the ids of each block would mispredict its end at nearly every block. So each block
 /// number is written to as many bytes as a block can have, and the next block overwrites the

@@ -20,15 +20,15 @@ impl Word for [u8; 8] {
 /// Four words, which many processors handle in one SIMD register.
 type Lanes = [u64; LANES];
 const LANES: usize = 4;
-/// How many words are added up before their bits are counted.
+/// The number of words that are added up before their bits are counted.
 const GROUP: usize = 8 * LANES;
 
-/// How many set bits two slices of the same length share.
+/// The number of set bits that two slices of the same length share.
 ///
-/// A processor may lack an instruction to count the bits of a word; then counting takes a dozen
+/// On a processor without a popcount instruction, counting the bits of a word takes a dozen
 /// instructions. So words are first added up by the method of Harley and Seal (Warren, Hacker's
-/// Delight, 5-1): three bits of the same weight become one bit of that weight and one of the next.
-/// Only the eights are counted each time.
+/// Delight, 5-1), with carry-save adders. Three bits of the same weight become one bit of that
+/// weight and one bit of the next weight. Only the bits of weight eight are counted for each group.
 pub(super) fn shared_bits<A: Word, B: Word>(a: &[A], b: &[B]) -> u32 {
     let ((groups, rest), (other_groups, other_rest)) =
         (a.as_chunks::<GROUP>(), b.as_chunks::<GROUP>());

@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //!
-//! * The two directions agree.
+//! * The mapping from keys to ids and the mapping from ids to keys agree.
 //! * Each id below the next one either belongs to a key or is free.
 //!
 //! # Cost
@@ -19,19 +19,19 @@
 //! | operation | cost | round trips |
 //! |---|---|---|
 //! | [`of`](DenseIds::of), [`key_of`](DenseIds::key_of), [`of_many`](DenseIds::of_many), [`keys_of`](DenseIds::keys_of) | 1 get per key or id | 1 |
-//! | [`assign`](DenseIds::assign) of n keys | n + 1 gets; 2 keys written per new key, and 1 for all of them | 1 |
+//! | [`assign`](DenseIds::assign) of n keys | n + 1 gets; 2 keys written per new key, and 1 per call | 1 |
 //! | the same if there are free ids | also 1 range, and 1 get and 1 key written per chunk of free ids taken | 2 more |
-//! | [`release`](DenseIds::release) of n keys | n + 1 gets, 1 per chunk; per key 2 keys written, 1 per chunk, and 1 | 2 |
+//! | [`release`](DenseIds::release) of n keys | n + 1 gets, and 1 per chunk; 2 keys written per key, 1 per chunk, and 1 per call | 2 |
 //!
 //! # Reuse of ids
 //!
-//! The lowest free id is assigned first, so that ids stay dense. An id is free once
-//! [`release`](DenseIds::release) is committed, and the next key may get it. Within a snapshot an
-//! id belongs to one key. An id that a program has kept elsewhere, in a cache or a message, may
-//! belong to another key by now: keep the key instead.
+//! The lowest free id is assigned first, so that ids stay dense. An id is free once its
+//! [`release`](DenseIds::release) is committed, and the next new key may get it. Within a snapshot
+//! an id belongs to one key. If a program keeps an id elsewhere, in a cache or a message, the id
+//! may belong to another key later. Keep the key instead.
 //!
 //! All transactions that assign ids read and write one entry. So on a store with concurrent
-//! transactions they run one after the other; assign many ids at once.
+//! transactions they are serialized. Assign many ids per transaction.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,7 +99,7 @@ impl<K> fmt::Debug for DenseIds<K> {
 pub(super) struct State {
     /// The lowest id that was never assigned.
     pub(super) next: u64,
-    /// How many ids below it are free.
+    /// The number of free ids below `next`.
     pub(super) free: u64,
 }
 
@@ -124,7 +124,7 @@ impl State {
     }
 }
 
-/// The outcome for the id of a key.
+/// The result of assigning or releasing the id of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// The key got this id.
@@ -160,8 +160,9 @@ impl<K: RecordKey> DenseIds<K> {
         }
     }
 
-    /// Returns the same mapping, restricted to ids below `universe`, for bitmaps elsewhere with
-    /// this limit. A key that would need a larger id is refused.
+    /// Returns the same mapping, restricted to ids below `universe`. Use this if the bitmaps of
+    /// these ids have the same limit. [`assign`](DenseIds::assign) refuses a key that would need a
+    /// larger id.
     #[must_use]
     pub fn within_universe(self, universe: u64) -> Self {
         Self { universe, ..self }
@@ -175,16 +176,16 @@ impl<K: RecordKey> DenseIds<K> {
     /// Returns the id of `key`, if it has one. Costs one get.
     ///
     /// # Errors
-    /// Any error of the store; if the stored bytes are not an id, an error with the key.
+    /// Any error of the store; [`Error::At`] with the key if the stored bytes are not an id.
     pub fn of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
         let packed = self.ids.pack(key);
         read_id(&packed, reader.get(&packed)?)
     }
 
-    /// Returns the ids of many keys, in their order. Costs one round trip.
+    /// Returns the ids of many keys, in the order of the keys. Costs one round trip.
     ///
     /// # Errors
-    /// As [`of`](DenseIds::of).
+    /// The errors of [`of`](DenseIds::of).
     pub fn of_many<'k>(
         &self,
         reader: &impl Reader,
@@ -198,17 +199,17 @@ impl<K: RecordKey> DenseIds<K> {
     /// Returns the key of `id`, if it has one. Costs one get.
     ///
     /// # Errors
-    /// Any error of the store; if the stored bytes are not a key of this type, an error with their
-    /// key.
+    /// Any error of the store; [`Error::At`] with the key if the stored bytes are not a key of this
+    /// type.
     pub fn key_of(&self, reader: &impl Reader, id: u64) -> Result<Option<K>> {
         let packed = self.keys.pack(&id);
         read_key(&packed, reader.get(&packed)?)
     }
 
-    /// Returns the keys of many ids, in their order. Costs one round trip.
+    /// Returns the keys of many ids, in the order of the ids. Costs one round trip.
     ///
     /// # Errors
-    /// As [`key_of`](DenseIds::key_of).
+    /// The errors of [`key_of`](DenseIds::key_of).
     pub fn keys_of(
         &self,
         reader: &impl Reader,
@@ -222,7 +223,7 @@ impl<K: RecordKey> DenseIds<K> {
     /// Returns how many keys have ids. Costs one get.
     ///
     /// # Errors
-    /// Any error of the store; an error if the stored bytes are not a count.
+    /// Any error of the store; [`Error::At`] with the key if the stored bytes are not a count.
     pub fn len(&self, reader: &impl Reader) -> Result<u64> {
         let state = self.state(reader)?;
         Ok(state.next.saturating_sub(state.free))
@@ -231,17 +232,17 @@ impl<K: RecordKey> DenseIds<K> {
     /// Returns whether no key has an id. Costs one get.
     ///
     /// # Errors
-    /// As [`len`](DenseIds::len).
+    /// The errors of [`len`](DenseIds::len).
     pub fn is_empty(&self, reader: &impl Reader) -> Result<bool> {
         Ok(self.len(reader)? == 0)
     }
 
-    /// Returns the ids of keys, in their order. Keys without an id get new ones, the lowest free
-    /// ids first. A key that occurs twice gets one id.
+    /// Returns the ids of keys, in the order of the keys. Keys without an id get new ids, the
+    /// lowest free ids first. A key that occurs twice gets one id.
     ///
     /// # Errors
-    /// [`InvertedIndexError::NoIdLeft`] if the universe is used up; an error if a key is too long;
-    /// any error of the store. Nothing is written then.
+    /// [`InvertedIndexError::NoIdLeft`] if the universe is used up; [`Error::KeyTooLong`]; any
+    /// error of the store. On an error, nothing is written.
     pub fn assign<'k>(
         &self,
         txn: &mut impl Writer,
@@ -253,11 +254,11 @@ impl<K: RecordKey> DenseIds<K> {
         })
     }
 
-    /// Releases the ids of keys, and returns these ids, in order of the keys. Call it only in the
-    /// transaction that also removes all uses of these ids.
+    /// Releases the ids of keys, and returns these ids, in the order of the keys; `None` for a key
+    /// without an id. Call it only in the transaction that also removes all uses of these ids.
     ///
     /// # Errors
-    /// Any error of the store. Nothing is written then.
+    /// Any error of the store. On an error, nothing is written.
     pub fn release<'k>(
         &self,
         txn: &mut impl Writer,
@@ -273,7 +274,7 @@ impl<K: RecordKey> DenseIds<K> {
         })
     }
 
-    /// Changes the ids of keys, which may occur more than once.
+    /// Assigns or releases the ids of keys. A key may occur more than once.
     fn change<'k>(
         &self,
         txn: &mut impl Writer,
@@ -296,9 +297,9 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(place_of_each.into_iter().filter_map(|place| given.get(place).copied()).collect())
     }
 
-    /// Assigns ids to keys that need one, releases those of the others, and collects the writes.
-    /// The keys must be distinct. Costs one round trip, and one more if ids are needed and there
-    /// are free ones.
+    /// Assigns an id to each key that has `true` and lacks one, releases the ids of the keys that
+    /// have `false`, and collects the writes. The keys must be distinct. Costs one round trip, and
+    /// one more if ids are needed and there are free ids.
     pub(super) fn follow(
         &self,
         txn: &impl Reader,
@@ -337,7 +338,7 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(given)
     }
 
-    /// The next ids to assign: the lowest free ones, then those that were never assigned.
+    /// The next ids to assign: the lowest free ids, then ids that were never assigned.
     fn unused(&self, txn: &impl Reader, state: State, wanted: u64) -> Result<Vec<u64>> {
         let mut ids = Vec::new();
         if wanted > 0 && state.free > 0 {

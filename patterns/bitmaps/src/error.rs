@@ -8,7 +8,7 @@ use keyloom::{Error, MAX_KEY_BYTES, Subspace};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvertedIndexError {
-    /// The index has no field with this name. Use one of its fields, or declare this one and
+    /// The index has no field with this name. Use an existing field, or declare this field and
     /// [repair](keyloom_tables::Maintained::repair) the index.
     #[error("the inverted index {index} has no field {field:?}; it has {known}")]
     UnknownField {
@@ -16,11 +16,11 @@ pub enum InvertedIndexError {
         index: String,
         /// The requested name.
         field: String,
-        /// The existing names.
+        /// The names of the existing fields.
         known: String,
     },
-    /// The field is of the other kind: it has values instead of integers, or the reverse. Declare
-    /// it as the kind that the query needs; if both are needed, declare a second field.
+    /// The field has values and the query needs integers, or the reverse. Declare the field as the
+    /// kind that the query needs. If both kinds are needed, declare a second field.
     #[error(
         "the field {field:?} of the inverted index {index} holds {holds}, not {wanted}; declare another field for these"
     )]
@@ -34,9 +34,8 @@ pub enum InvertedIndexError {
         /// The requested kind.
         wanted: &'static str,
     },
-    /// A selection is of another type than the values of the field, so it could not find anything.
-    /// Select by a value as returned by the function of the field, or by the leading elements of a
-    /// tuple.
+    /// The selection has another type than the values of the field, so no value can match. Select
+    /// by a value as returned by the function of the field, or by the leading elements of a tuple.
     #[error(
         "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value that the function of the field returns, or by the leading elements of a tuple"
     )]
@@ -51,7 +50,7 @@ pub enum InvertedIndexError {
         holds: String,
     },
     /// [`store_in`](crate::BitmapExpr::store_in) was called with an expression of an index that
-    /// assigns ids. Such ids are reused after a deletion, so a stored bitmap would soon contain
+    /// assigns ids. These ids are reused after a deletion, so a stored bitmap would soon contain
     /// other records. Evaluate the expression again, store the [keys](crate::InvertedIndex::keys)
     /// of the records, or use an index whose [keys are
     /// ids](crate::InvertedIndex::with_keys_as_ids).
@@ -60,7 +59,7 @@ pub enum InvertedIndexError {
     )]
     IdsAreReused,
     /// The key of a value's container would exceed the maximum length of a key. Index a shorter
-    /// value, of a string its [short form](keyloom_tables::shortened).
+    /// value; for a string, index its [short form](keyloom_tables::shortened).
     #[error(
         "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; give a shorter one, of a string its short form (`shortened`)"
     )]
@@ -77,7 +76,7 @@ pub enum InvertedIndexError {
         limit: usize,
     },
     /// The values of a field for a block of 1,016 ids exceed the value limit of the store, because
-    /// the ids have many values, or long ones. Give the field fewer or shorter values, such as
+    /// the ids have many values, or long values. Give the field fewer or shorter values, such as
     /// hashes, or divide them among several fields.
     #[error(
         "the values of the field {field:?} of 1,016 ids make a column of {bytes} bytes in the inverted index {index}, the store takes {limit} as a value; give the field fewer or shorter values, or divide them among several fields"
@@ -92,8 +91,8 @@ pub enum InvertedIndexError {
         /// The maximum size of a value: [`Limits::max_value_bytes`](keyloom::Limits).
         limit: usize,
     },
-    /// For an index whose [keys are ids](crate::InvertedIndex::with_keys_as_ids): a key is not
-    /// packed as its number, so the record could not be found by its id. Pack the key as this
+    /// The [keys of the index are ids](crate::InvertedIndex::with_keys_as_ids), but this key is not
+    /// packed as the number of its id, so its record could not be found by id. Pack the key as this
     /// number, or let the index assign ids.
     #[error(
         "the key {key} is the id {id} in the inverted index {index}, and is not packed as this number; pack it so, or let the index assign ids"
@@ -124,7 +123,7 @@ impl From<InvertedIndexError> for Error {
     }
 }
 
-/// How many characters of a value that is too long are shown.
+/// The maximum number of characters shown of a value that is too long.
 const SHOWN_CHARS: usize = 60;
 
 #[cold]

@@ -17,9 +17,9 @@ pub(crate) const LOOKED_UP: usize = u8::MAX as usize;
 /// to words.
 const IN_BLOCKS: usize = 192;
 
-/// A list that is this many times longer is searched instead of scanned.
-// A search takes about ten steps, since a list has at most 1,024 ids, and a scan one step for each
-// id. With a lower ratio, searches take more steps than the scan.
+/// A list that is at least this many times longer than the other is searched instead of scanned.
+// A search takes about ten steps, since a list has at most 1,024 ids, and a scan takes one step for
+// each id. With a lower ratio, the searches take more steps than a scan.
 const MANY_TIMES: usize = 16;
 
 /// For each number of ids in a block, a mask of the bytes that belong to the block.
@@ -40,7 +40,8 @@ const fn lanes() -> [[u8; BITMAP as usize]; BITMAP as usize] {
     lanes
 }
 
-/// Appends the ids of a container if they are few and easily listed; returns whether it did.
+/// Appends the ids of a container if they are few and easily listed; returns whether they were
+/// appended.
 pub(super) fn list(container: Container<'_>, out: &mut Vec<u16>) -> bool {
     if container.len() as usize > LISTED {
         return false;
@@ -61,7 +62,7 @@ pub(super) fn list(container: Container<'_>, out: &mut Vec<u16>) -> bool {
     true
 }
 
-/// Keeps the ids of a list that a container has, or those that it lacks.
+/// Keeps the ids of a list that a container has, or, if `has` is false, the ids that it lacks.
 pub(super) fn retain(list: &mut Vec<u16>, container: Container<'_>, has: bool) {
     let mut kept = Kept::of(list);
     look_up(kept.ids, container, |id, found| kept.visit(id, found == has));
@@ -89,7 +90,7 @@ impl<'l> Kept<'l> {
         Self { ids: Cell::from_mut(list).as_slice_of_cells(), count: 0 }
     }
 
-    /// The next id of the list.
+    /// Keeps or drops the next id of the list.
     fn visit(&mut self, id: u16, is_kept: bool) {
         self.ids.get(self.count).into_iter().for_each(|place| place.set(id));
         self.count += usize::from(is_kept);
@@ -171,7 +172,7 @@ fn look_up(list: &[impl Listed], container: Container<'_>, mut report: impl FnMu
     }
 }
 
-/// Both are sorted: merge them in one pass.
+/// [`look_up`] in an array. Both lists are sorted, so one merge pass is enough.
 fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut report: impl FnMut(u16, bool)) {
     let mut at = 0;
     for id in list.iter().map(Listed::id) {
@@ -194,12 +195,13 @@ fn is_in_block(sizes: &[u8; BLOCKS], starts: &[u16; BLOCKS], content: &[u8], id:
             let found = bytes.iter().zip(lanes).map(|(byte, lane)| u8::from(*byte == low) & lane);
             found.fold(0, |any, one| any | one) != 0
         }
-        // A bitmap, or too close to the end for a full comparison.
+        // The block is a bitmap, or it is too close to the end for a full comparison.
         _ => block_contains(sizes, content, id),
     }
 }
 
-/// As [`is_in_block`] for all ids, with a single sum at the end.
+/// The number of ids of a list that are in their blocks. Compares like [`is_in_block`], and sums
+/// the matches once, at the end.
 fn count_in_blocks(list: &[u16], sizes: &[u8; BLOCKS], content: &[u8]) -> u32 {
     let (starts, mut found) = (starts_of(sizes), [0_u8; BITMAP as usize]);
     let mut others = 0;
@@ -249,7 +251,8 @@ mod tests {
         words.iter().collect()
     }
 
-    /// Ids for every form: sparse and dense, clustered in blocks, at the end, and in runs.
+    /// Ids for every form of a container: sparse and dense, clustered in blocks, at the end, and in
+    /// runs.
     fn ids() -> impl Strategy<Value = Vec<u16>> {
         let any = 0..CHUNK_IDS as u16;
         let crowd = (0..127_u16, btree_set(0..256_u16, 1..200)).prop_map(|(block, ids)| {

@@ -8,12 +8,12 @@ use super::counting::shared_bits;
 use super::words::{WORDS, WORDS_OF_BLOCK, Words};
 
 /// AND with an array of up to this many ids collects the kept ids on the stack.
-// They take 512 bytes of the stack. Beyond that, the array is converted to words, and all 508 words
-// are combined instead of testing one id after the other.
+// 256 ids take 512 bytes of the stack. A longer array is converted to words, and all 508 words are
+// combined instead of testing one id after the other.
 const FEW_IDS: usize = 256;
 
 impl Words {
-    /// Replaces the ids by those of a container.
+    /// Replaces the ids with the ids of a container.
     pub(crate) fn set(&mut self, container: Container<'_>) {
         self.clear();
         self.or(container);
@@ -40,7 +40,7 @@ impl Words {
         }
     }
 
-    /// Keeps only those of a few ids that are present.
+    /// Keeps only the ids that are also in `ids`, a short array.
     fn keep_some(&mut self, ids: &[[u8; 2]]) {
         let ids = ids.iter().map(|id| from(*id));
         let kept: SmallVec<[u16; FEW_IDS]> = ids.filter(|id| self.contains(*id)).collect();
@@ -84,7 +84,7 @@ impl Words {
         }
     }
 
-    /// The number of common ids.
+    /// The number of ids that are in both.
     pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
         let has = |id: u16| u32::from(self.contains(id));
         match container.form() {
@@ -114,15 +114,16 @@ impl Container<'_> {
         words
     }
 
-    /// As [`verify_as`](Container::verify_as), and makes the words first.
+    /// Like [`verify_as`](Container::verify_as), but decodes the words first.
     ///
     /// # Errors
-    /// If the ids are not in order, or do not match the stored count.
+    /// [`Error::Value`](keyloom::Error::Value) if the ids are not in order, or do not match the
+    /// stored count.
     pub(crate) fn verify(self) -> Result<()> {
         self.verify_as(&self.words())
     }
 
-    /// The number of common ids.
+    /// The number of ids that are in both.
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form(), other.form()) {
             _ if self.is_full() => other.len(),
@@ -143,7 +144,7 @@ impl Container<'_> {
         ids.iter().map(|id| u32::from(self.contains(from(*id)))).sum()
     }
 
-    /// The number of common ids.
+    /// The number of ids that are in both.
     pub(crate) fn and_count_words(self, words: &Words) -> u32 {
         words.and_count_of(self)
     }
@@ -175,13 +176,14 @@ fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8]) -> u32 {
     block.iter().map(|id| has(id) as u32).sum()
 }
 
-/// If one list is this many times longer than the other, it is searched for each id of the other.
-// A search takes about ten steps, since an array has at most 950 ids. With a lower ratio, searches
-// take more steps than to test each id of one list in the words of the other.
+/// If one list is at least this many times longer than the other, the longer list is searched for
+/// each id of the shorter one.
+// A search takes about ten steps, since an array has at most 950 ids. With a lower ratio, the
+// searches take more steps than testing each id of one list in the words of the other.
 const MANY_TIMES: usize = 32;
 
-/// How many ids two ascending lists share; `None` unless one is so much longer that searching it is
-/// best.
+/// How many ids two ascending lists share; `None` if neither list is so much longer that searching
+/// it is faster.
 fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> Option<u32> {
     let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let has = |id: &[u8; 2]| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok();

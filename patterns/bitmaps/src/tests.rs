@@ -10,7 +10,7 @@ type Set = BTreeSet<u16>;
 
 const END: u16 = CHUNK_IDS as u16;
 
-/// Few ids, many, runs, full and empty blocks, and the ends.
+/// Few ids, many ids, runs, full and empty blocks, and the first and last ids.
 fn ids() -> impl Strategy<Value = Set> {
     let few = prop::collection::btree_set(0..END, 0..140);
     let many = (1_u16..40, any::<u64>()).prop_map(|(step, seed)| {

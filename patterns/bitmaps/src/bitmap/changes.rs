@@ -10,9 +10,9 @@ use keyloom_kit::get_many;
 use crate::{Container, Words};
 
 /// Ids to be set or cleared in chunks of any bitmaps. If an id of a chunk is changed more than
-/// once, the last change counts.
+/// once, the last change applies.
 ///
-/// Each chunk is read once, all of them in one round trip, and written once if it changes.
+/// All chunks are read in one round trip, each chunk once. Each changed chunk is written once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChunkChanges(BTreeMap<KeyBuf, Vec<Change>>);
 
@@ -22,11 +22,11 @@ pub(crate) type Change = (u16, bool);
 /// The result of the changes of one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedChunk<'k> {
-    /// Its key.
+    /// The key of the chunk.
     pub(crate) key: &'k [u8],
-    /// The number of ids that it had; 0 if it did not exist.
+    /// The number of ids before the changes; 0 if the chunk did not exist.
     pub(crate) before: u32,
-    /// The number of ids that it has now; 0 if it is deleted.
+    /// The number of ids after the changes; 0 if the chunk is deleted.
     pub(crate) after: u32,
     /// The number of ids that the changes added or removed.
     pub(crate) changed: u32,
@@ -53,7 +53,7 @@ impl ChunkChanges {
         self.of_chunk(key).push((offset, is_set));
     }
 
-    /// The changes of the chunk at `key`, so that others can be added.
+    /// The changes of the chunk at `key`, to which the caller can append.
     pub(crate) fn of_chunk(&mut self, key: KeyBuf) -> &mut Vec<Change> {
         self.0.entry(key).or_default()
     }
@@ -66,12 +66,13 @@ impl ChunkChanges {
     /// Reads the chunks and collects the writes.
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if stored bytes are
+    /// not a chunk.
     pub(crate) fn apply(&self, txn: &impl Reader, writes: &mut SortedWrites) -> Result<()> {
         self.apply_reporting(txn, writes, |_| ())
     }
 
-    /// As [`apply`](ChunkChanges::apply), and reports the result of each chunk in key order.
+    /// Like [`apply`](ChunkChanges::apply), and also reports the result of each chunk in key order.
     pub(crate) fn apply_reporting(
         &self,
         txn: &impl Reader,
@@ -82,8 +83,8 @@ impl ChunkChanges {
         self.apply_to(get_many(txn, &keys)?, writes, report)
     }
 
-    /// As [`apply_telling`](ChunkChanges::apply_telling), for values that were already read from
-    /// the [keys](ChunkChanges::keys), for example together with others.
+    /// Like [`apply_reporting`](ChunkChanges::apply_reporting), for values that the caller has
+    /// already read from the [keys](ChunkChanges::keys), for example together with other keys.
     pub(crate) fn apply_to<B: Deref<Target = [u8]>>(
         &self,
         stored: impl IntoIterator<Item = Option<B>>,
@@ -108,7 +109,7 @@ impl ChunkChanges {
     }
 }
 
-/// Collects the write of a chunk.
+/// Adds the write of a chunk to `writes`.
 pub(super) fn put(writes: &mut SortedWrites, key: &[u8], words: &Words) -> Result<()> {
     writes.put_with(key, |bytes| {
         words.encode(bytes);

@@ -54,7 +54,7 @@ pub(crate) struct IdWalk<C> {
 }
 
 impl<C: Chunks> IdWalk<C> {
-    /// Creates a walk over the ids of `chunks`, which come in `order`, in `range`.
+    /// Creates a walk over the ids in `range`. `chunks` must be in `order`.
     pub(crate) fn new(chunks: C, range: RangeInclusive<u64>, order: Order) -> Self {
         let words = Box::new(Words::new());
         let at = last_word(order);
@@ -154,9 +154,9 @@ fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<
     (from <= to).then(|| place_of(from).1..=place_of(to).1)
 }
 
-/// Returns at most `limit` of the ids in `range`, but at least one, after `after`. `query`
-/// identifies the query, so that no other query accepts the continuation. `open` returns the ids of
-/// the remaining range.
+/// Returns a page: at most `limit` of the ids in `range`, but at least one, starting after the
+/// continuation `after`. `query` identifies the query, so that a continuation of another query is
+/// refused. `open` returns the ids of the remaining range.
 pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     query: &Subspace,
     range: &impl OrderedRange<u64>,
@@ -178,7 +178,7 @@ pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
         return Ok(Page { items: Vec::new(), next: None });
     };
     let mut walk = open(in_order(rest, order))?;
-    // An empty page could not have a continuation.
+    // A continuation refers to the last id of its page, so a page has at least one id.
     let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
     let more = walk.next().transpose()?;
     let last = items.last().filter(|_| more.is_some());
@@ -186,7 +186,7 @@ pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     Ok(Page { items, next })
 }
 
-/// The id after which a range of answers begins.
+/// The last id of the previous page: the bound at which `rest` begins.
 fn last_id(answers: &Subspace, rest: &KeyRange<'_>, order: Order) -> Result<Option<u64>> {
     let bounds = rest.normalized().map(|(start, end)| match order {
         Order::Ascending => start,
@@ -198,7 +198,7 @@ fn last_id(answers: &Subspace, rest: &KeyRange<'_>, order: Order) -> Result<Opti
     }
 }
 
-/// The rest of a range after the id `last`; the whole range if there is none.
+/// The rest of a range after the id `last`; the whole range if `last` is `None`.
 fn behind(
     range: RangeInclusive<u64>,
     last: Option<u64>,

@@ -17,7 +17,7 @@ pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, page, place_of};
 pub(crate) use roaring::{to_roaring, to_treemap};
 use stored::{StoredChunks, container_at};
 
-/// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
+/// A stored set of 64-bit ids, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
 /// [module](crate).
 ///
 /// The ids are in the store; this value only refers to them.
@@ -39,7 +39,7 @@ use stored::{StoredChunks, container_at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmap {
     space: Subspace,
-    /// All ids must be below this, if it is set.
+    /// The exclusive upper bound of ids, if there is one.
     universe: Option<u64>,
 }
 
@@ -72,8 +72,8 @@ impl Bitmap {
     /// Returns whether `id` is in the set. Costs one get.
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a chunk, an error with the key. This applies
-    /// to all reads.
+    /// Any error of the store; [`Error::At`] with the key if stored bytes are not a chunk. All
+    /// reads can return these errors.
     pub fn contains(&self, reader: &impl Reader, id: u64) -> Result<bool> {
         let (chunk, offset) = place_of(id);
         let key = self.key(chunk);
@@ -87,7 +87,7 @@ impl Bitmap {
     /// of each.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn len(&self, reader: &impl Reader) -> Result<u64> {
         let mut ids = 0;
         self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?.visit(|_, container| {
@@ -97,18 +97,19 @@ impl Bitmap {
         Ok(ids)
     }
 
-    /// Returns whether there are no ids. Costs one range, reads one chunk at most.
+    /// Returns whether there are no ids. Costs one range that reads at most one chunk.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn is_empty(&self, reader: &impl Reader) -> Result<bool> {
         Ok(reader.first(self.space.range())?.is_none())
     }
 
-    /// Returns how many ids are less than `id`. Costs one range over the chunks up to that of `id`.
+    /// Returns how many ids are less than `id`. Costs one range over the chunks up to the chunk of
+    /// `id`.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn rank(&self, reader: &impl Reader, id: u64) -> Result<u64> {
         let (last, offset) = place_of(id);
         let mut ids = 0;
@@ -122,8 +123,8 @@ impl Bitmap {
         Ok(ids)
     }
 
-    /// Returns the id that has exactly `n` smaller ids in the set, or `None` if there are too few.
-    /// Costs one range over the chunks up to that of this id.
+    /// Returns the id that has exactly `n` smaller ids in the set, or `None` if the set has at most
+    /// `n` ids. Costs one range over the chunks up to the chunk of this id.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -139,7 +140,7 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn select(&self, reader: &impl Reader, n: u64) -> Result<Option<u64>> {
         let (mut left, mut found) = (n, None);
         self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?.visit(|chunk, container| {
@@ -155,27 +156,27 @@ impl Bitmap {
         Ok(found)
     }
 
-    /// Returns the smallest id. Costs one range, reads one chunk.
+    /// Returns the smallest id. Costs one range that reads one chunk.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn first(&self, reader: &impl Reader) -> Result<Option<u64>> {
         self.ids(reader, ..)?.next().transpose()
     }
 
-    /// Returns the largest id. Costs one range, reads one chunk.
+    /// Returns the largest id. Costs one range that reads one chunk.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn last(&self, reader: &impl Reader) -> Result<Option<u64>> {
         self.ids(reader, descending(..))?.next().transpose()
     }
 
-    /// Returns the ids in `range`, in its order. Costs one range over the chunks of `range`, as far
-    /// as the iterator is consumed.
+    /// Returns the ids in `range`, in the order of `range`. Costs one range over the chunks of
+    /// `range`, as far as the iterator is consumed.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains); this includes the iterator.
+    /// The errors of [`contains`](Bitmap::contains), from this call and from the iterator.
     pub fn ids<'r, R: Reader, B: OrderedRange<u64>>(
         &self,
         reader: &'r R,
@@ -191,8 +192,8 @@ impl Bitmap {
         }
     }
 
-    /// Returns at most `limit` of the [`ids`](Bitmap::ids) in `range`, but at least one, after
-    /// `after`.
+    /// Returns a page of the [`ids`](Bitmap::ids) in `range` after the continuation `after`: at
+    /// most `limit` ids, but at least one.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -209,7 +210,7 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; otherwise as
+    /// [`Error::InvalidArgument`] for a continuation of another query; otherwise the errors of
     /// [`contains`](Bitmap::contains).
     pub fn page(
         &self,
@@ -222,8 +223,9 @@ impl Bitmap {
         page(&query, &range, limit, after, |rest| self.ids(reader, rest))
     }
 
-    /// Returns all faulty entries: keys that are not of a chunk, values that do not decode, ids out
-    /// of order or beyond the universe. Each fault has the key. Costs one range over all chunks.
+    /// Returns all faulty entries: keys that are not chunk keys, values that do not decode, ids out
+    /// of order or beyond the universe. Each fault contains the key. Costs one range over all
+    /// chunks.
     ///
     /// Reads verify only what they need. Given damaged bytes, they fail or return a wrong answer,
     /// but they terminate.
@@ -285,7 +287,7 @@ impl Bitmap {
     }
 }
 
-/// Refuses an id beyond the universe of the bitmaps in `space`.
+/// The error for an id beyond the universe of the bitmap in `space`.
 #[cold]
 pub(crate) fn beyond_universe(space: &Subspace, id: u64, universe: u64) -> Error {
     let refused = Error::InvalidArgument {

@@ -8,7 +8,8 @@ use super::ids::{Chunks, id_at};
 use crate::Words;
 
 impl Bitmap {
-    /// Returns the ids in memory; they must fit into 32 bits. Costs one range over all chunks.
+    /// Returns the ids as a `RoaringBitmap`; all ids must fit into 32 bits. Costs one range over
+    /// all chunks.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -23,24 +24,24 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] with the first id that does not fit; otherwise as
+    /// [`Error::InvalidArgument`] with the first id that does not fit; otherwise the errors of
     /// [`contains`](Bitmap::contains).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?)
     }
 
-    /// Returns the ids in memory. Costs one range over all chunks.
+    /// Returns the ids as a `RoaringTreemap`. Costs one range over all chunks.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains).
+    /// The errors of [`contains`](Bitmap::contains).
     pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
         to_treemap(&mut self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?)
     }
 
-    /// As [`replace`](Bitmap::replace), with the ids of a bitmap in memory.
+    /// Like [`replace`](Bitmap::replace), with the ids of a `RoaringBitmap`.
     ///
     /// # Errors
-    /// As [`replace`](Bitmap::replace).
+    /// The errors of [`replace`](Bitmap::replace).
     pub fn replace_with_roaring(
         &self,
         txn: &mut impl Writer,
@@ -49,10 +50,10 @@ impl Bitmap {
         txn.guarded(|txn| self.replace(txn, bitmap.iter().map(u64::from)))
     }
 
-    /// As [`replace`](Bitmap::replace), with the ids of a bitmap in memory.
+    /// Like [`replace`](Bitmap::replace), with the ids of a `RoaringTreemap`.
     ///
     /// # Errors
-    /// As [`replace`](Bitmap::replace).
+    /// The errors of [`replace`](Bitmap::replace).
     pub fn replace_with_treemap(
         &self,
         txn: &mut impl Writer,
@@ -62,7 +63,7 @@ impl Bitmap {
     }
 }
 
-/// The ids of chunks in ascending order.
+/// Collects the ids of `chunks`, which must ascend.
 pub(crate) fn to_roaring(chunks: &mut impl Chunks) -> Result<RoaringBitmap> {
     let (mut bitmap, mut words, mut bytes) = (RoaringBitmap::new(), Words::new(), Vec::new());
     while let Some(chunk) = chunks.next_chunk(&mut words)? {
@@ -83,7 +84,7 @@ pub(crate) fn to_roaring(chunks: &mut impl Chunks) -> Result<RoaringBitmap> {
     Ok(bitmap)
 }
 
-/// The ids of chunks in ascending order.
+/// Collects the ids of `chunks`, which must ascend.
 pub(crate) fn to_treemap(chunks: &mut impl Chunks) -> Result<RoaringTreemap> {
     let (mut treemap, mut words) = (RoaringTreemap::new(), Words::new());
     while let Some(chunk) = chunks.next_chunk(&mut words)? {

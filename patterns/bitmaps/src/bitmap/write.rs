@@ -14,8 +14,8 @@ impl Bitmap {
     /// Adds `id`, and returns whether it is new. Costs one get, and one key written if it is.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id beyond the universe, in an [`Error::At`]; if the stored
-    /// chunk is damaged, an error with the key; any error of the store.
+    /// [`Error::At`] with an [`Error::InvalidArgument`] for an id beyond the universe;
+    /// [`Error::At`] with the key if the stored chunk is damaged; any error of the store.
     pub fn insert(&self, txn: &mut impl Writer, id: u64) -> Result<bool> {
         txn.guarded(|txn| Ok(self.insert_many(txn, [id])? > 0))
     }
@@ -24,13 +24,13 @@ impl Bitmap {
     /// was.
     ///
     /// # Errors
-    /// As [`insert`](Bitmap::insert).
+    /// The errors of [`insert`](Bitmap::insert).
     pub fn remove(&self, txn: &mut impl Writer, id: u64) -> Result<bool> {
         txn.guarded(|txn| Ok(self.remove_many(txn, [id])? > 0))
     }
 
-    /// Adds ids, in any order, and returns how many are new. Costs one get for each of their
-    /// chunks, all in one round trip, and one key written for each changed chunk, in key order.
+    /// Adds ids, in any order, and returns how many are new. Costs one get per chunk of these ids,
+    /// all in one round trip, and one key written per changed chunk, in key order.
     ///
     /// Keeps the ids and the changed chunks in memory.
     ///
@@ -45,7 +45,7 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// As [`insert`](Bitmap::insert), before anything is written.
+    /// The errors of [`insert`](Bitmap::insert). On an error, nothing is written.
     pub fn insert_many(
         &self,
         txn: &mut impl Writer,
@@ -58,7 +58,7 @@ impl Bitmap {
     /// [`insert_many`](Bitmap::insert_many).
     ///
     /// # Errors
-    /// As [`insert_many`](Bitmap::insert_many).
+    /// The errors of [`insert_many`](Bitmap::insert_many).
     pub fn remove_many(
         &self,
         txn: &mut impl Writer,
@@ -98,16 +98,16 @@ impl Bitmap {
         txn.guarded(|txn| txn.delete_range(self.space.self_and_children()))
     }
 
-    /// Replaces the set by `ids`, which must be ascending, and returns their number. For bulk
-    /// loads.
+    /// Replaces the contents of the set with `ids`, which must be ascending, and returns their
+    /// number. Use it for bulk loads.
     ///
     /// Costs one range deletion and one key written for each chunk, in key order. Reads nothing.
     ///
     /// Keeps the encoded chunks in memory, not the ids.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that follows a larger one or is beyond the universe,
-    /// before anything is written; any error of the store.
+    /// [`Error::InvalidArgument`] for an id that is not in ascending order or is beyond the
+    /// universe; nothing is written then. Any error of the store.
     pub fn replace(
         &self,
         txn: &mut impl Writer,
@@ -121,8 +121,8 @@ impl Bitmap {
     }
 
     /// Collects the chunks of a set of ids, and returns the number of ids.
-    /// [`replace_with`](Bitmap::replace_with) then writes them. These are two steps because the ids
-    /// may be read from the transaction that is written.
+    /// [`replace_with`](Bitmap::replace_with) then writes them. Collecting and replacing are
+    /// separate steps because the ids may be read from the transaction that receives the writes.
     pub(crate) fn collect(&self, chunks: &mut impl Chunks) -> Result<(SortedWrites, u64)> {
         let (mut writes, mut words, mut count) = (SortedWrites::default(), Words::new(), 0);
         while let Some(chunk) = chunks.next_chunk(&mut words)? {
@@ -134,7 +134,7 @@ impl Bitmap {
         Ok((writes, count))
     }
 
-    /// Replaces the contents of the set by the collected writes.
+    /// Replaces the contents of the set with the collected writes.
     pub(crate) fn replace_with(
         &self,
         txn: &mut impl Writer,

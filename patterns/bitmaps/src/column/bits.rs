@@ -46,7 +46,7 @@ impl<'c> Bits<'c> {
     }
 }
 
-/// Reads fewer than eight bytes.
+/// Loads a little-endian number from fewer than eight bytes.
 fn near_the_end(rest: &[u8]) -> u64 {
     rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 1 | `13`, the form |
 //! | 1 | the bit width of an integer |
-//! | 1 | 1 if some of the ids have none, else 0 |
+//! | 1 | 1 if some of the ids have no integer, else 0 |
 //! | 2 | the number of ids up to the last that has an integer |
 //! | 8 | the smallest of the integers |
 //! | | if some ids have none: a bit for each id, 1 if it has one |
@@ -20,7 +20,7 @@ use super::{BLOCK_IDS, INTEGERS, merge, refuse};
 pub(crate) struct Integers<'c> {
     ids: u16,
     least: i64,
-    /// The ids that have an integer, unless all do.
+    /// The ids that have an integer; `None` if all ids do.
     present: Option<Bits<'c>>,
     above: Bits<'c>,
 }
@@ -29,7 +29,9 @@ impl<'c> Integers<'c> {
     /// Parses a column.
     ///
     /// # Errors
-    /// If the bytes are not a column of integers; the caller adds the key.
+    /// [`Error::Value`](keyloom::Error::Value) if the bytes are not a column of integers,
+    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat) for a newer format. The caller adds the
+    /// key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
         parse(bytes).ok_or_else(|| refuse(bytes, "they are not a column of integers"))
     }
@@ -47,9 +49,9 @@ impl<'c> Integers<'c> {
         (0..self.ids).filter(move |place| self.get(*place).is_some())
     }
 
-    /// Appends a column with the changes applied; nothing if no id has an integer. Unlike
-    /// [`Values::rewrite`](super::Values::rewrite), it cannot fail: nothing in the old column can
-    /// be out of order.
+    /// Appends the column with the changes applied; appends nothing if no id has an integer. Unlike
+    /// [`Values::rewrite`](super::Values::rewrite), this cannot fail, because a column of integers
+    /// contains nothing that must be sorted.
     pub(crate) fn rewrite(old: Option<Self>, changes: &[(u16, Option<i64>)], out: &mut Vec<u8>) {
         let mut integers = Vec::with_capacity(BLOCK_IDS as usize);
         for (place, change) in merge(old.map_or(0, |old| old.ids), changes) {

@@ -1,8 +1,9 @@
 //! The stored bytes of a column: the values of a field for the ids of one block.
 //!
 //! A column is read in place, without copies or allocations, and the values of an id are found
-//! without reading those of others. Parsing checks only the structure, so that later reads stay
-//! within the bytes. Rewriting a column reads all of it, and refuses one that is out of order.
+//! without reading the values of other ids. Parsing checks only the structure, so that later reads
+//! stay within the bytes. Rewriting a column reads all of it, and fails if the old column is out of
+//! order.
 
 mod bits;
 mod integers;
@@ -75,8 +76,8 @@ fn refuse(bytes: &[u8], why: &'static str) -> Error {
 
 /// Merges the places of a column with changes, for a rewrite.
 ///
-/// Yields every place up to the last one in the old column, of `ids` ids, or in `changes`, with its
-/// change, if any. `changes` must be ascending by place.
+/// Yields every place up to the last place of the old column, which has `ids` ids, or of `changes`.
+/// Each place comes with its change, if there is one. `changes` must be ascending by place.
 fn merge<T>(ids: u16, changes: &[(u16, T)]) -> impl Iterator<Item = (u16, Option<&T>)> {
     let behind = changes.last().map_or(0, |(place, _)| place.saturating_add(1));
     let mut changes = changes.iter().peekable();

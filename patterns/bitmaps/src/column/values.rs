@@ -14,9 +14,9 @@
 //! | | with lists: codes, the numbers of values among the distinct ones; else for each id its code plus 1, or 0 for none |
 //!
 //! Each block has its own dictionary. One dictionary for the whole field would make blocks smaller,
-//! but every transaction with a new value would read and write it. A report would look up the
-//! values of the codes that it finds. Values no longer in use would have to be garbage-collected,
-//! and the stored bytes would depend on the order of inserts.
+//! but every transaction with a new value would read and write that dictionary. A report would look
+//! up the values of the codes that it finds. Values no longer in use would have to be
+//! garbage-collected, and the stored bytes would depend on the order of inserts.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -28,7 +28,7 @@ use super::bits::{self, Bits, width_of};
 use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
 
 /// The maximum width of a code or an end.
-// The number of values is stored in 32 bits, so a wider code is damage.
+// The number of values is stored in 32 bits, so a wider code means that the column is damaged.
 const MOST_BITS: u8 = 32;
 
 /// The values of a block of ids.
@@ -57,7 +57,7 @@ pub(crate) struct Codes<'c> {
     codes: Bits<'c>,
     at: usize,
     end: usize,
-    /// Whether codes are stored plus one.
+    /// Whether each code is stored plus one, so that 0 means no value.
     is_single: bool,
 }
 
@@ -90,7 +90,7 @@ impl<'c> Dictionary<'c> {
     /// The packed value of a code.
     ///
     /// # Errors
-    /// If there is no such value.
+    /// [`Error::Value`](keyloom::Error::Value) if no value has this code.
     pub(crate) fn value(self, code: u32) -> Result<&'c [u8]> {
         let from = code.checked_sub(1).map_or(0, |before| self.ends.get(before as usize));
         let to = self.ends.get(code as usize);
@@ -99,7 +99,7 @@ impl<'c> Dictionary<'c> {
         value.ok_or_else(|| damaged("a code has no value"))
     }
 
-    /// All values; an error unless they are in order.
+    /// All values, or an error if they are not in order.
     fn all(self) -> Result<Vec<&'c [u8]>> {
         let values: Vec<&[u8]> =
             (0..self.len).map(|code| self.value(code)).collect::<Result<_>>()?;
@@ -114,7 +114,9 @@ impl<'c> Values<'c> {
     /// Parses a column.
     ///
     /// # Errors
-    /// If the bytes are not a column of values; the caller adds the key.
+    /// [`Error::Value`](keyloom::Error::Value) if the bytes are not a column of values,
+    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat) for a newer format. The caller adds the
+    /// key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
         parse(bytes).ok_or_else(|| refuse(bytes, "they are not a column of values"))
     }
@@ -132,7 +134,8 @@ impl<'c> Values<'c> {
             None => (place, place + 1),
             Some(ends) => {
                 let from = place.checked_sub(1).map_or(0, |before| ends.get(before));
-                // No list is longer than the dictionary: damaged ends may be far apart.
+                // No list is longer than the dictionary. The limit matters for damaged ends, which
+                // may be far apart.
                 let to = ends.get(place).min(from + u64::from(self.dictionary.len));
                 (from as usize, to as usize)
             }
@@ -155,11 +158,12 @@ impl<'c> Values<'c> {
         (0..self.ids).filter(move |place| self.codes(*place).next().is_some())
     }
 
-    /// Appends a column with the changes applied; nothing if no id has a value. Each changed place
-    /// occurs once, in order, with all of its values, in order.
+    /// Appends the column with the changes applied; appends nothing if no id has a value. `changes`
+    /// contains each changed place once, in order, with all of its new values in order.
     ///
     /// # Errors
-    /// If the old column is out of order: rewriting it would hide damage.
+    /// [`Error::Value`](keyloom::Error::Value) if the old column is out of order: rewriting it
+    /// would hide the damage.
     pub(crate) fn rewrite(
         old: Option<Self>,
         changes: &[(u16, &[KeyBuf])],
@@ -271,7 +275,7 @@ impl<'d> Draft<'d> {
         }
         let mut used: Vec<u32> =
             (0..codes.len() as u32).filter(|code| codes.get(*code as usize) == Some(&0)).collect();
-        // All but a few are in order, so a stable sort is fast.
+        // All but a few values are in order, so a stable sort is fast.
         used.sort_by_key(|code| self.values.get(*code as usize));
         for (code, before) in (0..).zip(&used) {
             codes.get_mut(*before as usize).into_iter().for_each(|new| *new = code);

@@ -22,25 +22,25 @@ impl BitmapExpr {
     /// visits.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn cursor<'r, R: Reader>(&self, reader: &'r R) -> Result<IdCursor<'r, R>> {
         let chunks = Some(Evaluation::all(self, reader, Order::Ascending)?);
         Ok(IdCursor { chunks, chunk: 0, offsets: Vec::new(), at: 0 })
     }
 
     /// All ids that fit into an `I`, in ascending order; `None` if there are more than `most` ids.
-    /// As [`ids`](BitmapExpr::ids), but a chunk of few ids costs nothing for the others.
+    /// Reads like [`ids`](BitmapExpr::ids), but takes less time for chunks of few ids.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn to_vec<I: TryFrom<u64>>(
         &self,
         reader: &impl Reader,
         most: usize,
     ) -> Result<Option<Vec<I>>> {
         // The iterator of `ids` keeps a chunk as plain words, so a chunk of few ids costs as much
-        // as one of many. For groups of ten records, each in another chunk, that was most of the
-        // time of a collapsed search for a rare word.
+        // as a chunk of many. For groups of ten records, each in a different chunk, this took most
+        // of the time of a collapsed search for a rare word.
         let mut chunks = Evaluation::all(self, reader, Order::Ascending)?;
         let (mut all, mut left) = (Vec::new(), most);
         while let Some((chunk, ids)) = chunks.next_ids()? {
@@ -62,7 +62,7 @@ impl<R: Reader> IdCursor<'_, R> {
     /// Advances to the first id that is not before `target`. Targets must ascend.
     ///
     /// # Errors
-    /// As [`BitmapExpr::count`]; after an error the cursor has ended.
+    /// The errors of [`BitmapExpr::count`]; after an error the cursor has ended.
     pub fn seek(&mut self, target: u64) -> Result<Option<u64>> {
         let (chunk, offset) = place_of(target);
         loop {

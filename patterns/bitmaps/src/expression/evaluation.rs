@@ -30,8 +30,8 @@ pub(crate) struct Evaluation<'r, R: Reader> {
     most_full: u64,
 }
 
-/// The maximum number of consecutive ids that are read into memory, or into a stored bitmap.
-// All ids of 32 bits fit. Without the limit, a complement without a universe would be read as 2^64
+/// The maximum number of consecutive ids that are read into memory or into a stored bitmap.
+// All ids of 32 bits fit. Without this limit, a complement without a universe would be read as 2^64
 // ids, in 5.7 * 10^14 chunks.
 const MOST_IN_A_ROW: u64 = 1 << 32;
 
@@ -56,7 +56,8 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Ok(Self { most_full, ..Self::all(expr, reader, Order::Ascending)? })
     }
 
-    /// Evaluates the chunks with some of `ids`; they may have other ids too.
+    /// Evaluates the chunks that overlap the range `ids`. These chunks may have ids outside the
+    /// range too.
     pub(crate) fn new(
         expr: &BitmapExpr,
         reader: &'r R,

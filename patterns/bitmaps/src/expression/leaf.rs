@@ -24,7 +24,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The chunks with some of these ids.
+    /// The chunks that overlap this range of ids.
     pub(crate) fn of(ids: &RangeInclusive<u64>, order: Order) -> Self {
         Self { first: place_of(*ids.start()).0, last: place_of(*ids.end()).0, order }
     }
@@ -58,7 +58,7 @@ impl Span {
         }
     }
 
-    /// The position after another one; `None` at the end.
+    /// The position after another position; `None` at the end.
     pub(crate) fn behind(self, position: u64) -> Option<u64> {
         let last = match self.order {
             Order::Ascending => self.last,
@@ -128,7 +128,7 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
             self.begun = true;
             self.walk.seek(self.span.rest(&self.space, to))?;
         }
-        // In most cases the next entry is the one sought.
+        // In most cases, the next entry is the entry to seek.
         match self.step()? {
             Some(at) if at < to => {
                 self.at = None;
@@ -194,7 +194,7 @@ pub(super) struct RangeWalk {
     ends: Option<(u64, u64)>,
     /// The first and the last position of full chunks.
     full: Option<(u64, u64)>,
-    /// The containers of the first and the last chunk of the range, and of those between.
+    /// The containers of the first and the last chunk of the range, and of the chunks between them.
     first: (u64, [u8; 5]),
     last: (u64, [u8; 5]),
     between: [u8; 5],
@@ -224,7 +224,8 @@ impl RangeWalk {
         }
     }
 
-    /// The first position at or after `to`, and the end of the run of similar positions.
+    /// The first position at or after `to`. If its chunk is full, also the end of the run of full
+    /// chunks; otherwise the position after it.
     pub(super) fn seek(&self, to: u64) -> Option<(u64, u64)> {
         let (first, last) = self.ends?;
         let at = to.max(first);

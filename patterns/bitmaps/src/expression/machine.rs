@@ -14,7 +14,7 @@ pub(super) trait Leaves {
     /// Whether a node may have ids at a position.
     fn is_at(&mut self, shape: &Shape, node: usize, at: u64) -> Result<bool>;
 
-    /// Combines ids with those of a leaf at its current position.
+    /// Combines ids with the ids of a leaf at its current position.
     fn combine(&mut self, leaf: usize, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()>;
 
     /// The approximate number of ids of a leaf at its position; greater if it is slow to read.
@@ -27,7 +27,7 @@ struct Work {
     node: usize,
     /// The number of operands that have been processed.
     done: usize,
-    /// Whether the first of them has overwritten the buffer.
+    /// Whether the first operand has overwritten the buffer.
     is_set: bool,
     /// How the node is combined with its parent. Unless this is [`Op::Set`], the node has a chunk
     /// buffer of its own.
@@ -40,8 +40,8 @@ impl Work {
     }
 }
 
-/// Computes nodes without recursion. It has one chunk buffer for each node to be combined with
-/// another; buffers are allocated when first needed, and kept.
+/// Computes nodes without recursion. A machine has one chunk buffer for each node to be combined
+/// with another node. Buffers are allocated when first needed, and kept.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     work: Vec<Work>,
@@ -108,8 +108,8 @@ impl Machine {
         }
     }
 
-    /// Begins the computation of a node. For an AND, deep operands come first, then the one with
-    /// the fewest ids.
+    /// Begins the computation of a node. For an AND, deep operands come first, then the operand
+    /// with the fewest ids.
     fn begin(&mut self, shape: &mut Shape, leaves: &impl Leaves, node: usize, op: Op) {
         self.work.push(Work::new(node, op));
         let Some(Node::All { with, is_reversed: false, .. }) = shape.node(node) else { return };
@@ -159,7 +159,7 @@ impl Work {
         matches!(shape.node(self.node), Some(Node::All { is_reversed: false, .. }))
     }
 
-    /// The next operand, and how it is combined with the preceding ones.
+    /// The next operand, and how it is combined with the preceding operands.
     fn next(&mut self, shape: &Shape, ids: &mut ChunkIds) -> Option<(usize, Op)> {
         let of = |places: &Range<usize>, at: usize| shape.some(places).get(at).copied();
         let first_or = |op| if self.is_set { op } else { Op::Set };

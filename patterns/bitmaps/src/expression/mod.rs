@@ -41,14 +41,14 @@
 //! * When counting, ranges of ids and complements in them are not visited chunk by chunk:
 //!   consecutive full chunks are counted together.
 //! * The ids shared by two containers are counted directly on the stored bytes; this gives the
-//!   counts of their AND, AND NOT, OR and XOR. In other cases a chunk is computed: as a list up to
-//!   1,024 ids, each of which is looked up in the next operand, and as plain words of 4 KiB above
-//!   that. An expression of n operands keeps about 8 + log<sub>2</sub> n such chunks, allocated
-//!   once per query; operands that need more are computed first. So memory does not grow with the
-//!   number of chunks, and nothing is allocated per chunk.
-//! * Nothing recurses, so an expression may have any depth. Combining expressions takes constant
-//!   time, and evaluation takes time for each operand. So a fold over 100,000 terms costs the same
-//!   as one [`any_of`](BitmapExpr::any_of).
+//!   counts of their AND, AND NOT, OR and XOR. In other cases the ids of the chunk are computed. Up
+//!   to 1,024 ids are kept as a list, and each id is looked up in the next operand; more ids are
+//!   kept as plain words of 4 KiB. An expression of n operands keeps about 8 + log<sub>2</sub> n
+//!   such buffers, allocated once per query; operands that need more buffers are computed first. So
+//!   memory does not grow with the number of chunks, and nothing is allocated per chunk.
+//! * Evaluation does not recurse, so an expression may have any depth. Combining expressions takes
+//!   constant time, and the time of an evaluation is linear in the number of operands. So a fold
+//!   over 100,000 terms costs the same as one [`any_of`](BitmapExpr::any_of).
 //!
 //! # Cost
 //!
@@ -63,8 +63,8 @@
 //!
 //! # When not to use it
 //!
-//! * When each query is an OR of thousands of bitmaps: each is a walk of its own. Maintain their
-//!   union as a bitmap.
+//! * When each query is an OR of thousands of bitmaps: each bitmap is a separate walk. Maintain
+//!   their union as a bitmap.
 //! * For a single id and few bitmaps: [`Bitmap::contains`] is one get.
 
 use std::ops::{RangeBounds, RangeInclusive};
@@ -96,12 +96,12 @@ pub(crate) use held::Held;
 use tree::Tree;
 pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 
-/// A Boolean expression of bitmaps: stored ones, comparisons of integers, ranges of ids, and
-/// bitmaps in memory.
+/// A Boolean expression of stored bitmaps, comparisons of integers, ranges of ids, and bitmaps in
+/// memory.
 ///
-/// Cheap to clone. Created from bitmaps by [`From`], by [`BitSliced`](super::BitSliced) and by the
-/// methods here, and combined with the operators `&`, `|`, `^`, and `-` for AND NOT. See the
-/// [module](self).
+/// Cheap to clone. Create expressions with [`From`] for bitmaps, with the methods of
+/// [`BitSliced`](super::BitSliced), and with the methods here. Combine them with the operators `&`,
+/// `|`, `^`, and `-` for AND NOT. See the [module](self).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -128,7 +128,7 @@ impl BitmapExpr {
         &self.tree
     }
 
-    /// Marks the ids as possibly reassigned to other records later, if `has_reused_ids`.
+    /// Sets whether the ids may later be reassigned to other records.
     pub(crate) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
         Self { has_reused_ids: self.has_reused_ids || has_reused_ids, ..self }
     }
@@ -152,7 +152,7 @@ impl BitmapExpr {
         Self::new(Tree::Held(Arc::new(held)))
     }
 
-    /// Given ids in memory, in ascending order.
+    /// The given ids, kept in memory. The ids must ascend.
     pub(crate) fn of_sorted(ids: impl IntoIterator<Item = u64>) -> Self {
         Self::of_held(Held::of(ids))
     }
@@ -176,12 +176,13 @@ impl BitmapExpr {
 
     /// The ids of `universe` that are not in this expression.
     ///
-    /// Counting it costs the same as counting this expression, whatever the universe, alone or as
-    /// an operand of another expression. Reading its ids visits all chunks of the universe. So do
-    /// not read the ids of a complement in `..`, which has all 2<sup>64</sup> ids. Methods that
-    /// would keep them ([`hold`](BitmapExpr::hold), [`to_treemap`](BitmapExpr::to_treemap),
-    /// [`store_in`](BitmapExpr::store_in)) refuse more than 2<sup>32</sup> consecutive ids. A
-    /// universe of records is [`all`](super::InvertedIndex::all): use `index.all() - expr`.
+    /// Counting the complement costs the same as counting this expression, whatever the universe,
+    /// alone or as an operand of another expression. Reading the ids of the complement visits all
+    /// chunks of the universe. So do not read the ids of a complement in `..`, a universe of all
+    /// 2<sup>64</sup> ids. Methods that would keep these ids ([`hold`](BitmapExpr::hold),
+    /// [`to_treemap`](BitmapExpr::to_treemap), [`store_in`](BitmapExpr::store_in)) refuse more than
+    /// 2<sup>32</sup> consecutive ids. If the universe is all records of an index, use
+    /// `index.all() - expr`; see [`all`](super::InvertedIndex::all).
     ///
     /// ```
     /// use keyloom::{Memory, Store};

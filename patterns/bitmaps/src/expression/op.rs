@@ -41,7 +41,7 @@ impl Op {
         }
     }
 
-    /// The same, for an `other` that must not change.
+    /// Like [`apply_ids`](Self::apply_ids), for an `other` that must not change.
     pub(super) fn apply_kept(self, ids: &mut ChunkIds, other: &ChunkIds) {
         match self {
             Self::Set => ids.clone_from(other),

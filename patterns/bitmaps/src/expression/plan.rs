@@ -51,8 +51,9 @@ pub(crate) struct Shape {
     needs: Vec<u8>,
 }
 
-/// A node that needs more chunk buffers than this is computed before the other operands. Then an
-/// expression of n leaves needs about this many plus log n buffers, instead of one for each level.
+/// A node that needs more chunk buffers than this is computed before the other operands. So an
+/// expression of n leaves needs about this many plus log n buffers, instead of one buffer for each
+/// level.
 const DEEP: u8 = 8;
 
 /// An expression whose leaves are ready to be read.
@@ -77,7 +78,7 @@ enum Kind {
 /// A step of the planning.
 enum Task<'e> {
     Visit(Operand<'e>),
-    /// Creates a node from the given number of last created nodes.
+    /// Creates a node from the last created nodes; the number says how many.
     Close(Kind, usize),
 }
 
@@ -116,8 +117,8 @@ impl Shape {
         begin..self.operands.len()
     }
 
-    /// The operand that needs the most chunk buffers, and how many all operands need if it is
-    /// computed first.
+    /// The operand that needs the most chunk buffers, and the number of buffers that all operands
+    /// need if it is computed first.
     fn deepest(&self, operands: &[usize]) -> (usize, u8) {
         let deepest = (0..operands.len()).rev().max_by_key(|at| self.need_at(operands, *at));
         let deepest = deepest.unwrap_or(0);
@@ -141,8 +142,8 @@ impl Shape {
     /// is computed first.
     fn add_all(&mut self, with: &[usize], without: &[usize]) -> usize {
         let (_, of_with) = self.deepest(with);
-        // Sorted once. A recursion for each deep operand copies the others each time: 3,000 of them
-        // overflowed a stack of 128 KiB.
+        // The operands are sorted once. A recursion for each deep operand would copy the other
+        // operands each time: 3,000 operands overflowed a stack of 128 KiB.
         let mut deepest_first = without.to_vec();
         deepest_first.sort_by_key(|number| Reverse(self.need(*number)));
         // In this order, at most two operands determine how many buffers all of them need.
@@ -151,7 +152,7 @@ impl Shape {
         let twos = deepest_first.windows(2).chain(last.as_slice().chunks(1));
         let deep = twos.take_while(|two| is_apart(two)).count();
         let mut others = deepest_first.split_off(deep);
-        // In the order of their creation.
+        // Restore the order in which the operands were created.
         others.sort_unstable();
         let from = match (with, others.as_slice()) {
             ([only], []) if deep > 0 => *only,
@@ -234,8 +235,9 @@ impl BitmapExpr {
 
     /// The operands of nested operators of one kind, in order.
     fn flat<'e>(&'e self, operands: fn(&'e Tree) -> Option<&'e [Self]>) -> Vec<&'e Self> {
-        // A fold of terms with `|` is one union, not a level for each: with levels, 100,000 terms
-        // took 108 s, and a recursion over 1,500 of them overflowed the stack of a thread.
+        // A fold of terms with `|` becomes one union instead of one level per term. With levels,
+        // 100,000 terms took 108 s, and a recursion over 1,500 levels overflowed the stack of a
+        // thread.
         let (mut flat, mut rest) = (Vec::new(), vec![self]);
         while let Some(expr) = rest.pop() {
             match operands(expr.tree()) {
@@ -265,7 +267,7 @@ impl BitmapExpr {
         }
         match common {
             Some((0, u64::MAX)) if !with.is_empty() => {}
-            // First, so that nothing is read before it.
+            // The range comes first, so that no other operand reads chunks before it.
             Some((first, last)) => with.insert(0, Operand::Range(first..=last)),
             None => {}
         }

@@ -33,16 +33,17 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if stored bytes are
+    /// not a chunk.
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
         Ok(self.explain(reader)?.0)
     }
 
-    /// As [`count`](BitmapExpr::count), and returns what was read: the ranges of the stored
+    /// Like [`count`](BitmapExpr::count), but also returns the reads: the ranges of the stored
     /// operands, and the visited chunks. `keys_returned` is the count.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn explain(&self, reader: &impl Reader) -> Result<(u64, Explain)> {
         let mut evaluation = Evaluation::all(self, reader, Order::Ascending)?;
         let count = u64::try_from(evaluation.count()?).unwrap_or(u64::MAX);
@@ -65,7 +66,7 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn rank(&self, reader: &impl Reader, id: u64) -> Result<u64> {
         match id_range((..id).bounds()) {
             Some(below) => {
@@ -77,11 +78,11 @@ impl BitmapExpr {
         }
     }
 
-    /// Returns the id that has exactly `n` smaller ids, or `None` if there are too few. Costs one
-    /// range for each stored operand, up to that id.
+    /// Returns the id that has exactly `n` smaller ids, or `None` if there are at most `n` ids.
+    /// Costs one range for each stored operand, up to that id.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn select(&self, reader: &impl Reader, n: u64) -> Result<Option<u64>> {
         let mut evaluation = Evaluation::all(self, reader, Order::Ascending)?;
         let (mut words, mut left) = (Words::new(), n);
@@ -114,7 +115,7 @@ impl BitmapExpr {
     /// chunk.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn contains(&self, reader: &impl Reader, id: u64) -> Result<bool> {
         Ok(self.ids(reader, id..=id)?.next().transpose()?.is_some())
     }
@@ -122,7 +123,7 @@ impl BitmapExpr {
     /// Returns the smallest id.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn first(&self, reader: &impl Reader) -> Result<Option<u64>> {
         self.ids(reader, ..)?.next().transpose()
     }
@@ -130,13 +131,13 @@ impl BitmapExpr {
     /// Returns the largest id.
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count).
+    /// The errors of [`count`](BitmapExpr::count).
     pub fn last(&self, reader: &impl Reader) -> Result<Option<u64>> {
         self.ids(reader, descending(..))?.next().transpose()
     }
 
-    /// Returns the ids in `range`, in its order. Costs one range for each stored operand over the
-    /// chunks of `range`, as far as the iterator is consumed.
+    /// Returns the ids in `range`, in the order of `range`. Costs one range for each stored operand
+    /// over the chunks of `range`, as far as the iterator is consumed.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store};
@@ -152,7 +153,8 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count); this includes the iterator, which ends after an error.
+    /// The errors of [`count`](BitmapExpr::count), from this call or from the iterator, which ends
+    /// after an error.
     pub fn ids<'r, R: Reader, B: OrderedRange<u64>>(
         &self,
         reader: &'r R,
@@ -164,8 +166,8 @@ impl BitmapExpr {
         Ok(IdWalk::new(chunks, range, order))
     }
 
-    /// Returns at most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, after
-    /// `after`.
+    /// Returns a page of the [`ids`](BitmapExpr::ids) in `range` after the continuation `after`: at
+    /// most `limit` ids, but at least one.
     ///
     /// A continuation is valid for this expression, including the contents of its bitmaps in
     /// memory; the contents of its stored bitmaps may change in between.
@@ -186,7 +188,7 @@ impl BitmapExpr {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
-    /// query; otherwise as [`count`](BitmapExpr::count).
+    /// query; otherwise the errors of [`count`](BitmapExpr::count).
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -199,35 +201,36 @@ impl BitmapExpr {
     }
 
     /// A hash of the expression and of the contents of its bitmaps in memory, for continuations of
-    /// queries that have it as a filter.
+    /// queries that use the expression as a filter.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
         self.hash(&mut hash);
         hash.finish()
     }
 
-    /// Returns the ids in memory; they must fit into 32 bits. Costs one range for each stored
-    /// operand.
+    /// Returns the ids as a `RoaringBitmap`; all ids must fit into 32 bits. Costs one range for
+    /// each stored operand.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) with the first id that does not
-    /// fit, or for more than 2<sup>32</sup> consecutive ids; otherwise as
+    /// fit, or for more than 2<sup>32</sup> consecutive ids; otherwise the errors of
     /// [`count`](BitmapExpr::count).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut Evaluation::to_keep(self, reader)?)
     }
 
-    /// Returns the ids in memory. Costs one range for each stored operand.
+    /// Returns the ids as a `RoaringTreemap`. Costs one range for each stored operand.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup>
-    /// consecutive ids; otherwise as [`count`](BitmapExpr::count).
+    /// consecutive ids; otherwise the errors of [`count`](BitmapExpr::count).
     pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
         to_treemap(&mut Evaluation::to_keep(self, reader)?)
     }
 
-    /// Returns an expression of the current ids, kept in memory. It is as compact as a stored
-    /// bitmap, and faster than this expression as an operand of many others.
+    /// Returns an expression of the current ids, kept in memory. The result is as compact as a
+    /// stored bitmap, and as an operand of many other expressions it is faster than this
+    /// expression.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -244,15 +247,15 @@ impl BitmapExpr {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup>
-    /// consecutive ids; otherwise as [`count`](BitmapExpr::count).
+    /// consecutive ids; otherwise the errors of [`count`](BitmapExpr::count).
     pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
         let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
         Ok(Self::of_held(held).of_reused_ids(self.has_reused_ids))
     }
 
-    /// Replaces the contents of a stored bitmap by the ids, and returns their number. The bitmap
-    /// may itself be an operand. Costs one range for each stored operand, and writes like
-    /// [`Bitmap::replace`]; the chunks are kept in memory until then.
+    /// Replaces the contents of a stored bitmap with the ids of this expression, and returns their
+    /// number. The bitmap may itself be an operand. Costs one range for each stored operand, and
+    /// writes like [`Bitmap::replace`]. The chunks are kept in memory until they are written.
     ///
     /// # Errors
     /// [`InvertedIndexError::IdsAreReused`] for an expression of an
@@ -260,8 +263,8 @@ impl BitmapExpr {
     /// its id is reassigned, and the bitmap would contain the other record. (Changes of records do
     /// not update the bitmap either.) [`Error::InvalidArgument`](keyloom::Error::InvalidArgument)
     /// for more than 2<sup>32</sup> consecutive ids, and for an id beyond the universe of the
-    /// bitmap. Otherwise as [`count`](BitmapExpr::count). Nothing is written, unless the store
-    /// fails during the write.
+    /// bitmap. Otherwise the errors of [`count`](BitmapExpr::count). On an error, nothing is
+    /// written, unless the store fails during the write.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {
             if self.has_reused_ids {

@@ -60,7 +60,8 @@ fn all(operands: &[Known], number: usize) -> Vec<Known> {
         .collect()
 }
 
-/// Deep operands are moved in a plan, so their nodes are in the places of other expressions' nodes.
+/// A plan moves deep operands, so their nodes take positions that other nodes have in the plans of
+/// other expressions.
 #[test]
 fn expressions_of_one_hash_have_one_plan() {
     let odd = xor(deep([4, 5], 14), leaf(5));

@@ -10,8 +10,8 @@ use super::BitmapExpr;
 use super::held::Held;
 use crate::integers::Comparison;
 
-/// An expression as constructed. Combining two takes constant time: nested operators of one kind
-/// are merged when the expression is [planned](super::plan).
+/// An expression as constructed. Combining two expressions takes constant time: nested operators of
+/// one kind are merged when the expression is [planned](super::plan).
 pub(super) enum Tree {
     /// The bitmap in a subspace.
     Stored(Subspace),
@@ -52,7 +52,7 @@ impl Tree {
     }
 }
 
-/// Iterative: an expression may be deeper than the stack.
+/// Drops iteratively, because an expression may be deeper than the stack.
 impl Drop for Tree {
     fn drop(&mut self) {
         let mut rest = self.take_operands();
@@ -71,8 +71,8 @@ enum Piece<'e> {
 }
 
 impl<'e> Piece<'e> {
-    /// Pushes operands in parentheses, with an operator before each but the first; the last piece
-    /// is written first.
+    /// Pushes operands in parentheses, with an operator before each operand but the first. The
+    /// piece that is pushed last is written first.
     fn operators(
         rest: &mut Vec<Self>,
         operands: impl Iterator<Item = (&'static str, &'e BitmapExpr)>,
@@ -92,7 +92,7 @@ impl<'e> Piece<'e> {
     }
 }
 
-/// Prints operators, iteratively; for a bitmap in memory only the number of its chunks.
+/// Prints the operators, iteratively. For a bitmap in memory, prints only the number of its chunks.
 impl fmt::Debug for BitmapExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = vec![Piece::Of(self)];
@@ -125,7 +125,7 @@ impl fmt::Debug for BitmapExpr {
 }
 
 impl BitmapExpr {
-    /// The ids in all of `exprs`; without any, every id.
+    /// The ids in all of `exprs`; every id if `exprs` is empty.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -146,7 +146,7 @@ impl BitmapExpr {
         }
     }
 
-    /// The ids in at least one of `exprs`; without any, no id.
+    /// The ids in at least one of `exprs`; no id if `exprs` is empty.
     pub fn any_of<T: Into<Self>>(exprs: impl IntoIterator<Item = T>) -> Self {
         let of: Vec<Self> = exprs.into_iter().map(Into::into).collect();
         match of.as_slice() {

@@ -34,7 +34,7 @@ impl Next {
         at.map_or(Self::NONE, |at| Self { at, until: at + 1, is_full: false })
     }
 
-    /// The rest from a position on.
+    /// The rest of these positions, from a position on.
     fn from(self, to: u64) -> Self {
         Self { at: self.at.max(to), ..self }
     }
@@ -134,7 +134,7 @@ pub(super) fn source<'r, R: Reader>(
     }
 }
 
-/// A walk over a leaf that has not read anything yet.
+/// A walk over a leaf, before its first read.
 pub(super) struct SourceOf<'r, R: Reader>(Source<'r, R>);
 
 impl<'r, R: Reader> Walks<'r, R> {
@@ -183,7 +183,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// The same, if no operand must be sought first.
+    /// Like [`next`](Self::next), but returns `None` if an operand must be sought first.
     #[inline]
     fn known(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Option<Next>> {
         #[cfg(test)]
@@ -219,8 +219,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// Advances to a position where all operands are full; `Some` if the result is known before
-    /// that.
+    /// Advances to a position where all operands are full. Returns `Some` if the result is known
+    /// before that.
     fn seek_with(
         &mut self,
         shape: &Shape,
@@ -250,17 +250,18 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok((!seek.next.is_full).then(|| Sought::Found(Next::one(Some(seek.at)))))
     }
 
-    /// Subtracts at the position of the other operands, which are full there; `None` if nothing is
-    /// left there, and `seek` restarts after it. Continues with the operand that it stopped at, so
-    /// each is examined once per position.
+    /// Subtracts at the position of the other operands, which are full there. Returns `None` if
+    /// nothing is left there; `seek` then restarts after this position. The next call continues
+    /// with the operand at which this call stopped, so each operand is examined once per position.
     fn seek_without(
         &mut self,
         shape: &Shape,
         without: &[usize],
         seek: &mut Seek,
     ) -> Result<Option<Sought>> {
-        // A restart with the first of them after each operand that is sought is quadratic: in one
-        // chunk, a chain of 2,000 `- (a & b)` examined nodes 4,016,012 times. This takes 18,012.
+        // Restarting with the first operand whenever an operand is sought was quadratic: in one
+        // chunk, a chain of 2,000 `- (a & b)` examined nodes 4,016,012 times. This loop examines
+        // nodes 18,012 times.
         while let Some(operand) = without.get(seek.taken).copied() {
             let Some(next) = self.known(shape, operand, seek.at)? else {
                 return Ok(Some(Sought::First(operand, seek.at)));
@@ -364,7 +365,7 @@ impl<'r, R: Reader> Walks<'r, R> {
     }
 
     /// Counts the combination of two leaves from their counts and the count of their intersection,
-    /// without computing it.
+    /// without computing the combination.
     #[inline]
     fn of_two(
         &mut self,

@@ -57,7 +57,8 @@ impl BitmapExpr {
 pub(crate) struct ChunkMachine(Machine);
 
 impl ChunkMachine {
-    /// Computes the ids of an expression in a chunk into `out`; `leaves` are the ids of its leaves.
+    /// Computes the ids of an expression in a chunk into `out`; `leaves` has the ids of the leaves
+    /// of the expression.
     pub(crate) fn compute(
         &mut self,
         expr: &mut ChunkExpr,

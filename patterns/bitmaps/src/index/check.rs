@@ -1,8 +1,8 @@
 //! The check of an index against its table.
 //!
-//! Four passes: over the records, for their ids; over the ids, span by span, for the entries that
-//! their records make; over all stored entries, for those that no record explains; and over the
-//! counts. A repair has the same passes.
+//! A check makes four passes: over the records, to check their ids; over the ids, span by span, to
+//! check the entries that their records require; over all stored entries, to find entries that no
+//! record explains; and over the counts. A repair makes the same passes.
 
 use std::ops::Deref;
 
@@ -20,7 +20,8 @@ use crate::CHUNK_IDS;
 use crate::dense_ids::State;
 
 /// How many stored entries a check reads together.
-// A container has up to 4 KiB, so those of a page take up to 4 MiB. Fewer entries add round trips.
+// A container has up to 4 KiB, so a page of containers takes up to 4 MiB. Fewer entries add round
+// trips.
 const ENTRIES: usize = 1_000;
 
 pub(super) fn check<K: RecordKey, V, C: Codec<V>>(

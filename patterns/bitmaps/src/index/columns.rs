@@ -12,7 +12,7 @@ use crate::column::{Integers, Values, block_of};
 
 /// New values of ids in the columns of any fields.
 ///
-/// Each column is read once, and written once if it changes.
+/// Each column is read once. If it changes, it is written once.
 #[derive(Debug, Default)]
 pub(super) struct ColumnChanges<'h>(BTreeMap<KeyBuf, OfColumn<'h>>);
 
@@ -41,10 +41,11 @@ impl<'h> OfColumn<'h> {
         }
     }
 
-    /// The new bytes of the column; empty if it is to be deleted.
+    /// Returns the new bytes of the column; empty if the column is to be deleted.
     ///
     /// # Errors
-    /// If the stored bytes are not such a column; the caller adds the key.
+    /// [`Error::Value`] or [`Error::NewerFormat`] if the stored bytes are not a column of this
+    /// kind. The caller adds the key.
     pub(super) fn make(&mut self, stored: Option<&[u8]>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self {
@@ -62,8 +63,8 @@ impl<'h> OfColumn<'h> {
 }
 
 impl<'h> ColumnChanges<'h> {
-    /// Sets the values of an id in a column of a field, or removes them unless `is_there`. Each id
-    /// may occur once.
+    /// Sets the values of an id in a column of a field, or removes them if `is_there` is false. Set
+    /// each id of a field at most once.
     pub(super) fn set(&mut self, space: &Subspace, id: u64, held: &'h Held, is_there: bool) {
         let (block, place) = block_of(id);
         let column = self.0.entry(space.pack(&block)).or_insert_with(|| held.kind().no_changes());
@@ -78,8 +79,8 @@ impl<'h> ColumnChanges<'h> {
         self.0.keys()
     }
 
-    /// Collects the writes; `stored` are the values at the [keys](ColumnChanges::keys). `check` may
-    /// refuse a key and the length of its column.
+    /// Collects the writes; `stored` are the values at the [keys](ColumnChanges::keys). `check`
+    /// receives the key and the length of each new column, and may refuse it.
     pub(super) fn apply<B: Deref<Target = [u8]>>(
         self,
         stored: impl IntoIterator<Item = Option<B>>,

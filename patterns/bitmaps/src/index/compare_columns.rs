@@ -1,4 +1,4 @@
-//! Compares the columns that the records of a span make with the stored ones.
+//! Compares the columns that the records of a span require with the stored columns.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use super::{Field, InvertedIndex};
 use crate::column::{BLOCK_IDS, block_of, id_in_block};
 
 impl FieldKind {
-    /// Empty changes for a column of such a field.
+    /// Empty changes for a column of this kind of field.
     pub(super) fn no_changes<'h>(self) -> OfColumn<'h> {
         match self {
             Self::Values => OfColumn::Values(Vec::new()),
@@ -20,15 +20,15 @@ impl FieldKind {
         }
     }
 
-    /// Whether the bytes are a valid column of such a field.
+    /// Whether the bytes are a valid column of this kind of field.
     pub(super) fn is_column(self, bytes: &[u8]) -> bool {
         self.no_changes().make(Some(bytes)).is_ok()
     }
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Collects the missing or wrong columns of some ids; `records` are those of them that have
-    /// records, with the values. The pass over stored entries handles columns that are to become
+    /// Collects the missing or wrong columns of some ids. `records` contains the ids that have
+    /// records, with their values. The pass over stored entries handles columns that are to become
     /// empty.
     pub(super) fn compare_columns(
         &self,
@@ -58,7 +58,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// Compares the column of a block, limited to some ids; `held` are those of them with values.
+    /// Compares the column of a block, limited to some ids. `held` contains the ids that have
+    /// values.
     fn compare_column(
         &self,
         block: u64,

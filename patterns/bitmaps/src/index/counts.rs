@@ -6,7 +6,7 @@ use keyloom_kit::{Inconsistency, Rule};
 use super::fields::Function;
 use super::{Field, InvertedIndex};
 
-/// The stored number of containers of a field, and the actual one.
+/// The stored and the actual number of containers of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     counter: KeyBuf,
@@ -34,7 +34,7 @@ impl Counted {
         })
     }
 
-    /// The fault of the counter. A counter of 0 may exist or not.
+    /// The fault of the counter. A counter of 0 may be stored or missing.
     pub(super) fn fault(&self) -> Option<Inconsistency> {
         let entry = self.counter.clone();
         match self.stored {
@@ -50,7 +50,8 @@ impl Counted {
     /// Adds the difference, so that concurrent additions of other writers are kept.
     pub(super) fn fix(&self, txn: &mut impl Writer) -> Result<()> {
         let stored = match self.stored {
-            // No other writer can have added to it: an addition to these bytes fails.
+            // No other writer can have added to this counter: an addition to bytes that are not a
+            // counter fails.
             Some(None) => {
                 txn.delete(&self.counter)?;
                 0

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// The values of a field for a record: the result of the function of a
 /// [field](super::InvertedIndex::field).
 ///
-/// Each is packed as one element of a key; a null is not a value.
+/// Each value is packed as one element of a key. A null is not a value.
 ///
 /// ```
 /// use keyloom_bitmaps::{FieldValues, one};
@@ -54,12 +54,12 @@ impl<P> Default for FieldValues<P> {
 }
 
 impl<P> FieldValues<P> {
-    /// No value: the record is among those without a value in the field.
+    /// No value: [`absent`](super::InvertedIndex::absent) then selects the record.
     pub fn none() -> Self {
         Self { values: PackedValues::new(), of: PhantomData }
     }
 
-    /// The same values as values of any type, for a field that holds several types.
+    /// Returns the same values without their static type, for a field that holds several types.
     ///
     /// ```
     /// use keyloom::Subspace;

@@ -19,14 +19,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(&self.known(name)?.column)
     }
 
-    /// The subspace of the containers of a field, and the range of those with a value.
+    /// The subspace of the containers of a field, and the range of the containers with a value.
     pub(crate) fn containers_of_field(&self, name: &str) -> Result<(&Subspace, KeyRange<'static>)> {
         let field = self.values_field(name)?;
         Ok((&field.space, field.select(&().selected())))
     }
 
-    /// The same for the containers of some values, or an error if these are of another type. Costs
-    /// as [`select_alike`](Field::select_alike).
+    /// The same for the containers of the selected values. Returns an error if the selection has
+    /// another type than the values. Costs the same as [`select_alike`](Field::select_alike).
     pub(crate) fn containers_of_values(
         &self,
         reader: &impl Reader,

@@ -65,10 +65,10 @@ impl ForwardEntry {
         found.into_iter().flat_map(|(_, values)| values)
     }
 
-    /// Returns the values of a field, in order; empty if it is absent.
+    /// Returns the values of a field, in order; empty if the field has no values.
     ///
     /// # Errors
-    /// If a value is not a `P`.
+    /// [`Error::Key`](keyloom::Error::Key) if a value is not a `P`.
     pub fn values<'e, P: Unpack<'e>>(&'e self, field: &str) -> Result<Vec<P>> {
         let values = self.packed(field);
         values.map(|value| Ok(P::unpack_element(&mut Unpacker::new(value))?)).collect()
@@ -103,8 +103,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// field, in one round trip.
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a column of a forward index, an error with
-    /// the key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if stored bytes are
+    /// not a column of a forward index.
     pub fn forward(&self, reader: &impl Reader, id: u64) -> Result<Option<ForwardEntry>> {
         let ((chunk, offset), (block, place)) = (place_of(id), block_of(id));
         let mut keys = vec![self.all.key(chunk)];
@@ -148,7 +148,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// Any error of the store; the iterator, as [`forward`](InvertedIndex::forward).
+    /// Any error of the store. The iterator returns the errors of
+    /// [`forward`](InvertedIndex::forward).
     pub fn forward_range<'r, R: Reader, B: OrderedRange<u64>>(
         &self,
         reader: &'r R,

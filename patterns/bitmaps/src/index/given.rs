@@ -13,10 +13,10 @@ use crate::bitmap::{id_at, place_of};
 use crate::dense_ids::{State, read_id};
 use crate::{ChunkChanges, DenseIds};
 
-/// The missing part of a record's id.
+/// The missing or wrong entry of the id of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// It has no id, or one that belongs to another record (`true`).
+    /// The record has no id, or its id belongs to another record (`true`).
     Id(bool),
     /// The id has no key.
     Key(u64),
@@ -29,7 +29,7 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(stored.and_then(|stored| State::read(Some(&stored)).ok()))
     }
 
-    /// The state of the assignment; derived from the entries if the stored one cannot be right.
+    /// The state of the assignment, derived from the entries if the stored state cannot be right.
     pub(super) fn true_state(&self, reader: &impl Reader) -> Result<State> {
         let (stored, used) = (self.stored_state(reader)?, self.used(reader)?);
         if let Some(state) = stored {
@@ -77,8 +77,8 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(0)
     }
 
-    /// At most `wanted` free ids before `end`, lowest first, without those that are in use or
-    /// claimed: the stored free ids may be damaged.
+    /// At most `wanted` free ids before `end`, lowest first, without ids that are in use or
+    /// claimed. The stored free ids may be damaged, so each one is checked.
     fn truly_free(
         &self,
         reader: &impl Reader,
@@ -111,9 +111,9 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(found)
     }
 
-    /// Completes the ids of records: assigns the lowest free ids to those without one, then new
-    /// ids. Costs one range and a get per examined free id, and one get per chunk of free ids that
-    /// are taken.
+    /// Completes the ids of records. Records without an id get the lowest free ids first, then new
+    /// ids. Costs one range, one get per examined free id, and one get per chunk from which free
+    /// ids are taken.
     pub(super) fn give_lacking(
         &self,
         txn: &impl Reader,

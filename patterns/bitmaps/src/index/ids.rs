@@ -85,8 +85,8 @@ impl<K: RecordKey> Ids<K> {
         }
     }
 
-    /// Updates the ids of changed keys, each with whether it had a record and whether it has one
-    /// now.
+    /// Updates the ids of changed keys. The two flags of a key are whether it had a record before,
+    /// and whether it has a record now.
     pub(super) fn follow(
         &self,
         txn: &impl Reader,
@@ -121,7 +121,8 @@ impl<K: RecordKey> SameIds<K> {
         })
     }
 
-    /// The id of a key. Records can be found by their ids only if their keys are packed like these.
+    /// The id of a key. Refuses a key that is not packed as the number of its id, because the
+    /// record could not be found by its id.
     pub(super) fn id_of(&self, key: &K) -> Result<u64> {
         let (id, packed) = ((self.id)(key), pack(key));
         if packed != pack(&id) {

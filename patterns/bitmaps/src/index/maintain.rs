@@ -127,7 +127,7 @@ impl<K, V> Field<K, V> {
         if let Some(old) = old {
             self.containers(id, old, |key| bits.clear(key, offset));
         }
-        // If a bit is cleared and set, the later change counts.
+        // If a bit is cleared and then set, the later change applies.
         if let Some(new) = new {
             self.containers(id, new, |key| bits.set(key, offset));
         }
@@ -142,9 +142,9 @@ fn integer(held: Option<&Held>) -> Option<i64> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// [`update`](Derived::update) that returns the id of each changed record, for data that
-    /// another index keeps under the same ids. The numbers of `changes` that `also` selects get an
-    /// id even if no field changes; the others may be [`Given::Never`].
+    /// Like [`update`](Derived::update), but returns the [`Given`] of each change, for data that
+    /// another index keeps under the same ids. If a change changes no field, its result is
+    /// [`Given::Never`], unless `also` returns true for its position in `changes`.
     ///
     /// # Errors
     /// The errors of `update`.
@@ -189,7 +189,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         for ((_, old, new), given) in turns.iter().zip(given) {
             let mut turn = |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
             match given {
-                // A record without an id was not in the index, whatever its old values were.
+                // A record that had no id was not in the index, whatever its old values were.
                 Given::New(id) => turn(id, None),
                 Given::Kept(id) | Given::Released(id) => turn(id, old.as_deref()),
                 Given::Never => {}
@@ -257,7 +257,7 @@ impl<'f> Counts<'f> {
         if delta == 0 {
             return;
         }
-        // The field of this key, if any, is the one with the closest preceding prefix.
+        // The field of this key, if there is one, has the closest prefix at or before the key.
         let before = (Bound::Unbounded, Bound::Included(key));
         let field = self.0.range_mut::<[u8], _>(before).next_back();
         if let Some((_, count)) = field.filter(|(_, count)| count.space.contains(key)) {

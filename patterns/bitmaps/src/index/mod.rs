@@ -6,12 +6,12 @@
 //!
 //! # Fields
 //!
-//! A [field](InvertedIndex::field) returns any number of values for a record. Each is packed as one
-//! element of a key. So a tuple is one value, which is [selected](SelectValues) as a whole or by
-//! its leading elements; a null is not a value. A record without a value is in the container of the
-//! null. So [`absent`](InvertedIndex::absent) is a bitmap like any other, and
-//! [`has`](InvertedIndex::has) is all ids but these. A [field of integers](InvertedIndex::integers)
-//! returns one integer or none.
+//! A [field](InvertedIndex::field) returns any number of values for a record. Each value is packed
+//! as one element of a key. So a tuple is one value, which a query [selects](SelectValues) as a
+//! whole or by its leading elements. A null is not a value: the container of the null has the
+//! records without a value. So [`absent`](InvertedIndex::absent) is a bitmap like any other, and
+//! [`has`](InvertedIndex::has) is all ids except the ids in `absent`. A [field of
+//! integers](InvertedIndex::integers) returns one integer or none.
 //!
 //! # Cost of a change
 //!
@@ -33,21 +33,21 @@
 //! A record that was in the table before the index was attached is not in the index until
 //! [`repair`](keyloom_tables::Maintained::repair) has processed it. Until then, a put that changes
 //! no field changes nothing in the index. A put that changes a field behaves differently for the
-//! two kinds of ids. If the index assigns ids, the record has none, and it is added with all of its
-//! fields. If keys are ids, only the changed fields are written, so `all` and the terms of other
-//! fields still miss the record. Detecting this would cost a get in every put.
+//! two kinds of ids. If the index assigns ids, the record has no id yet, so it is added with all of
+//! its fields. If keys are ids, only the changed fields are written, so `all` and the terms of
+//! other fields still miss the record. Detecting such a record would cost a get in every put.
 //!
 //! # Check and repair
 //!
-//! Both make the same passes. A check keeps one chunk of ids and its records in memory, a repair
-//! also the writes of a transaction. For n records in the table and m entries in the index, in
-//! spans of s ids (a check uses whole chunks) and pages of p entries:
+//! A check and a repair make the same passes. A check keeps one chunk of ids and its records in
+//! memory; a repair also keeps the writes of a transaction. Records and entries are read in pages,
+//! ids in spans (a check uses whole chunks as spans):
 //!
 //! | pass | reads | round trips |
 //! |---|---|---|
 //! | over the records: does each have an id of its own? | the records; 2 gets each; if some lack an id, the same again, and a range and a get each over free ids | 3 per page; 4 more if some lack an id, and 1 per chunk of free ids |
 //! | over the ids, span by span: do the containers, limited to the span, and the columns match the records? | the records again; 2 gets each; the containers that they are in; the columns | 4 per span |
-//! | over all stored entries: does a record explain each? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
+//! | over all stored entries: does a record explain each? | the entries; for each container and each column, the first id in every 256 ids, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
 //!
 //! A repair commits after each page, and after as many whole chunks as its batch holds, or after a
@@ -57,11 +57,11 @@
 //!
 //! # Errors
 //!
-//! [`InvertedIndexError`] lists what is refused: an unknown field, a selection of another type than
-//! the values, a value that is too long for a key, ids that are used up. These errors come before
-//! anything is written. Stored bytes that are not a container, column or id are errors with the
-//! key, in any read that encounters them; [`repair`](keyloom_tables::Maintained::repair) fixes
-//! them.
+//! [`InvertedIndexError`] lists the causes of a refusal, such as an unknown field, a selection of
+//! another type than the values, a value that is too long for a key, or ids that are used up. These
+//! errors are returned before anything is written. If stored bytes are not a container, a column or
+//! an id, any read that encounters them returns an error with the key;
+//! [`repair`](keyloom_tables::Maintained::repair) fixes them.
 
 mod check;
 mod columns;
@@ -101,8 +101,9 @@ pub use selection::{SelectValues, SelectedValues};
 use fields::{Function, name_of_values};
 use ids::{Ids, SameIds};
 
-/// For every value of some fields, bitmaps of the records with this value; and for every record, by
-/// id, its values; see the [module](crate).
+/// An inverted index and a forward index of the records of a table: for each value of some fields,
+/// a bitmap of the records with this value; and for each record, by id, its values. See the
+/// [module](crate).
 ///
 /// Derived data of a [`Table`](keyloom_tables::Table): [attach](keyloom_tables::Table::with) it.
 /// Cheap to clone.
@@ -156,7 +157,7 @@ struct Field<K, V> {
     column: Subspace,
     /// The counter of its containers, if they are counted.
     counter: KeyBuf,
-    /// Used by fields of integers.
+    /// The slices of a field of integers; unused for other fields.
     integers: BitSliced,
     /// Whether no record has several values.
     is_single: bool,
@@ -206,11 +207,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Self::with_ids(space, Ids::Dense(Box::new(DenseIds::new(&space.child("ids")))))
     }
 
-    /// Creates an index of records whose keys are ids: dense whole numbers, such as those of a
-    /// [sequence](keyloom_tables::sequence::Sequence). Sparse ids make many small containers.
+    /// Creates an index of records whose keys are ids: dense whole numbers, such as the numbers of
+    /// a [sequence](keyloom_tables::sequence::Sequence). Sparse ids make many small containers.
     ///
-    /// A type of your own must be packed as the number that it converts to; otherwise a key is
-    /// refused with [`InvertedIndexError::OtherPacking`].
+    /// A key type of your own must be packed as the number that it converts to; otherwise a put of
+    /// a key is refused with [`InvertedIndexError::OtherPacking`].
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -252,8 +253,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Self { ids: self.ids.within_universe(universe), ..self }
     }
 
-    /// Returns the same index with a field. The values of a record are those that `function`
-    /// returns: [`one`], none, or many. Replaces a field with the same name.
+    /// Returns the same index with one more field. `function` returns the values of a record:
+    /// [`one`], none, or many. A field with the same name is replaced.
     ///
     /// Choose a short name: it is in the key of every container.
     ///
@@ -270,8 +271,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.declare(name, "terms", function, false, name_of_values::<P>())
     }
 
-    /// As [`field`](InvertedIndex::field), for a field of which a record has at most one value.
-    /// Groups of records need such a field. The stored bytes are the same.
+    /// Like [`field`](InvertedIndex::field), for a field with at most one value per record.
+    /// Grouping of records needs such a field. The stored bytes are the same.
     ///
     /// ```
     /// use keyloom::Subspace;
@@ -302,7 +303,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// Returns the same index with a field of integers, stored as [bit slices](BitSliced) for
-    /// comparisons and sums. Replaces a field with the same name.
+    /// comparisons and sums. A field with the same name is replaced.
     #[must_use]
     pub fn integers(
         self,

@@ -15,16 +15,18 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// costs nothing, and the record need not exist.
     ///
     /// # Errors
-    /// Any error of the store; an error if the stored bytes are not an id.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if the stored bytes
+    /// are not an id.
     pub fn id_of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
         self.ids.of(reader, key)
     }
 
-    /// Returns the keys of the records with these ids, in their order. Costs one get per id, in one
-    /// round trip.
+    /// Returns the keys of the records with these ids, in the order of the ids. Costs one get per
+    /// id, in one round trip.
     ///
     /// # Errors
-    /// Any error of the store; an error if the stored bytes are not a key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if the stored bytes
+    /// are not a key.
     pub fn keys(
         &self,
         reader: &impl Reader,
@@ -33,11 +35,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.ids.keys_of(reader, ids)
     }
 
-    /// Returns the ids of records by their keys, in the same order. Costs one round trip; reads
-    /// nothing if keys are ids.
+    /// Returns the ids of the records with these keys, in the order of the keys. Costs one round
+    /// trip; reads nothing if keys are ids.
     ///
     /// # Errors
-    /// Any error of the store; if the stored bytes are not an id, an error with the key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if the stored bytes
+    /// are not an id.
     pub fn ids_of<'k>(
         &self,
         reader: &impl Reader,
@@ -57,16 +60,18 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.expr(&self.all)
     }
 
-    /// An expression of ids of this index in memory. They must ascend.
+    /// An expression of the given ids of this index, kept in memory. The ids must ascend.
     pub fn of_sorted_ids(&self, ids: impl IntoIterator<Item = u64>) -> BitmapExpr {
         BitmapExpr::of_sorted(ids).of_reused_ids(self.reuses_ids())
     }
 
-    /// The ids of the records with this value in this field. Reads nothing until it is evaluated.
+    /// The ids of the records with this value in this field. The expression reads nothing until it
+    /// is evaluated.
     ///
     /// The value must have the type that the function of the field returns; a tuple must have all
-    /// of its elements. No record has a value of another type, so such a term is empty.
-    /// [`any_term`](InvertedIndex::any_term), which reads, refuses it.
+    /// of its elements. No record has a value of another type, so a term of another type is empty.
+    /// [`any_term`](InvertedIndex::any_term) reads the store, and refuses a selection of another
+    /// type.
     ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField),
@@ -98,7 +103,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term).
+    /// The errors of [`term`](InvertedIndex::term).
     pub fn packed_term(&self, field: &str, value: &[u8]) -> Result<BitmapExpr> {
         Ok(self.expr(&self.values_field(field)?.bitmap(value)))
     }
@@ -108,13 +113,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ([`starting_with`](keyloom_tables::starting_with)), bounds
     /// ([`within`](keyloom_tables::within)), or `..` for all values. See [`SelectValues`].
     ///
-    /// Unites the containers in memory: per chunk at most 2 bytes per id and value, and at most 4
-    /// KiB; afterwards in the stored form. Costs one range over them, and up to two more reads if
-    /// there are none.
+    /// Unites the containers in memory, with at most 2 bytes per id and value, and at most 4 KiB,
+    /// per chunk. The result is kept in the stored form. Costs one range over the containers, and
+    /// up to two more reads if there are none.
     ///
     /// The result is fixed at the time of the read. The continuation of a [page](BitmapExpr::page)
-    /// identifies its query by the ids in memory. So it is refused if this is read again after a
-    /// write that changed which records have these values.
+    /// identifies its query by the ids in memory. So the continuation is refused if `any_term` is
+    /// called again after a write that changed which records have these values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -134,10 +139,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term);
+    /// The errors of [`term`](InvertedIndex::term);
     /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) if the selection is
-    /// of another type than the values; any error of the store; if stored bytes are not a
-    /// container, an error with the key.
+    /// of another type than the values; any error of the store; [`Error::At`](keyloom::Error::At)
+    /// with the key if stored bytes are not a container.
     pub fn any_term(
         &self,
         reader: &impl Reader,
@@ -154,12 +159,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(united.held()?.of_reused_ids(self.reuses_ids()))
     }
 
-    /// As [`any_term`](InvertedIndex::any_term), with any of several selections: an `IN` list.
+    /// Like [`any_term`](InvertedIndex::any_term), for any of several selections: an `IN` list.
     ///
-    /// Reads them together: up to 1,000 selections with up to 16,384 containers cost one round
-    /// trip. A longer list costs one for each 1,000, and a selection with more than its share of
-    /// the containers is continued together with the others. Up to two more reads if there are no
-    /// containers.
+    /// Reads the selections together: up to 1,000 selections with up to 16,384 containers cost one
+    /// round trip. A longer list costs one round trip per 1,000 selections. All selections with
+    /// more than their share of the containers are continued together. If there are no containers,
+    /// up to two more reads are needed.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -178,7 +183,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`any_term`](InvertedIndex::any_term);
+    /// The errors of [`any_term`](InvertedIndex::any_term);
     /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) only if no record
     /// has any of the values and the first selection is of another type.
     pub fn any_of_terms<S: SelectValues>(
@@ -198,7 +203,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(united.held()?.of_reused_ids(self.reuses_ids()))
     }
 
-    /// The ids of the records without a value in this field. Reads nothing until it is evaluated.
+    /// The ids of the records without a value in this field. The expression reads nothing until it
+    /// is evaluated.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -230,7 +236,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// The ids of the records with a value in this field. Reads nothing until it is evaluated.
+    /// The ids of the records with a value in this field. The expression reads nothing until it is
+    /// evaluated.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -275,13 +282,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// Returns the distinct selected values of a field, in order. A skip scan: costs one range, and
-    /// for each value another range or the steps over its containers. Up to three more reads,
-    /// unless all values (`..`) are selected.
+    /// Returns the distinct selected values of a field, in order. This is a skip scan: it costs one
+    /// range, and for each value another range or the steps over its containers. Unless all values
+    /// (`..`) are selected, it costs up to three more reads.
     ///
     /// # Errors
-    /// As [`any_term`](InvertedIndex::any_term); the iterator also returns an error if a value is
-    /// not a `P`.
+    /// The errors of [`any_term`](InvertedIndex::any_term); the iterator also returns an error if a
+    /// value is not a `P`.
     pub fn values<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
         &self,
         reader: &'r R,
@@ -295,11 +302,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(scan(values, |values| Ok(values.next().transpose()?.map(|(value,)| value))))
     }
 
-    /// Returns the number of distinct selected values of a field. A skip scan, as
-    /// [`values`](InvertedIndex::values).
+    /// Returns the number of distinct selected values of a field. This is a skip scan, like
+    /// [`values`](InvertedIndex::values), at the same cost.
     ///
     /// # Errors
-    /// As [`any_term`](InvertedIndex::any_term).
+    /// The errors of [`any_term`](InvertedIndex::any_term).
     pub fn distinct(
         &self,
         reader: &impl Reader,
@@ -313,11 +320,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// Returns the distinct selected values of a field, in order, each with its number of records.
-    /// Costs one range, and up to three more reads, unless all values (`..`) are selected. Reads
-    /// the headers of their containers.
+    /// Costs one range, and up to three more reads unless all values (`..`) are selected. Decodes
+    /// only the headers of the containers.
     ///
     /// # Errors
-    /// As [`values`](InvertedIndex::values).
+    /// The errors of [`values`](InvertedIndex::values).
     pub fn value_counts<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
         &self,
         reader: &'r R,
@@ -333,15 +340,15 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Costs one get.
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter); any
-    /// error of the store.
+    /// The errors of [`term`](InvertedIndex::term);
+    /// [`Error::NotACounter`](keyloom::Error::NotACounter); any error of the store.
     pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
         let count = reader.counter(&self.values_field(field)?.counter)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 }
 
-/// An already known range.
+/// A selection whose key range is already known.
 struct Selected(KeyRange<'static>);
 
 impl Select for Selected {

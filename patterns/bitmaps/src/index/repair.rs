@@ -29,14 +29,14 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     // An empty index has no superfluous entries.
     let is_empty = options.resume.is_none()
         && store.snapshot()?.first(index.space().self_and_children())?.is_none();
-    // A starting point: batches that are too large for a transaction are halved.
+    // This is only the initial size: batches that are too large for a transaction are halved.
     let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
     let mut size = BatchSize::new(options.batch.min(most));
     let mut done = Progress::beginning(options);
     done.written += fix_state(index, store)?;
     loop {
-        // Inside a transaction, this read would conflict with every assignment of ids. Newer ids
-        // are maintained by their writers.
+        // In a transaction, this read would conflict with every assignment of ids. The writers that
+        // assign newer ids also maintain their entries.
         let end = index.end(&store.snapshot()?)?;
         let step = size.transact(store, |txn, batch| {
             table.check_repair(txn)?;
@@ -59,7 +59,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     }
 }
 
-/// Assigns ids to records, then writes the missing entries of spans of ids. Never the last step.
+/// Assigns ids to records, then writes the missing entries of spans of ids. Returns false: this is
+/// never the last step.
 fn repair_records<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -82,7 +83,8 @@ fn repair_records<K: RecordKey, V, C: Codec<V>>(
     Ok(false)
 }
 
-/// Assigns ids to the records that lack one. Returns its position if there are more records.
+/// Assigns ids to the records of a page that lack one. Returns the position of the page if there
+/// are more records.
 fn give_ids<K: RecordKey, V, C>(
     ids: &DenseIds<K>,
     table: &Table<K, V, C>,
@@ -115,10 +117,10 @@ fn give_ids<K: RecordKey, V, C>(
 }
 
 /// Writes the missing or wrong entries of as many spans as fit into a batch, at least one. Returns
-/// its position if there may be more.
+/// the position of the last span if there may be more.
 ///
-/// They are written together, in key order: the chunks of a value are adjacent, and sorted inserts
-/// fill the pages of a store.
+/// The entries of all these spans are written together, in key order: the chunks of a value are
+/// adjacent, and sorted inserts fill the pages of a store.
 fn write_spans<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -141,7 +143,8 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
             break;
         };
         let span = Span::from(from, batch);
-        // Assigned and released since, or a stray: the end read in the transaction decides.
+        // A free id at or after `end` was assigned and released since the snapshot, or the entry is
+        // a stray. The end read in this transaction decides.
         let end = match index.has_free_from(txn, from, end)? {
             true => index.end(txn)?,
             false => end,
@@ -162,7 +165,8 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
     Ok(last)
 }
 
-/// Removes entries that no record explains from the next page. Returns whether it was the last.
+/// Removes the entries of the next page that no record explains. Returns whether this was the last
+/// page.
 fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -180,7 +184,8 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
         )?;
         let mut found = index.superfluous(table, txn, &page.entries, end)?;
         if found.faults.iter().any(|fault| index.is_of_free_ids(&fault.what.key)) {
-            // Assigned and released since, or a stray: the end read in the transaction decides.
+            // A free id at or after `end` was assigned and released since the snapshot, or the
+            // entry is a stray. The end read in this transaction decides.
             found = index.superfluous(table, txn, &page.entries, index.end(txn)?)?;
         }
         done.entries += found.entries as u64;
@@ -207,8 +212,8 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
 fn fix_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
     let mut fixed = 0;
     for field in index.counted() {
-        // Counted in a snapshot: in a transaction, this would conflict with every write to the
-        // field.
+        // The containers are counted in a snapshot: in a transaction, the count would conflict with
+        // every write to the field.
         let counted = Counted::of(field, &store.snapshot()?)?;
         if counted.fault().is_some() {
             store.transact(|txn| counted.fix(txn))?;
@@ -231,7 +236,7 @@ fn fix_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) 
     Ok(fixed.map_or(0, |()| 1))
 }
 
-/// The right state of the assignment of ids, if it is not stored.
+/// The correct state of the assignment of ids; `None` if the stored state is correct.
 fn due_state<K: RecordKey>(ids: &DenseIds<K>, reader: &impl Reader) -> Result<Option<State>> {
     let state = State { free: ids.count_free(reader)?, ..ids.true_state(reader)? };
     let is_right = ids.stored_state(reader)?.unwrap_or_default() == state;

@@ -35,7 +35,7 @@ fn key_range(selected: &SelectedValues, space: &Subspace) -> KeyRange<'static> {
     }
 }
 
-/// A value of the requested type; a null bound has no type.
+/// A selected value, to compare its type with the stored values; a null bound has no type.
 fn asked(selected: &SelectedValues) -> Option<&KeyBuf> {
     match selected {
         SelectedValues::All => None,
@@ -53,7 +53,8 @@ fn bounding(bound: &Bound<KeyBuf>) -> Option<&KeyBuf> {
     }
 }
 
-/// A nested tuple without its end, so that longer tuples continue it; other elements unchanged.
+/// Removes the terminator of a nested tuple, so that the bytes are a prefix of longer tuples.
+/// Returns other elements unchanged.
 fn open(value: &[u8]) -> &[u8] {
     const NESTED: u8 = 0x05;
     match value {
@@ -62,7 +63,7 @@ fn open(value: &[u8]) -> &[u8] {
     }
 }
 
-/// The type codes of the elements of one type: integers and Booleans have several.
+/// The keys whose element has the type of this type code. Integers and Booleans have several codes.
 fn of_type_codes(space: &Subspace, code: u8) -> KeyRange<'static> {
     let (first, last) = match code {
         0x0B..=0x1D => (0x0B, 0x1D),
@@ -70,19 +71,21 @@ fn of_type_codes(space: &Subspace, code: u8) -> KeyRange<'static> {
         code => (code, code),
     };
     let key = |code: u8| -> KeyBuf { space.prefix().iter().copied().chain([code]).collect() };
-    // A code is a part of an element, which may go on with 0xFF, unlike the end of an element.
+    // A type code is only the first byte of an element. The next byte may be 0xFF, which is never
+    // the first byte after a whole element.
     let through = KeyRange::prefix(&key(last)).and_before().into_owned();
     KeyRange::starting_at(&key(first)).into_owned().intersect(through)
 }
 
-/// Whether two elements are of the same type; for tuples, the first elements that differ.
+/// Whether two elements are of the same type. For tuples, whether the first elements that differ
+/// are of the same type.
 fn are_alike(a: &Element, b: &Element) -> bool {
     use Element::{BigInt, Bool, Bytes, Desc, F32, F64, Int, Null, Str, Tuple, Uuid, Versionstamp};
     match (a, b) {
         (Tuple(a), Tuple(b)) => {
             a.iter().zip(b).find(|(a, b)| a != b).is_none_or(|(a, b)| are_alike(a, b))
         }
-        // An optional element.
+        // A null is a missing optional element, which has no type of its own.
         (Null, _) | (_, Null) => true,
         (Desc(a), Desc(b)) => are_alike(a, b),
         (Int(_) | BigInt(_), Int(_) | BigInt(_))
@@ -119,8 +122,9 @@ impl<K, V> Field<K, V> {
         key_range(selected, &self.space).intersect(KeyRange::behind(&nulls))
     }
 
-    /// The same, or an error if the selection is of another type than the values. Costs one more
-    /// read unless all values are selected, and two if none is found.
+    /// Like [`select`](Field::select), but returns an error if the selection is of another type
+    /// than the values. Unless all values are selected, costs one read, and up to two more if that
+    /// read finds nothing.
     pub(super) fn select_alike(
         &self,
         reader: &impl Reader,
@@ -135,8 +139,8 @@ impl<K, V> Field<K, V> {
         Ok(range)
     }
 
-    /// Refuses a selection of another type than the values; `first` is the first key found. Costs
-    /// up to two reads if there is none.
+    /// Refuses a selection of another type than the values; `first` is the first selected key. If
+    /// there is none, costs up to two reads.
     pub(super) fn refuse_others(
         &self,
         reader: &impl Reader,

@@ -1,4 +1,4 @@
-//! Compares the entries that the records of a range of ids make with the stored ones.
+//! Compares the entries that the records of a range of ids require with the stored entries.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,8 +15,8 @@ use crate::bitmap::place_of;
 use crate::dense_ids::read_id;
 use crate::{CHUNK_IDS, Container, DenseIds, Words};
 
-/// The minimum number of ids compared together; it divides the number of ids in a chunk. If one id
-/// of a container is explained by its record, the whole block has been compared.
+/// The minimum number of ids compared together; it divides the number of ids in a chunk. If a
+/// record explains one id of a block in a container, the whole block has already been compared.
 pub(super) const COMPARED_TOGETHER: u64 = 256;
 
 /// A fault, and the value that should be stored instead.
@@ -30,7 +30,8 @@ pub(super) struct Fault {
 pub(super) struct Span(RangeInclusive<u64>);
 
 impl Span {
-    /// At most `ids` ids from `first` on, which begins a block: whole blocks of one chunk.
+    /// Whole blocks of one chunk, at least one: at most `ids` ids from `first` on. `first` must
+    /// begin a block.
     pub(super) fn from(first: u64, ids: usize) -> Self {
         let in_chunk = CHUNK_IDS - first % CHUNK_IDS;
         let blocks = (ids as u64 / COMPARED_TOGETHER).max(1) * COMPARED_TOGETHER;
@@ -50,7 +51,7 @@ impl Span {
     }
 }
 
-/// A container, if the bytes are entirely valid. Any unreadable bytes are one fault, whatever their
+/// The container, if the bytes are entirely valid. Unreadable bytes are one fault, whatever their
 /// format: the container is rebuilt from its records.
 pub(super) fn sound(bytes: &[u8]) -> Option<Container<'_>> {
     let container = Container::parse(bytes).ok()?;
@@ -58,7 +59,7 @@ pub(super) fn sound(bytes: &[u8]) -> Option<Container<'_>> {
     Some(container)
 }
 
-/// The entries that the records of a span make.
+/// The entries that the records of a span require.
 #[derive(Default)]
 struct Expected {
     containers: BTreeMap<KeyBuf, Vec<u16>>,
@@ -81,7 +82,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         match &self.ids {
             Ids::Dense(_) => Ok((from < end).then_some(from)),
             Ids::Same(ids_of) => {
-                // From 0, include keys that are packed as something else.
+                // From id 0, begin at the start of the table, to include keys that are not packed
+                // as their ids.
                 let rest = match from {
                     0 => table.space().range(),
                     _ => within(from..).key_range(table.space()),
@@ -96,8 +98,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// The missing or wrong entries of a span, and its number of records. Another pass handles
-    /// entries that no record explains, except for free ids.
+    /// The missing or wrong entries of a span, and the number of records of the span. Another pass
+    /// handles entries that no record explains, except for free ids.
     pub(super) fn compare<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -125,8 +127,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     fn expected(&self, records: &[(u64, K, V)], span: &Span) -> Result<Expected> {
         let mut expected = Expected { records: records.len() as u64, ..Expected::default() };
-        // Grouped by the part that distinguishes containers: full keys would share long prefixes,
-        // and one would be built for every id.
+        // Ids are grouped by the distinguishing part of the container's key. Full keys would share
+        // long prefixes, and a key would be built for every id.
         let mut parts: Vec<BTreeMap<KeyBuf, Vec<u16>>> = vec![BTreeMap::new(); self.fields.len()];
         for (id, key, value) in records {
             let held = self.held(key, value);
@@ -184,7 +186,7 @@ fn dense_records<K: RecordKey, V, C: Codec<V>>(
     let mut holders = Vec::new();
     for entry in reader.range(within(span.0.clone()).key_range(&ids.keys), Order::Ascending)? {
         let (entry, key) = entry?;
-        // The pass over stored entries reports what does not decode.
+        // The pass over stored entries reports entries that do not decode.
         if let (Ok(id), Ok(key)) = (ids.keys.unpack::<u64>(&entry), unpack::<K>(&key)) {
             holders.push((id, key));
         }

@@ -32,9 +32,9 @@ enum Stored<'i, K, V> {
     Free(u64),
     /// The column of a field for a block.
     Column(&'i Field<K, V>, u64),
-    /// The record with this id.
+    /// An entry about the record with this id.
     OfId(u64),
-    /// The record with this key, packed.
+    /// An entry about the record with this packed key.
     OfKey(KeyBuf),
     /// One of the fixed entries of the index.
     Known,
@@ -101,8 +101,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         stored.unwrap_or(Stored::Foreign)
     }
 
-    /// The stored entries that no record explains. Examines only as many of them as contain about
-    /// that many ids, at least one. Ids from `end` on were never assigned.
+    /// The stored entries that no record explains. Examines the first of `entries`, at least one,
+    /// and stops once they contain more ids than there are entries. Ids from `end` on were never
+    /// assigned.
     pub(super) fn superfluous<C: Codec<V>, R: Reader>(
         &self,
         table: &Table<K, V, C>,
@@ -207,7 +208,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         is_in
     }
 
-    /// A container without those ids of some blocks that no record explains.
+    /// A container without the ids of some blocks that no record explains.
     fn without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -233,7 +234,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// A column without those ids of some blocks that no record explains.
+    /// A column without the ids of some blocks that no record explains.
     fn column_without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,

@@ -18,7 +18,7 @@ pub(super) fn value_counts<B: Deref<Target = [u8]>, P: for<'k> Unpack<'k>>(
         let Some(entry) = entries.next().transpose()? else { return Ok(None) };
         let group = KeyBuf::from_slice(leading(&space, &entry.0)?);
         let mut count = u64::from(container(&entry)?.len());
-        // An error is left to the next call.
+        // An error stays in `entries`, so that the next call returns it.
         while let Some(Ok(next)) = entries.peek() {
             if leading(&space, &next.0)? != &group[..] {
                 break;
@@ -41,7 +41,7 @@ fn container<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<Contain
     Container::parse(value).map_err(|error| error.at(key))
 }
 
-/// The chunk in the key of a container; `space` is that of a field.
+/// The chunk in the key of a container; `space` is the subspace of the containers of a field.
 fn chunk(space: &Subspace, key: &[u8]) -> Result<u64> {
     let read = || {
         let value = space.leading(key, 1)?.len();
@@ -51,8 +51,8 @@ fn chunk(space: &Subspace, key: &[u8]) -> Result<u64> {
     read().map_err(|error| Error::from(error).at(key))
 }
 
-/// The number of containers that are read together: at most 64 MiB, far less unless records have
-/// many values.
+/// The number of containers that are read together: at most 64 MiB, and far less unless records
+/// have many values.
 const TOGETHER: usize = 1 << 14;
 /// The number of ranges that a remote store reads in one round trip.
 // The backends for PostgreSQL and FoundationDB take 1,024 ranges in one request.
@@ -80,8 +80,8 @@ impl Union {
         Ok(())
     }
 
-    /// Adds the containers in `ranges` of the field in `space`. Reads the ranges together, and
-    /// again together what a page has left.
+    /// Adds the containers in `ranges` of the field in `space`. Reads the first page of all ranges
+    /// together, then the next page of all unfinished ranges together, and so on.
     pub(super) fn add_ranges(
         &mut self,
         reader: &impl Reader,
@@ -92,7 +92,7 @@ impl Union {
             let mut rest = Vec::new();
             for some in ranges.chunks(RANGES) {
                 // As an OR of terms, a list of 300 values would cost 300 round trips on a remote
-                // store: each term is a range of its own.
+                // store: each term would be a separate range.
                 let pages = reader.range_many(some, TOGETHER / some.len())?;
                 for (range, page) in some.iter().zip(pages) {
                     self.add(page.entries.into_iter().map(Ok), space)?;

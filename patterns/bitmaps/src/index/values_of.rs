@@ -7,11 +7,11 @@ use super::InvertedIndex;
 use crate::column::{Values, block_of};
 
 /// The number of columns that are read together.
-// They take some tens of megabytes with ten values per id. Fewer columns add round trips.
+// 1,024 columns take some tens of megabytes with ten values per id. Fewer columns add round trips.
 const TOGETHER: usize = 1_024;
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Calls `visit` with each id and each of its values in a field of values, as
+    /// Calls `visit` with each id and each of its values in a field, as
     /// [packed](super::ForwardEntry::packed) elements. The ids must ascend. Ids without a value are
     /// left out.
     ///
@@ -39,8 +39,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term), and the errors of `visit`; any error of the store; if
-    /// stored bytes are not a column of values, an error with the key.
+    /// The errors of [`term`](InvertedIndex::term), and the errors of `visit`; any error of the
+    /// store; [`Error::At`](keyloom::Error::At) with the key if stored bytes are not a column of
+    /// values.
     pub fn visit_values(
         &self,
         reader: &impl Reader,

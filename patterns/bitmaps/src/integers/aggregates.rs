@@ -14,43 +14,46 @@ use crate::expression::leaf::Span;
 use crate::{BitmapExpr, Chunks, Evaluation, Words};
 
 /// The number of parts into which a pass for percentiles divides the remaining range. More parts
-/// mean fewer passes, but more work per slice: three comparisons in a pass that settles two bits,
-/// fifteen for four.
+/// mean fewer passes, but more work per slice: a pass that settles two bits takes three
+/// comparisons, a pass that settles four bits takes fifteen.
 const PARTS: i128 = 4;
 
 /// Up to this many pairs of a chunk and a value in it are kept in memory for percentiles: 32 KiB.
 /// With more, percentiles are found by counting, in several passes.
-// Gathering takes some 0.15 µs for a pair, and the passes 3 ms for 200,000 ids with 30 bits, as
-// much as 16,000 pairs. What was gathered before the limit is lost, so the limit is lower.
+// Gathering takes some 0.15 µs per pair. The passes take 3 ms for 200,000 ids with 30 bits, as long
+// as gathering 16,000 pairs. The pairs gathered before the limit is reached are discarded, so the
+// limit is lower than that.
 const GATHERED: usize = 1 << 11;
 
-/// After this many values of a chunk, their share of its ids gives an estimate of the number of
-/// values. If that exceeds the limit, gathering ends: otherwise the passes took a tenth longer.
+/// After this many values of a chunk, the number of all its values is estimated from the share of
+/// its ids that have these values. If the estimate exceeds the limit, gathering ends. Without this
+/// estimate, percentiles by several passes took a tenth longer.
 const PROBE: usize = 128;
 
 impl BitSliced {
-    /// Returns how many ids of `filter` have a value; without a filter, how many ids have one.
+    /// Returns how many ids of `filter` have a value; without a filter, how many ids have a value.
     /// Costs one range over the slices, and the cost of the filter.
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
+    /// Any error of the store; [`Error::At`] with the key if stored bytes are not a chunk.
     pub fn count(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<u64> {
         Ok(self.count_and_sum(reader, filter)?.0)
     }
 
-    /// Returns the sum of the values, which cannot overflow. Costs as [`count`](BitSliced::count).
+    /// Returns the sum of the values, which cannot overflow. Costs the same as
+    /// [`count`](BitSliced::count).
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn sum(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<i128> {
         Ok(self.count_and_sum(reader, filter)?.1)
     }
 
-    /// Returns the sum divided by the count, or `None` if there are no values. Costs as
+    /// Returns the sum divided by the count, or `None` if there are no values. Costs the same as
     /// [`count`](BitSliced::count).
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn average(
         &self,
         reader: &impl Reader,
@@ -63,7 +66,7 @@ impl BitSliced {
     /// Returns count and sum in one pass.
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn count_and_sum(
         &self,
         reader: &impl Reader,
@@ -87,20 +90,20 @@ impl BitSliced {
         Ok((count, sum))
     }
 
-    /// Returns the smallest value, or `None` if there are none. Costs as
+    /// Returns the smallest value, or `None` if there are none. Costs the same as
     /// [`count`](BitSliced::count).
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn min(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<Option<i64>> {
         self.first_value(reader, filter, Order::Ascending, i64::min)
     }
 
-    /// Returns the largest value, or `None` if there are none. Costs as
+    /// Returns the largest value, or `None` if there are none. Costs the same as
     /// [`count`](BitSliced::count).
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn max(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<Option<i64>> {
         self.first_value(reader, filter, Order::Descending, i64::max)
     }
@@ -123,11 +126,11 @@ impl BitSliced {
     }
 
     /// Returns the `k` ids with the largest values, with these values, in descending order; ids
-    /// with equal values are ascending. Costs as [`count`](BitSliced::count), and memory for `k`
-    /// ids.
+    /// with equal values are ascending. Costs the same as [`count`](BitSliced::count), and memory
+    /// for `k` ids.
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn top(
         &self,
         reader: &impl Reader,
@@ -137,7 +140,7 @@ impl BitSliced {
         self.ranked(reader, filter, Order::Descending, k)
     }
 
-    /// The first `k` ids in the order of their values, with these; ids with equal values are
+    /// The first `k` ids in the order of their values, with these values; ids with equal values are
     /// ascending.
     pub(crate) fn ranked(
         &self,
@@ -173,11 +176,11 @@ impl BitSliced {
         Ok(best.into_iter().map(|(value, id)| (id, turned(value, order))).collect())
     }
 
-    /// Returns how many ids have each value. Costs as [`count`](BitSliced::count), and memory for
-    /// each distinct value.
+    /// Returns how many ids have each value. Costs the same as [`count`](BitSliced::count), and
+    /// memory for each distinct value.
     ///
     /// # Errors
-    /// As [`count`](BitSliced::count).
+    /// The errors of [`count`](BitSliced::count).
     pub fn counts_by_value(
         &self,
         reader: &impl Reader,
@@ -209,14 +212,14 @@ impl BitSliced {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one pass like that of [`count`](BitSliced::count), whatever the number of percentiles,
-    /// and up to 32 KiB of memory, if the audience has at most 2,048 distinct values, counted in
-    /// each chunk. With more, it costs two further passes, and one for every two bits of the
-    /// difference between the smallest and the largest value; keeps the ids of the filter in
-    /// memory, as compact as in the store.
+    /// If the audience has at most 2,048 distinct values, counted per chunk, this costs one pass
+    /// like that of [`count`](BitSliced::count), whatever the number of percentiles, and up to 32
+    /// KiB of memory. With more values, this costs two further passes, and one for every two bits
+    /// of the difference between the smallest and the largest value. The ids of the filter are then
+    /// kept in memory, as compact as in the store.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a number outside 0 to 100; otherwise as
+    /// [`Error::InvalidArgument`] for a number outside 0 to 100; otherwise the errors of
     /// [`count`](BitSliced::count).
     pub fn percentiles(
         &self,
@@ -227,7 +230,8 @@ impl BitSliced {
         self.percentiles_within(reader, filter, percents, GATHERED)
     }
 
-    /// The same with at most `limit` pairs of a chunk and a value in memory.
+    /// Like [`percentiles`](BitSliced::percentiles), with at most `limit` pairs of a chunk and a
+    /// value in memory.
     pub(super) fn percentiles_within(
         &self,
         reader: &impl Reader,
@@ -346,7 +350,8 @@ impl BitSliced {
     }
 }
 
-/// A value whose ascending order is `order`; of such a value, the value itself.
+/// Maps a value so that the ascending order of the mapped values is `order`. Mapping a mapped value
+/// returns the original value.
 pub(crate) fn turned(value: i64, order: Order) -> i64 {
     match order {
         Order::Ascending => value,
@@ -376,7 +381,7 @@ fn keep_before(
     }
 }
 
-/// The values of ranks, which are counted from 1, among values with their frequencies.
+/// The values at some ranks, counted from 1. `pairs` are the values with their frequencies.
 fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
     pairs.sort_unstable();
     let mut up_to = 0;

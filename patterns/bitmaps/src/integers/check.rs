@@ -9,14 +9,15 @@ use crate::Words;
 use crate::expression::leaf::Span;
 
 impl BitSliced {
-    /// Returns all faulty chunks: ids out of order, or with a sign or a bit but no value, or with a
-    /// negative zero. Costs one range over all slices.
+    /// Returns all faulty chunks: chunks with ids out of order, with ids that have a sign or a bit
+    /// but no value, or with a negative zero. Costs one range over all slices.
     ///
-    /// Reads verify only what they need. Given such chunks, they return a wrong answer, but they
-    /// terminate.
+    /// Reads verify only what they need. Given a faulty chunk, they may return a wrong answer, but
+    /// they terminate.
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if stored bytes are
+    /// not a chunk.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let span = Span::of(&(0..=u64::MAX), Order::Ascending);
         let mut walk = SliceWalk::new(reader, &self.space, span);

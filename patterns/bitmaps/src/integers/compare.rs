@@ -46,12 +46,12 @@ impl Comparison {
     }
 }
 
-/// A walk over the chunks that may contain such ids.
+/// A walk over the chunks that may contain ids with a value in the range.
 #[derive(Debug)]
 pub(crate) struct ComparisonWalk<'r, R: Reader> {
     slices: SliceWalk<'r, R>,
     values: RangeInclusive<i64>,
-    /// Allocated when first needed, and kept.
+    /// A buffer, allocated when first needed, and kept.
     scratch: Option<Box<Words>>,
     /// The ids of a chunk, to be combined with others.
     own: ChunkIds,
@@ -62,7 +62,7 @@ impl<R: Reader> ComparisonWalk<'_, R> {
         self.slices.seek(to)
     }
 
-    /// Combines ids with those of the chunk at the position `at`, which was returned by
+    /// Combines ids with the ids in range of the chunk at the position `at`, which was returned by
     /// [`ComparisonWalk::seek`].
     pub(crate) fn combine(&mut self, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
         let slices = self.slices.slices(at)?;

@@ -1,9 +1,10 @@
 //! Bit-sliced integers: comparisons and aggregates over a value per id.
 //!
-//! [`BitSliced`] stores an `i64` for each of some ids, as one bitmap per bit of the value: the ids
-//! whose value is odd, the ids whose value has the next bit, and so on. A comparison with a
-//! constant is then a few ANDs and ORs of these, 64 ids at a time. A sum counts, for each bit, the
-//! ids of a filter that have it, and multiplies by the weight of the bit.
+//! [`BitSliced`] stores an `i64` for each of some ids, as one bitmap per bit of the value. The
+//! first of these bitmaps has the ids whose value is odd, the second has the ids whose value has
+//! the next bit, and so on. A comparison with a constant is then a few ANDs and ORs of these
+//! bitmaps, 64 ids at a time. A sum counts, for each bit, the ids of a filter that have the bit,
+//! and multiplies the count by the weight of the bit.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -26,7 +27,7 @@
 //! |---|---|
 //! | subspace, chunk, 0 | a [container](super#containers): the ids that have a value |
 //! | subspace, chunk, 1 | the ids whose value is negative |
-//! | subspace, chunk, 2 + n | the ids whose magnitude has bit n; that of [`i64::MIN`] takes all 64 |
+//! | subspace, chunk, 2 + n | the ids whose magnitude has bit n; the magnitude of [`i64::MIN`] takes all 64 bits |
 //!
 //! The slices of a chunk are adjacent, so that one range serves a comparison or an aggregate. A
 //! slice without ids is not stored: values below 1,000 take at most 12 slices. Values are stored as
@@ -52,14 +53,15 @@
 //! | [`percentiles`](BitSliced::percentiles) | 0 | 1; for more than 2,048 distinct values 2 more, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
 //! | [`clear`](BitSliced::clear) | 0 | 0 | 0 | 1 range |
 //!
-//! Memory: the slices of one chunk at a time, which LMDB and the in-memory store lend and other
-//! stores copy, and a few chunks of 4 KiB.
+//! Memory: a few chunks of 4 KiB, and the slices of one chunk at a time. LMDB and the in-memory
+//! store lend these slices; other stores copy them.
 //!
 //! # When not to use it
 //!
-//! * To look up single values: the record is one get, this is a range over all bits.
-//! * For few distinct values that are only compared for equality: a [`Bitmap`](super::Bitmap) for
-//!   each is one operand.
+//! * To look up single values: reading the record takes one get, reading its integer takes a range
+//!   over all slices of the chunk.
+//! * For few distinct values that are only compared for equality: with a [`Bitmap`](super::Bitmap)
+//!   per value, each comparison reads a single bitmap.
 //! * For values that change often: each change rewrites one container per changed bit.
 //!
 //! # Source
@@ -94,8 +96,8 @@ use super::{BitmapExpr, ChunkChanges};
 /// The values are in the store; this value only refers to them. Ids are any 64-bit numbers, values
 /// any `i64`.
 ///
-/// Aggregates take a filter, an expression that selects the ids; without one, all ids with a value
-/// count.
+/// Aggregates take a filter, an expression that selects the ids; without a filter, they cover all
+/// ids with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
@@ -122,16 +124,17 @@ impl BitSliced {
     /// Returns the value of an id. Costs one range over the slices of one chunk.
     ///
     /// # Errors
-    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if stored bytes are
+    /// not a chunk.
     pub fn get(&self, reader: &impl Reader, id: u64) -> Result<Option<i64>> {
         Ok(self.get_many(reader, &[id])?.pop().flatten())
     }
 
-    /// Returns the values of many ids, in their order. Costs one walk over the slices of their
-    /// chunks.
+    /// Returns the values of many ids, in the order of the ids. Costs one walk over the slices of
+    /// the chunks of these ids.
     ///
     /// # Errors
-    /// As [`get`](BitSliced::get).
+    /// The errors of [`get`](BitSliced::get).
     pub fn get_many(&self, reader: &impl Reader, ids: &[u64]) -> Result<Vec<Option<i64>>> {
         let mut values = vec![None; ids.len()];
         let mut wanted: Vec<(u64, &mut Option<i64>)> =
@@ -152,7 +155,7 @@ impl BitSliced {
         Ok(values)
     }
 
-    /// Sets the value of an id, and returns the previous one.
+    /// Sets the value of an id, and returns the previous value.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -167,7 +170,7 @@ impl BitSliced {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](BitSliced::get); any error of a write.
+    /// The errors of [`get`](BitSliced::get); any error of a write.
     pub fn set(&self, txn: &mut impl Writer, id: u64, value: i64) -> Result<Option<i64>> {
         txn.guarded(|txn| {
             let before = self.get(&*txn, id)?;
@@ -179,7 +182,7 @@ impl BitSliced {
     /// Removes the value of an id, and returns it.
     ///
     /// # Errors
-    /// As [`set`](BitSliced::set).
+    /// The errors of [`set`](BitSliced::set).
     pub fn remove(&self, txn: &mut impl Writer, id: u64) -> Result<Option<i64>> {
         txn.guarded(|txn| {
             let before = self.get(&*txn, id)?;
@@ -188,11 +191,11 @@ impl BitSliced {
         })
     }
 
-    /// Sets the values of many ids, in any order; if an id occurs twice, the last value counts.
+    /// Sets the values of many ids, in any order; if an id occurs twice, its last value is stored.
     /// Reads the old values in one walk and one round trip, and writes each slice of a chunk once.
     ///
     /// # Errors
-    /// As [`set`](BitSliced::set).
+    /// The errors of [`set`](BitSliced::set).
     pub fn set_many(
         &self,
         txn: &mut impl Writer,
@@ -206,7 +209,7 @@ impl BitSliced {
     /// Removes the values of many ids, like [`set_many`](BitSliced::set_many).
     ///
     /// # Errors
-    /// As [`set`](BitSliced::set).
+    /// The errors of [`set`](BitSliced::set).
     pub fn remove_many(
         &self,
         txn: &mut impl Writer,

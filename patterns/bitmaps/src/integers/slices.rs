@@ -15,7 +15,7 @@ pub(super) const EXISTS: u8 = 0;
 pub(super) const SIGN: u8 = 1;
 /// The slice of the lowest bit of the magnitude.
 pub(super) const LOWEST: u8 = 2;
-/// The number of bits in a magnitude; that of [`i64::MIN`] takes all of them.
+/// The number of bits in a magnitude; the magnitude of [`i64::MIN`] takes all of them.
 const BITS: usize = 64;
 /// The maximum number of slices.
 pub(super) const SLICES: usize = LOWEST as usize + BITS;
@@ -23,7 +23,7 @@ pub(super) const SLICES: usize = LOWEST as usize + BITS;
 /// A walk over integers, chunk by chunk.
 pub(super) struct SliceWalk<'r, R: Reader> {
     walk: ChunkWalk<'r, R, (u64, u8)>,
-    /// The position whose slices were gathered, and the slices.
+    /// The position whose slices are in `slices`.
     gathered: Option<u64>,
     slices: Vec<(u8, Entry<R::Bytes<'r>>)>,
 }
@@ -200,8 +200,9 @@ impl<'c> Slices<'c> {
     /// The ids whose magnitude is at least `least`, which must not be 0; ids without a value count
     /// as 0.
     ///
-    /// Goes from the lowest bit up. If `least` has a bit, a number must have this bit and be large
-    /// enough in the lower bits. If `least` does not have it, one of the two is enough.
+    /// Processes the bits from the lowest to the highest. If `least` has a bit, a number must have
+    /// this bit and be large enough in the lower bits. If `least` does not have the bit, one of the
+    /// two conditions is enough.
     fn magnitudes_from(&self, least: u64, ids: &mut Words) {
         let lowest = least.trailing_zeros() as usize;
         ids.clear();

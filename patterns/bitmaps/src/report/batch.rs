@@ -18,12 +18,12 @@ use crate::{BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words};
 /// Many audiences, computed together from the forward index; returned by [`InvertedIndex::batch`].
 ///
 /// One pass reads the columns of all fields that the audiences use, chunk by chunk of ids. For each
-/// requested value it marks the ids of the chunk that have it, and then combines these marks as
-/// each audience prescribes. The reads are the same for one audience as for thousands. Memory: at
-/// most 6 KiB for each distinct value or comparison.
+/// value that the audiences use, the pass marks the ids of the chunk that have it. Then it
+/// evaluates each audience on these marks. The reads are the same for one audience as for
+/// thousands. Memory: at most 6 KiB for each distinct value or comparison.
 ///
-/// The results are the *records* of each audience: ids without a record, which a
-/// [range](BitmapExpr::range) or a bitmap in memory may have, are left out.
+/// The results are the *records* of each audience. Ids without a record are left out; a
+/// [range](BitmapExpr::range) or a bitmap in memory may have such ids.
 pub struct Batch<'i, K, V> {
     index: &'i InvertedIndex<K, V>,
     audiences: Vec<ChunkExpr>,
@@ -51,7 +51,7 @@ pub struct BatchError {
 /// The parts of a field that the audiences use.
 struct FieldLeaves {
     kind: FieldKind,
-    /// The key prefix of its containers or slices.
+    /// The key prefix of the containers or slices of the field.
     prefix: KeyBuf,
     column: Subspace,
     /// The packed values, with their leaves.
@@ -70,14 +70,14 @@ impl<K, V> fmt::Debug for Batch<'_, K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Returns many audiences, to be computed in one pass over the forward index; see [`Batch`].
-    /// They may consist of [terms](InvertedIndex::term), [`has`](InvertedIndex::has),
+    /// Returns many audiences, to be computed in one pass over the forward index; see [`Batch`]. An
+    /// audience may consist of [terms](InvertedIndex::term), [`has`](InvertedIndex::has),
     /// [`absent`](InvertedIndex::absent), [`all`](InvertedIndex::all) and comparisons of
     /// [integers](InvertedIndex::integers_of) of this index, of bitmaps in memory (such as the
     /// results of [`any_term`](InvertedIndex::any_term)), and of ranges of ids.
     ///
     /// # Errors
-    /// [`BatchError`] for an audience with another stored bitmap.
+    /// [`BatchError`] if an audience uses a stored bitmap that is not in the forward index.
     pub fn batch<E: Into<BitmapExpr>>(
         &self,
         audiences: impl IntoIterator<Item = E>,
@@ -149,8 +149,9 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// Returns the number of records in each audience, in order. Costs one range over the chunks of
     /// all ids, and one over the columns of each field used.
     ///
-    /// Calls `progress` after each chunk of ids, with the last packed id as the position, and at
-    /// the end. If it breaks, the pass stops, and the result covers the records so far.
+    /// Calls `progress` after each chunk of ids, with the packed last id as the position, and at
+    /// the end. If `progress` breaks, the pass stops, and the result covers the records read so
+    /// far.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -175,7 +176,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// Any error of the store; if a column of the forward index is damaged, an error with the key.
+    /// Any error of the store; [`Error::At`] with the key if a column of the forward index is
+    /// damaged.
     pub fn counts(
         &self,
         reader: &impl Reader,
@@ -190,8 +192,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Ok(counts)
     }
 
-    /// Returns the ids of the records in each audience, in order. As [`counts`](Batch::counts), but
-    /// all ids are kept in memory.
+    /// Returns the ids of the records in each audience, in order. Costs the same reads as
+    /// [`counts`](Batch::counts), but keeps all ids in memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -210,7 +212,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`counts`](Batch::counts).
+    /// The errors of [`counts`](Batch::counts).
     pub fn bitmaps(
         &self,
         reader: &impl Reader,

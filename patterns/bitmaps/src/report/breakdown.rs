@@ -12,12 +12,13 @@ use crate::SelectValues;
 
 impl<K: RecordKey, V> Report<'_, K, V> {
     /// Returns how many ids of the audience have each value of a field. An id with several values
-    /// counts for each of them, an id without values for none.
+    /// counts for each of them; an id without values is not counted.
     ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](crate::InvertedIndexError::UnknownField);
-    /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind); an error if a value
-    /// is not a `P`; if stored bytes are damaged, an error with the key; any error of the store.
+    /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind);
+    /// [`Error::At`](keyloom::Error::At) if a value is not a `P`; [`Error::At`](keyloom::Error::At)
+    /// with the key if stored bytes are damaged; any error of the store.
     pub fn breakdown<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
@@ -28,9 +29,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
 
-    /// Returns how many ids of the audience have each of the selected values of a field: the values
-    /// of a facet that begin with what a user has typed, or those of a range. See
-    /// [`SelectValues`].
+    /// Returns how many ids of the audience have each of the selected values of a field, such as
+    /// the facet values that begin with a prefix, or the values in a range. See [`SelectValues`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -51,7 +51,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     ///
     /// # Errors
     /// [`InvertedIndexError::OtherType`](crate::InvertedIndexError::OtherType) if the selection is
-    /// of another type than the values; otherwise as [`breakdown`](Report::breakdown).
+    /// of another type than the values; otherwise the errors of [`breakdown`](Report::breakdown).
     pub fn breakdown_of<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
@@ -88,8 +88,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; otherwise as
-    /// [`breakdown`](Report::breakdown).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; otherwise the
+    /// errors of [`breakdown`](Report::breakdown).
     pub fn breakdown_by<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
@@ -100,8 +100,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     }
 
     /// Returns, for each value of a field, the sum of a field of integers over the ids of the
-    /// audience with this value, and how many of them have an integer. Values without any integer
-    /// are left out.
+    /// audience with this value, and how many of these ids have an integer. Values without any
+    /// integer are left out.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -126,7 +126,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`breakdown`](Report::breakdown), and
+    /// The errors of [`breakdown`](Report::breakdown), and
     /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind) if `integers` is not
     /// a field of integers.
     pub fn sums<P: for<'k> Unpack<'k>>(

@@ -12,7 +12,8 @@ use crate::column::{Integers, id_in_block};
 use crate::integers::{nearest_rank, turned};
 use crate::{BitSliced, BitmapExpr};
 
-/// The assumed number of passes for percentiles: 1 for few distinct values, 20 for many of 30 bits.
+/// The assumed number of passes for percentiles: the real number is 1 for few distinct values, and
+/// 20 for many values of 30 bits.
 const PASSES: u64 = 4;
 
 /// The maximum number of percentiles that are selected one by one; for more, all integers are
@@ -23,15 +24,15 @@ const SELECTED: usize = 8;
 
 /// The integers of an audience.
 enum Source<'i> {
-    /// From the forward index: each with its id, by ascending id.
+    /// The integers from the forward index, each with its id, by ascending id.
     Gathered(Vec<(u64, i64)>),
-    /// In the slices, with the audience as their filter.
+    /// The slices of the integers, with the audience as the filter.
     Sliced(&'i BitSliced, BitmapExpr),
 }
 
 impl<K: RecordKey, V> Report<'_, K, V> {
-    /// Returns the sum of a field of integers over the ids of the audience, and how many of them
-    /// have an integer.
+    /// Returns the sum of a field of integers over the ids of the audience, and how many of these
+    /// ids have an integer.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
@@ -61,7 +62,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](crate::InvertedIndexError::UnknownField);
     /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind) for a field of
-    /// values; if stored bytes are damaged, an error with the key; any error of the store.
+    /// values; [`Error::At`] with the key if stored bytes are damaged; any error of the store.
     pub fn sum(&self, reader: &impl Reader, integers: &str) -> Result<ValueSum> {
         match self.integers(reader, integers, 1)? {
             Source::Gathered(integers) => {
@@ -79,7 +80,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// Returns the smallest and the largest integer of the audience; `None` if there are none.
     ///
     /// # Errors
-    /// As [`sum`](Report::sum).
+    /// The errors of [`sum`](Report::sum).
     pub fn min_max(&self, reader: &impl Reader, integers: &str) -> Result<Option<(i64, i64)>> {
         match self.integers(reader, integers, 2)? {
             Source::Gathered(integers) => {
@@ -93,12 +94,12 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         }
     }
 
-    /// Returns percentiles of the integers of the audience, by nearest rank, as
+    /// Returns percentiles of the integers of the audience, by nearest rank, like
     /// [`BitSliced::percentiles`]; `None` if there are no integers.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a number outside 0 to 100;
-    /// otherwise as [`sum`](Report::sum).
+    /// [`Error::InvalidArgument`] for a number outside 0 to 100; otherwise the errors of
+    /// [`sum`](Report::sum).
     pub fn percentiles(
         &self,
         reader: &impl Reader,
@@ -122,7 +123,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// Returns how many ids of the audience have a smaller integer than `value`.
     ///
     /// # Errors
-    /// As [`sum`](Report::sum).
+    /// The errors of [`sum`](Report::sum).
     pub fn rank(&self, reader: &impl Reader, integers: &str, value: i64) -> Result<u64> {
         match self.integers(reader, integers, 1)? {
             Source::Gathered(integers) => {
@@ -132,16 +133,18 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         }
     }
 
-    /// Returns at most `limit` ids of the audience, but at least one, in the order of their
-    /// integers, with these; ids with equal integers are ascending. Ids without an integer are left
-    /// out. The page begins after `after`, the [`next`](Page::next) of the page before. The last
-    /// row of that page need not exist any more.
+    /// Returns a page of the ids of the audience with their integers, in the order of the integers;
+    /// ids with equal integers are ascending. Ids without an integer are left out. The page has at
+    /// most `limit` rows, but at least one. It begins after the continuation `after`, the
+    /// [`next`](Page::next) of the previous page. The last row of the previous page need not exist
+    /// any more.
     ///
     /// Every page costs as much as the first: all integers of the audience are compared.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another audience, field or order;
-    /// [`Error::NewerFormat`] for one of a newer program; otherwise as [`sum`](Report::sum).
+    /// [`Error::NewerFormat`] for a continuation of a newer program; otherwise the errors of
+    /// [`sum`](Report::sum).
     pub fn ranked(
         &self,
         reader: &impl Reader,
@@ -150,7 +153,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(u64, i64)>> {
-        // An empty page could not have a continuation.
+        // A continuation refers to the last row of its page, so a page has at least one row.
         let limit = limit.max(1);
         let query = self.hash_of_ranking(integers, order)?;
         let after = after.map(|after| last_row(after, query)).transpose()?;
@@ -164,8 +167,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Ok(Page { items, next })
     }
 
-    /// A hash of the audience, the field and the order, but not of the way, which does not change
-    /// the rows.
+    /// A hash of the audience, the field and the order. The choice of the index is not hashed,
+    /// because it does not change the rows.
     fn hash_of_ranking(&self, integers: &str, order: Order) -> Result<u64> {
         let field = self.index.integers_of(integers)?.space().prefix();
         let is_descending = order == Order::Descending;
@@ -246,7 +249,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     }
 }
 
-/// The last row of the page before.
+/// The last row of the previous page.
 fn last_row(after: &Continuation, query: u64) -> Result<(u64, i64)> {
     unpack(after.position(query)?).map_err(|_| Error::InvalidArgument {
         what: "the continuation",

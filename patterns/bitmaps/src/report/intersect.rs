@@ -8,7 +8,7 @@ use crate::Container;
 
 /// The containers of a field.
 pub(super) struct Containers<'f> {
-    /// Keys continue with the value and the chunk.
+    /// The subspace of the containers. In their keys, the value and the chunk follow.
     pub(super) space: &'f Subspace,
     /// The containers with a value.
     pub(super) range: KeyRange<'static>,
@@ -17,7 +17,7 @@ pub(super) struct Containers<'f> {
 impl Containers<'_> {
     /// Reports, for each value that ids of the window have, how many ids have it.
     ///
-    /// One walk over the containers, which skips those in chunks without ids of the window.
+    /// This is one walk over the containers. It skips the chunks without ids of the window.
     pub(super) fn intersect<R: Reader>(
         &self,
         reader: &R,
@@ -58,8 +58,8 @@ impl Containers<'_> {
         Ok(walk.explain)
     }
 
-    /// The range after the containers of a value before the chunk `wanted`, or after all of its
-    /// containers.
+    /// The rest of the range, from the container of a value in the chunk `wanted` on. If `wanted`
+    /// is `None`, the rest begins after all containers of the value.
     fn rest(&self, value: &Subspace, wanted: Option<u64>) -> KeyRange<'static> {
         let from: KeyBuf;
         let rest = match wanted {

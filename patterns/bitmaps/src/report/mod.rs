@@ -4,20 +4,20 @@
 //! counts. A report chooses the cheaper of two methods ([`Breakdown::walked`] says which):
 //!
 //! * **Intersect**: the audience is evaluated once and kept in memory. Then one scan reads the
-//!   containers of the field, and counts for each how many of its ids are in the audience. The
-//!   reads do not depend on the audience, except that chunks without ids of the audience are
-//!   skipped.
+//!   containers of the field, and counts, for each container, how many of its ids are in the
+//!   audience. The reads do not depend on the audience, except that chunks without ids of the
+//!   audience are skipped.
 //! * **Walk**: the ids of the audience are looked up in the columns of the field, and their values
-//!   are counted. The reads are the blocks of ids that the audience is in.
+//!   are counted. The reads are the blocks that contain ids of the audience.
 //!
 //! A report on a field of integers has no values to break the audience down by. To intersect, it
 //! reads the slices of the integers instead of containers.
 //!
 //! The cost of walking is known. The cost of intersecting is estimated as if every container of the
-//! field were read. A scan skips most of them if the field has a few common values, but not if it
-//! has many rare ones, and the number of values is not stored. So a report intersects only if that
-//! is cheaper even so, for example for half of all records and a field of a few values; otherwise
-//! it walks.
+//! field were read. A scan skips most containers if the field has a few common values, but not if
+//! it has many rare values. Which case applies is not known, because the number of values is not
+//! stored. So a report intersects only if intersecting is cheaper even by this estimate, for
+//! example for half of all records and a field with a few values. Otherwise it walks.
 //!
 //! A [`Batch`] computes many audiences in one pass over the forward index.
 //!
@@ -30,7 +30,7 @@
 //! | any report | the audience: the cost of the expression, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | those of the expression, and 1 for each of the others |
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; if c is less than C, about f c / C of them, and steps or seeks over the others | 1, and 1 per seek |
 //! | the same, walking | 1 get for each of the b blocks of 1,016 ids with ids of the audience; instead 1 range over all blocks between the first and the last, if there are several and more than one in 4 is needed | b / 1,024, rounded up |
-//! | [`breakdown_of`](Report::breakdown_of) some values | the same; intersecting, only over their containers. Further, 1 or, if there are none, 3 reads for the type of the selection, and a count of their containers | 2 to 4 more |
+//! | [`breakdown_of`](Report::breakdown_of) some values | the same; intersecting, only over their containers. Also 1 read for the type of the selection, or 3 if no value is selected, and a count of the selected containers | 2 to 4 more |
 //! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report by the other fields over the rest of the audience | the sum of these |
 //! | the same, walking | the same for each field | the sum of these |
 //! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: v c s containers for v values and s slices, so walking is better for many values | the sum of these |
@@ -40,11 +40,11 @@
 //! | [`Batch`] | 1 range over the chunks of all ids, and 1 over the columns of each field used | 1 each |
 //!
 //! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; a larger audience is
-//! processed in several passes. `sums` and `breakdown_by`, when intersecting, keep all of it,
-//! compressed as in the store. Walking keeps 2 bytes for each id of up to 1,024 blocks, and the
-//! columns of these blocks for each field. LMDB lends these columns; a store behind a network
-//! copies them, some tens of megabytes with ten values per id. Reports on integers keep 16 bytes
-//! for each id when walking. The result has one row for each value in the audience.
+//! processed in several passes. `sums` and `breakdown_by`, when intersecting, keep the whole
+//! audience, compressed as in the store. Walking keeps 2 bytes for each id of up to 1,024 blocks,
+//! and the columns of these blocks for each field. LMDB lends these columns; a store behind a
+//! network copies them, some tens of megabytes with ten values per id. Reports on integers keep 16
+//! bytes for each id when walking. The result has one row for each value in the audience.
 
 mod batch;
 mod breakdown;
@@ -87,8 +87,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Returns a report of an audience; see [`report`](self). Reads nothing until one of its
     /// methods is called.
     ///
-    /// Ids without a record, which a [range](BitmapExpr::range) or a bitmap in memory may have, are
-    /// left out: such an audience is intersected with [all](InvertedIndex::all) records.
+    /// A [range](BitmapExpr::range) or a bitmap in memory may have ids without a record. These ids
+    /// are left out: such an audience is intersected with [all](InvertedIndex::all) records.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -126,7 +126,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V> Report<'_, K, V> {
-    /// Reads the forward index, whatever the cost: for tests and measurements.
+    /// Returns the same report, which always reads the forward index, whatever the cost. Use it in
+    /// tests and measurements.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -150,8 +151,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Self { way: Some(Way::Walk), ..self }
     }
 
-    /// Reads the inverted index, whatever the cost: for tests and measurements. See
-    /// [`walk`](Self::walk).
+    /// Returns the same report, which always reads the inverted index, whatever the cost. Use it in
+    /// tests and measurements. See [`walk`](Self::walk).
     #[must_use]
     pub fn intersect(self) -> Self {
         Self { way: Some(Way::Intersect), ..self }

@@ -19,16 +19,17 @@ pub(super) enum Way {
 const STEPS_PER_BLOCK: u64 = 3;
 const STEPS_PER_FULL_CHUNK: u64 = 8;
 /// The assumed number of slices of a field of integers.
-// As for integers of 18 bits, with existence and sign. With a higher number, reports walk where the
-// slices are cheaper; with a lower one, they read slices where a walk is cheaper.
+// This is the number for integers of 18 bits, with existence and sign. With a higher number,
+// reports walk where the slices are cheaper; with a lower one, they read slices where a walk is
+// cheaper.
 const SLICES: u64 = 20;
 
-// Measured likewise, with integers of 30 bits: a pass over their slices takes 10 µs for a chunk,
-// the column of a block 80 ns, and one integer in it 20 ns.
+// Measured in the same way, with integers of 30 bits: a pass over their slices takes 10 µs for a
+// chunk, the column of a block 80 ns, and one integer in it 20 ns.
 const STEPS_PER_SLICED_CHUNK: u64 = 80;
 const INTEGERS_PER_STEP: u64 = 6;
 
-/// The known facts about an audience before its report is computed.
+/// The facts about an audience that are known before its report is computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) ids: u64,
@@ -58,8 +59,9 @@ impl Known {
     }
 
     /// The cost of nested intersections of fields with these numbers of containers: each inner
-    /// field is read once for every value of the outer one. Every container counts as read: how
-    /// many a seek can skip depends on the number of values, which is not stored.
+    /// field is read once for every value of the outer one. Every container counts as read, because
+    /// the number of containers that seeks skip depends on the number of values, which is not
+    /// stored.
     pub(super) fn intersect(&self, containers: &[u64]) -> u64 {
         let each_value = self.chunks - self.full + self.full * STEPS_PER_FULL_CHUNK;
         containers.iter().rev().fold(0, |inner: u64, containers| {

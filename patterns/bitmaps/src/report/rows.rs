@@ -13,8 +13,8 @@ pub struct Breakdown<P, M = u64> {
     pub rows: Vec<(P, M)>,
     /// The number of ids of the audience.
     pub ids: u64,
-    /// Whether the report walked the forward index; if not, it intersected the audience with the
-    /// containers of the inverted index.
+    /// Whether the report walked the forward index. If false, the report intersected the audience
+    /// with the containers of the inverted index.
     pub walked: bool,
     /// The reads for the audience and the report.
     pub explain: Explain,

@@ -20,7 +20,8 @@ pub(super) struct Run<'r, R: Reader, K, V> {
     /// The first window, evaluated to choose the index.
     first: Option<Window>,
     fields: Vec<Containers<'r>>,
-    /// The columns of the fields, followed by those of the integers to be summed.
+    /// The subspaces of the columns of the fields, followed by the subspace of the columns of the
+    /// integers to be summed.
     columns: Vec<&'r Subspace>,
     way: Way,
     ids: u64,
@@ -45,7 +46,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Self::begin(report, reader, vec![Containers { space, range }], columns, &[containers])
     }
 
-    /// Whether a packed value is among those that the report is over.
+    /// Whether the report covers a packed value.
     pub(super) fn selects(&self, value: &[u8]) -> bool {
         let first_chunk = keyloom::pack(&0_u64);
         self.fields.first().is_some_and(|field| {
@@ -54,7 +55,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         })
     }
 
-    /// A report over all values of some fields, or over the sums of integers for each value of one.
+    /// A report over all values of some fields, or over the sums of integers for each value of one
+    /// field.
     pub(super) fn open(
         report: &'r Report<'_, K, V>,
         reader: &'r R,
@@ -81,8 +83,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Self::begin(report, reader, fields, columns, &containers)
     }
 
-    /// Evaluates the beginning of the audience, and chooses the index. With one more column than
-    /// fields, that of integers to be summed.
+    /// Evaluates the beginning of the audience, and chooses the index. If there is one more column
+    /// than fields, the last column has the integers to be summed.
     fn begin(
         report: &'r Report<'_, K, V>,
         reader: &'r R,
@@ -143,8 +145,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         self.intersect_from(0, window, &mut KeyBuf::new(), counts)
     }
 
-    /// The same for the fields from the `n`-th on; `group` holds the values of the preceding
-    /// fields.
+    /// Like [`intersect`](Self::intersect), for the fields from the `n`-th on; `group` holds the
+    /// values of the preceding fields.
     fn intersect_from(
         &mut self,
         n: usize,
@@ -187,7 +189,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// The breakdown first, then for each of its values all slices of the integers.
+    /// Computes the breakdown first, and then reads all slices of the integers for each value of
+    /// the breakdown.
     pub(super) fn intersect_sums(
         &mut self,
         window: &Window,

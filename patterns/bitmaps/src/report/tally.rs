@@ -21,17 +21,17 @@ pub(super) struct Tally<M> {
     met: Vec<Met>,
     /// For one field: the rows, indexed by value number.
     of_value: Vec<M>,
-    /// For several fields.
+    /// For several fields: the rows, by the numbers of the values.
     of_group: HashMap<Group, M>,
 }
 
 /// The values of a field seen so far.
 #[derive(Default)]
 struct Met {
-    /// Numbered in the order in which they were first seen.
+    /// The numbers of the values, in the order in which the values were first seen.
     numbers: Numbers,
-    /// The last dictionary whose codes were kept. For fields of low cardinality it is the same in
-    /// each column.
+    /// The last dictionary whose codes were kept. For a field of low cardinality, all columns have
+    /// the same dictionary.
     dictionary: Vec<u8>,
     /// The number of each code of this dictionary, or [`UNMET`].
     of_codes: Vec<u32>,
@@ -42,7 +42,8 @@ struct Met {
 /// The numbers of packed values.
 #[derive(Default)]
 struct Numbers {
-    /// Those of up to 15 bytes, with their length as the last byte.
+    /// The numbers of values of up to 15 bytes. A key contains the value, and its length as the
+    /// last byte.
     short: HashMap<u128, u32, BuildHasherDefault<Folded>>,
     long: HashMap<Box<[u8]>, u32, BuildHasherDefault<Fnv>>,
 }
@@ -52,7 +53,7 @@ impl Numbers {
         self.short.len() + self.long.len()
     }
 
-    /// The number of a value; a new one if there is none yet.
+    /// The number of a value; a new number if the value has none yet.
     fn number(&mut self, value: &[u8]) -> u32 {
         let next = self.len() as u32;
         match short(value) {
@@ -81,8 +82,9 @@ impl Numbers {
     }
 }
 
-/// Up to 15 bytes and, as the last one, their number. Computed in registers: bytes that are copied
-/// one by one and then loaded together stall the processor.
+/// A value of up to 15 bytes as an integer whose last byte is the length. The integer is computed
+/// in registers: bytes that are copied one by one and then loaded together stall the processor
+/// (failed store forwarding).
 fn short(value: &[u8]) -> Option<u128> {
     let folded = |part: &[u8]| part.iter().rev().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
     let (low, high) = value.split_at(value.len().min(size_of::<u64>()));
@@ -91,7 +93,8 @@ fn short(value: &[u8]) -> Option<u128> {
     Some(u128::from(folded(low)) | high | length)
 }
 
-/// A hash of a number of 128 bits by one multiplication, whose halves are combined.
+/// A hash of a 128-bit number: one multiplication, and the combination of the halves of the
+/// product.
 #[derive(Default)]
 struct Folded(u64);
 
@@ -101,7 +104,7 @@ impl Hasher for Folded {
     }
 
     fn write_u128(&mut self, number: u128) {
-        // The bits of the golden ratio, which are as good as random ones.
+        // The factor has the bits of the golden ratio, which are as good as random bits.
         let mixed = number as u64 ^ self.0 ^ ((number >> 64) as u64).rotate_left(32);
         let product = u128::from(mixed) * 0x9E37_79B9_7F4A_7C15;
         self.0 = product as u64 ^ (product >> 64) as u64;
@@ -114,14 +117,15 @@ impl Hasher for Folded {
 
 const UNMET: u32 = u32::MAX;
 
-/// A dictionary of more values is only kept for many ids.
-// At some nanoseconds for each value, to keep so many costs about a microsecond.
+/// A dictionary with more values than this is kept only if many ids are counted.
+// At some nanoseconds per value, keeping 256 values costs about a microsecond.
 const FEW_VALUES: usize = 256;
 
-/// Keeping a dictionary costs some nanoseconds for each of its values, and saves a lookup for each
-/// further id with a value.
-// With this limit, and values of up to 15 bytes hashed as numbers, the ten most frequent of 10,000
-// sites take 15 instead of 28 µs for 5 of a million users, and 2.4 instead of 3.6 ms for 2,000.
+/// The maximum number of values per counted id for a dictionary to be kept. Keeping it costs some
+/// nanoseconds for each of its values, and saves a lookup for each further id with a value.
+// With this limit, and values of up to 15 bytes hashed as numbers, a report of the ten most
+// frequent of 10,000 sites takes 15 instead of 28 µs for 5 of a million users, and 2.4 instead of
+// 3.6 ms for 2,000.
 const VALUES_PER_ID: usize = 1_024;
 
 impl Met {

@@ -8,11 +8,12 @@ use crate::column::{blocks_of, place_in_block};
 use crate::index::block_at;
 
 /// The number of blocks that are read together.
-// Their columns take some tens of megabytes with ten values per id. Fewer blocks add round trips.
+// The columns of 1,024 blocks take some tens of megabytes with ten values per id. Fewer blocks add
+// round trips.
 const TOGETHER: usize = 1_024;
 
-/// If more than one in this many blocks is needed, and at least two are, they are read by one
-/// range. Otherwise each is read by a get, which takes as long as some steps.
+/// If more than one in this many blocks is needed, and at least two blocks, they are read by one
+/// range. Otherwise each block is read by a get, which takes as long as this many steps of a range.
 const STEPS_PER_GET: u64 = 4;
 
 /// Reads the columns of some fields for the ids of an audience.
@@ -37,7 +38,7 @@ pub(super) struct Block<'b, B> {
 #[derive(Default)]
 struct Wanted {
     blocks: Vec<u64>,
-    /// The places in all blocks, and the end of those of each block.
+    /// The places in all blocks. `ends` has the end of the places of each block.
     places: Vec<u16>,
     ends: Vec<usize>,
 }

@@ -47,7 +47,7 @@ impl<'r, R: Reader> Audience<'r, R> {
 #[derive(Debug)]
 pub(super) struct Window {
     chunks: Vec<(u64, ChunkIds)>,
-    /// The number of their ids.
+    /// The number of ids in all chunks.
     pub(super) ids: u64,
 }
 
