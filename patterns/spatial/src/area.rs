@@ -42,7 +42,8 @@ pub struct CellBounds {
 /// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may define
 /// others. Queries find exactly the positions that the area [contains](Area::contains). A
 /// [relation](Area::relation) of [`CellRelation::Across`] is always correct and only costs time. A
-/// wrong [`CellRelation::Outside`] loses positions, and a wrong [`CellRelation::Inside`] adds some.
+/// wrong [`CellRelation::Outside`] loses positions, and a wrong [`CellRelation::Inside`] adds
+/// positions outside the area.
 ///
 /// ```
 /// use keyloom_spatial::{Area, CellBounds, CellRelation};
@@ -74,7 +75,7 @@ pub trait Area {
     /// A box that contains the whole area. The default is the whole world.
     ///
     /// After positions outside the area, a query continues where the curve enters this box again. A
-    /// box that is too large costs time, one that is too small loses positions.
+    /// box that is too large costs time; a box that is too small loses positions.
     fn bounds(&self) -> BoundingBox {
         BoundingBox::WORLD
     }
@@ -95,8 +96,8 @@ pub trait Area {
         Combined::new(self, Operation::Union, other)
     }
 
-    /// The positions in this area and not in the other one. With two circles around one centre it
-    /// is a ring: positions at more than a minimum distance.
+    /// The positions in this area and not in the other one. With two circles around one centre, the
+    /// difference is a ring: the positions beyond a minimum distance.
     ///
     /// ```
     /// use keyloom_spatial::{Area, Circle, LatLng};
@@ -152,10 +153,10 @@ pub struct Circle {
     surely_in: Haversine,
     /// Positions farther than this are outside the radius despite rounding.
     surely_out: Haversine,
-    /// The circle lies between these latitudes, in degrees.
+    /// The southernmost and the northernmost latitude of the circle, in degrees.
     south: f64,
     north: f64,
-    /// How far the circle reaches to either side, in degrees of longitude.
+    /// Half of the width of the circle, in degrees of longitude.
     half_width: f64,
 }
 
@@ -177,8 +178,9 @@ impl Circle {
         let haversine = Haversine::of_metres(radius).0;
         let margin = haversine * RELATIVE + ABSOLUTE;
         let surely_in = if angle > PI { f64::INFINITY } else { haversine - margin };
-        // Near the antipode a distance has half of the digits of its haversine: positions whose
-        // distance is computed as the radius may be 0.1 m farther. The limits contain them.
+        // Near the antipode, a distance has only half of the significant digits of its haversine: a
+        // position whose computed distance equals the radius may be 0.1 m farther. The limits
+        // contain such positions.
         let surely_out = Haversine(haversine + margin);
         let limit = if angle > PI { angle } else { surely_out.metres() / EARTH_RADIUS };
         let degrees = limit.to_degrees() * (1.0 + RELATIVE) + 1e-12;
@@ -202,7 +204,7 @@ impl Circle {
         })
     }
 
-    /// The centre.
+    /// The centre of the circle.
     pub fn centre(&self) -> LatLng {
         self.centre.position
     }
@@ -252,8 +254,8 @@ impl Area for Circle {
     }
 }
 
-/// All positions between two parallels and two meridians. With serde, it is a struct of `south`,
-/// `north`, `west` and `east`; deserialization has the errors of [`new`](BoundingBox::new).
+/// All positions between two parallels and two meridians. With serde, a box is a struct of `south`,
+/// `north`, `west` and `east`; deserialization returns the errors of [`new`](BoundingBox::new).
 ///
 /// ```
 /// use keyloom_spatial::Area;
@@ -297,9 +299,9 @@ impl BoundingBox {
     /// All positions.
     pub const WORLD: Self = Self { south: -90.0, north: 90.0, west: -180.0, east: 180.0 };
 
-    /// The box from the south-western to the north-eastern corner, edges included. With `west`
-    /// greater than `east` it crosses the meridian at ±180 degrees. From -180 to 180 degrees it
-    /// contains all longitudes. A box that reaches a pole contains the pole, which has all
+    /// The box from the south-western to the north-eastern corner, edges included. If `west` is
+    /// greater than `east`, the box crosses the meridian at ±180 degrees. A box from -180 to 180
+    /// degrees contains all longitudes. A box that reaches a pole contains the pole, which has all
     /// longitudes.
     ///
     /// # Errors
@@ -311,8 +313,9 @@ impl BoundingBox {
         Self::wrapping(south, west, north, east)
     }
 
-    /// The same for longitudes of any number of degrees: from 170 to 190 is from 170 to -170. With
-    /// 360 degrees or more between them the box contains all longitudes.
+    /// Like [`new`](BoundingBox::new), for longitudes of any number of degrees: 170 to 190 means
+    /// 170 to -170. If `east` is 360 degrees or more east of `west`, the box contains all
+    /// longitudes.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, for a `south` that is north of
@@ -331,7 +334,7 @@ impl BoundingBox {
         }
         let (width, west, east) = (east - west, normalize(west), normalize(east));
         // The box is slightly narrower than 360 degrees, and rounding moved the eastern edge onto
-        // or past the western one.
+        // or past the western edge.
         let has_lost_a_turn = width > 359.0 && (0.0..1.0).contains(&(east - west));
         if width >= 360.0 || has_lost_a_turn {
             return Ok(Self { south, north, west: -180.0, east: 180.0 });
@@ -359,13 +362,14 @@ impl BoundingBox {
         self.north
     }
 
-    /// The longitude of the eastern edge. It is less than the western one if the box crosses ±180
-    /// degrees.
+    /// The longitude of the eastern edge. If the box crosses ±180 degrees, it is less than the
+    /// western longitude.
     pub fn east(&self) -> f64 {
         self.east
     }
 
-    /// The longitudes as two intervals. They are equal unless the box crosses ±180 degrees.
+    /// The longitudes as two intervals. The intervals are equal unless the box crosses ±180
+    /// degrees.
     pub(super) fn stretches(&self) -> [(f64, f64); 2] {
         match self.west <= self.east {
             true => [(self.west, self.east); 2],

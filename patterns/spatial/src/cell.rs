@@ -15,9 +15,9 @@ use super::position::{EARTH_RADIUS, LatLng, cosine};
 
 /// A cell: all positions whose codes begin with the same bits.
 ///
-/// A code has 64 bits, which are those of a geohash. The first bit selects the eastern or western
-/// half, the second the northern or southern half of that, and so on in turn. A geohash has 5 of
-/// these bits per character.
+/// A code has 64 bits, in the order of a geohash. The first bit selects the eastern or western half
+/// of the world, the second bit the northern or southern half of that half, and so on in turn. Each
+/// character of a geohash has 5 of these bits.
 ///
 /// ```
 /// use keyloom_spatial::GeoCell;
@@ -31,7 +31,8 @@ use super::position::{EARTH_RADIUS, LatLng, cosine};
 /// ```
 ///
 /// With serde, a cell is a struct of its `first` code and the number of its `bits`. Deserialization
-/// refuses more than 64 bits, and a code that is not the first one of such a cell.
+/// refuses more than 64 bits, and a code that is not the first code of a cell with this number of
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Prefix")]
 pub struct GeoCell {
@@ -64,7 +65,7 @@ impl TryFrom<Prefix> for GeoCell {
 }
 
 const BITS_PER_CHARACTER: u32 = 5;
-/// The limit of the crate `geohash`.
+/// The maximum length of a geohash in the crate `geohash`.
 const MOST_CHARACTERS: usize = 12;
 
 impl GeoCell {
@@ -147,7 +148,7 @@ impl GeoCell {
         bounds(self.first.decode(), self.codes().end().decode())
     }
 
-    /// The cell with one bit less, of which this one is half; `None` for the world.
+    /// The cell with one bit less, of which this cell is half; `None` for the world.
     pub fn parent(&self) -> Option<Self> {
         Some(Self::of_code(self.first, self.bits.checked_sub(1)?))
     }
@@ -159,7 +160,7 @@ impl GeoCell {
         Some([Self { bits, ..*self }, Self { bits, first: self.first | 1 << bit }])
     }
 
-    /// The cell at a distance of this many cells to the east and to the north. Crosses the
+    /// The cell that is this many cells to the east and to the north. The step may cross the
     /// antimeridian; `None` beyond a pole.
     ///
     /// ```
@@ -233,7 +234,8 @@ pub(super) fn code(position: &LatLng) -> u64 {
     u64::encode(coordinates(position.latitude(), position.longitude()))
 }
 
-/// The column and the row of a position. They grow with longitude and latitude.
+/// The column and the row of a position. The column grows with the longitude, the row with the
+/// latitude.
 #[inline]
 pub(super) fn coordinates(latitude: f64, longitude: f64) -> [u32; 2] {
     // The cast saturates: latitude 90 belongs to the last row.
@@ -291,7 +293,7 @@ impl<A: Area> Region<2> for OnSphere<A> {
 
     fn hull(&self) -> ([u32; 2], [u32; 2]) {
         let bounds = self.0.bounds();
-        // A pole has all longitudes but is stored with one of them.
+        // A pole has all longitudes, but it is stored with one longitude.
         let has_pole = bounds.south() <= -90.0 || bounds.north() >= 90.0;
         let (west, east) = match has_pole || bounds.west() > bounds.east() {
             true => (-180.0, 180.0),

@@ -10,19 +10,21 @@ use super::cover::{Cover, Run};
 use super::located::{Located, Place, code_of};
 
 /// After this many entries in a row outside the region, the walk seeks to the next entry that may
-/// be inside. A seek costs about as much as these entries did.
+/// be inside. A seek costs about as much as reading these entries.
 const MOST_IN_A_ROW: usize = 8;
 
 /// The number of steps that take about as long as a seek.
 const STEPS_PER_SEEK: usize = 16;
 
-/// The maximum number of ranges of a query. Computing more costs more than they save.
+/// The maximum number of ranges of a query. Computing more ranges costs more than these ranges
+/// save.
 pub(super) const MOST_RANGES: usize = 16_384;
 
 /// The default number of ranges that a query begins with on a local store, and the factor by which
 /// it increases them.
-// Fewer ranges read more keys outside the area; more cost more than a small result. Since each
-// increase is by four, all earlier covers together cost a third of the last one.
+// Fewer ranges read more keys outside the area; more ranges cost more than reading a small result.
+// Since each increase is by a factor of four, all earlier covers together cost a third of the last
+// cover.
 pub(super) const FIRST_RANGES: usize = 4;
 const MORE_RANGES: usize = 4;
 /// The number of keys read in the time that one more range takes to compute and to begin.
@@ -34,9 +36,9 @@ const KEYS_PER_RANGE: usize = 32;
 pub(super) fn first_ranges(reader: &impl Reader) -> usize {
     match reader.prefetched() {
         0 => FIRST_RANGES,
-        // With FIRST_RANGES, a circle of 1 km waits 3.81 times as often as with the best number of
-        // ranges (mean of 26 circles among 50,000 places, pages of 256 entries). With one it waits
-        // as often.
+        // With FIRST_RANGES, a query for a circle of 1 km makes 3.81 times as many round trips as
+        // with the best number of ranges (mean of 26 circles among 50,000 places, pages of 256
+        // entries). With one range, it makes as many as with the best number.
         _ => 1,
     }
 }
@@ -60,7 +62,7 @@ impl Patience {
         Self { first: first_ranges(reader), next: 0, keys_per_range, in_vain: 0 }.reset()
     }
 
-    /// The same state before any key was read.
+    /// Returns the same state, as it was before any key was read.
     fn reset(self) -> Self {
         Self { next: self.first * MORE_RANGES, in_vain: 0, ..self }
     }
@@ -98,7 +100,7 @@ pub(super) struct CodeWalk<'r, R: Reader> {
     cover: Cover,
     /// The key of the last entry of the previous page.
     after: Option<KeyBuf>,
-    /// The current range, from 1, and the run that the walk is in or before.
+    /// The current range, counted from 1, and the run that the walk is in or before.
     range: usize,
     run: usize,
     /// Entries in a row outside the region.
@@ -126,7 +128,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// The same walk without the entries up to this key.
+    /// The same walk, beginning after this key.
     pub(super) fn after(self, key: Option<&[u8]>) -> Self {
         Self { after: key.map(KeyBuf::from_slice), ..self }
     }
@@ -151,7 +153,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.enter(space, cover);
     }
 
-    /// The first entry of a range, wherever the walk is.
+    /// The first entry of a range, independent of the position of the walk.
     pub(super) fn first(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
         self.walk.seek(range)?;
         let first = self.walk.step()?;
@@ -170,8 +172,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.next_in_finer(has, only, |_| Cover::none())
     }
 
-    /// The same. `cover` returns a cover of the region with the given number of ranges, for the
-    /// case that more of them pay off.
+    /// Like [`next_placed`](Self::next_placed), but may change to more ranges when they pay off.
+    /// `cover` returns a cover of the region with the given number of ranges.
     #[inline]
     pub(super) fn next_in_finer<K: RecordKey, P: Place>(
         &mut self,
@@ -246,7 +248,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// The run that a code is in or before. The code must be greater than all previous ones.
+    /// The run that a code is in or before. The code must be greater than all previous codes.
     #[inline]
     fn run_at(&mut self, code: u64) -> Option<Run> {
         let runs = self.cover.runs.get(self.run..).unwrap_or_default();
@@ -263,8 +265,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         is_first: bool,
         cover: &impl Fn(usize) -> Cover,
     ) -> Result<()> {
-        // Restart only at the first entry of a code: others with this code may have been returned
-        // already.
+        // Restart only at the first entry of a code. Otherwise, entries with this code may have
+        // been returned already.
         if is_first && let Some(ranges) = self.patience.as_mut().and_then(Patience::lose) {
             let mut finer = cover(ranges);
             finer.skip_to(code);
@@ -331,7 +333,7 @@ impl<R: Reader> Reading for CodeWalk<'_, R> {
 }
 
 /// Returns an error if the index has entries that begin with a number other than `made_with`: the
-/// query would miss them. Costs two seeks, which normally find nothing.
+/// query would miss these entries. Costs two seeks, which normally find nothing.
 pub(super) fn refuse_others<R: Reader>(
     walk: &mut CodeWalk<'_, R>,
     space: &Subspace,

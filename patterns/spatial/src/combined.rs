@@ -81,7 +81,7 @@ fn width(area: &BoundingBox) -> f64 {
     }
 }
 
-/// A box around two others: from the western edge of one of them to the east, the shorter way.
+/// The narrower of two boxes that contain both areas. Each begins at the western edge of one area.
 fn around(first: &BoundingBox, second: &BoundingBox) -> BoundingBox {
     let from = |begin: &BoundingBox, other: &BoundingBox| {
         let off = (other.west() - begin.west()).rem_euclid(360.0);

@@ -47,7 +47,7 @@ impl Hull {
         }
     }
 
-    /// The first code in the box that is not before this one.
+    /// The first code in the box that is not before `code`.
     pub(super) fn first_from(&self, code: u64) -> Option<u64> {
         match (self.has)(code, self.low, self.high) {
             true => Some(code),
@@ -114,7 +114,7 @@ impl Cover {
         Self { hull: Hull::of(region), ..Self::of_runs(runs, budget) }
     }
 
-    /// The cover of these disjoint runs in at most `budget` ranges.
+    /// The cover of disjoint runs in at most `budget` ranges.
     pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize) -> Self {
         runs.sort_unstable_by_key(|run| run.first);
         runs.dedup_by(|next, run| run.take_in(next));
@@ -122,7 +122,7 @@ impl Cover {
         Self { runs, ranges, hull: Hull::EVERYTHING }
     }
 
-    /// The same cover without the part before a code, if one is given.
+    /// The same cover, without the part before `code` if a code is given.
     pub(super) fn from(mut self, code: Option<u64>) -> Self {
         if let Some(code) = code {
             self.skip_to(code);
@@ -158,13 +158,14 @@ fn add<const N: usize>(
     }
 }
 
-/// The ends of at most `budget` ranges. Their gaps are as small as possible.
+/// The ends of at most `budget` ranges. The gaps within the ranges are as small as possible.
 fn ranges(runs: &[Run], budget: usize) -> Vec<usize> {
     let gap = |at: &usize| match runs.get(at.wrapping_sub(1)..=*at) {
         Some([before, behind]) => behind.first - before.last - 1,
         _ => 0,
     };
-    // Adjacent runs, one inside and one across, stay in one range.
+    // Adjacent runs stay in one range; one of them is inside the region, the other across its
+    // border.
     let mut ends: Vec<usize> = (1..runs.len()).filter(|at| gap(at) > 0).collect();
     let kept = budget.saturating_sub(1);
     if ends.len() > kept {

@@ -44,10 +44,11 @@ impl CoverPart {
         self.codes.clone()
     }
 
-    /// The relation of the area to this part. Points in an [`Inside`](CellRelation::Inside) part are
-    /// returned without a check; those in an [`Across`](CellRelation::Across) part are checked one by
-    /// one. [`Outside`](CellRelation::Outside) is a gap within a range; its points are dropped. After a
-    /// few points in a row outside the area, the query skips codes that cannot be in it.
+    /// The relation of the area to this part. Points in an [`Inside`](CellRelation::Inside) part
+    /// are returned without a check; points in an [`Across`](CellRelation::Across) part are checked
+    /// one by one. An [`Outside`](CellRelation::Outside) part is a gap within a range; its points
+    /// are dropped. After a few points in a row outside the area, the query skips codes that cannot
+    /// be in the area.
     pub fn relation(&self) -> CellRelation {
         self.relation
     }
@@ -58,7 +59,7 @@ impl CoverPart {
         let mut next = Some(*self.codes.start());
         std::iter::from_fn(move || {
             let first = next.filter(|first| *first <= last)?;
-            // A cell with `widest` bits may begin here, but it may be too long.
+            // A cell with `widest` bits may begin here, but it may extend beyond the part.
             let widest = u64::BITS - first.trailing_zeros();
             let cell = (widest..=u64::BITS)
                 .map(|bits| GeoCell::of_code(first, bits))

@@ -15,8 +15,8 @@ use super::group::{Group, entries, shape};
 use super::position::LatLng;
 use super::xz::{Wanted, code};
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by their extents: which of them
-/// overlap a box?
+/// An index of the records of a [`Table`](keyloom_tables::Table) by their extents. A query finds,
+/// for example, the extents that overlap a box.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -51,16 +51,16 @@ use super::xz::{Wanted, code};
 /// |---|---|
 /// | subspace, code, record key as one element | header, edges: south, west, north, east |
 ///
-/// The entries are those of an [`Index`] with the code as the part. They cover the edges, in
-/// degrees. In an index that is [`grouped`](ExtentIndex::grouped), the parts of the group stand
+/// The entries have the layout of an [`Index`] with the code as the part, and cover the edges, in
+/// degrees. In an index that is [`grouped`](ExtentIndex::grouped), the parts of the group come
 /// before the code; `G` are their [types](keyloom_tables::parts).
 ///
-/// The sphere is an element. It has four quarters, which have four each, and so on, 27 times. Each
-/// element is **enlarged** to twice its width and height, to the north and to the east. It holds
-/// the extents whose south-western corner is in the element and which end in the enlarged element.
-/// So the level of an extent depends on its size, not on the edges that it crosses: in one
-/// direction, its enlarged element is less than four times as large as the extent. To the east,
-/// elements continue across the antimeridian.
+/// The sphere is an element. It is divided into four quarters, each quarter into four, and so on,
+/// 27 times; each quarter is an element. Each element is **enlarged** to twice its width and
+/// height, to the north and to the east. An element holds the extents whose south-western corner is
+/// in the element, and that end in the enlarged element. So the level of an extent depends on its
+/// size, not on the edges that it crosses: in one direction, its enlarged element is less than four
+/// times as large as the extent. To the east, elements continue across the antimeridian.
 ///
 /// ```text
 ///  +-------+-------+
@@ -72,16 +72,16 @@ use super::xz::{Wanted, code};
 ///  +-------+-------+
 /// ```
 ///
-/// The code identifies the element. Elements are numbered so that each comes before its quarters: 0
-/// is the sphere, and an element with all elements below it is one run of codes. With 27 levels, a
-/// code takes 7 bytes in a key. The smallest elements are 0.3 m by 0.15 m. A smaller extent, such
-/// as a point, is in one of these.
+/// The code identifies the element. Elements are numbered so that each element comes before its
+/// quarters: 0 is the sphere, and an element and all elements below it are one run of codes. With
+/// 27 levels, a code takes 7 bytes in a key. The smallest elements are 0.3 m by 0.15 m. A smaller
+/// extent, such as a point, is in one of the smallest elements.
 ///
 /// # Invariants
 ///
 /// * A record has one entry if the function returns an extent for it, else none.
-/// * The code of the entry is that of the smallest element that holds the extent. The entry covers
-///   the extent.
+/// * The code of the entry is the code of the smallest element that holds the extent. The entry
+///   covers the extent.
 ///
 /// # Exactness
 ///
@@ -98,12 +98,12 @@ use super::xz::{Wanted, code};
 /// | any of these in a [`group`](ExtentIndex::group) | the same, as if the other groups did not exist |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///
-/// **Large extents are read by every query near them**, 1 key each: only their edges tell whether
-/// an extent of the size of a continent overlaps. An extent in an element of level `n` is read by
-/// the queries in about `4 / 4^n` of the sphere. Extents wider than 180 degrees of longitude or
-/// higher than 90 of latitude, and some of half that size, are in the top five elements, of levels
-/// 0 and 1: nearly every query reads each of them. If most extents are that large, an index is
-/// useless.
+/// **Large extents are read by every query near them**, 1 key each: only the stored edges show
+/// whether an extent of the size of a continent overlaps. An extent in an element of level `n` is
+/// read by the queries in about `4 / 4^n` of the sphere. Extents wider than 180 degrees of
+/// longitude or higher than 90 of latitude, and some of half that size, are in the top five
+/// elements, on levels 0 and 1. Nearly every query reads each of these extents. If most extents are
+/// that large, an index is useless.
 ///
 /// A query that reaches a pole also reads the extents along the pole at all longitudes, so it reads
 /// more keys that do not match.
@@ -118,9 +118,9 @@ use super::xz::{Wanted, code};
 /// # Source
 ///
 /// C. Böhm, G. Klump and H.-P. Kriegel, *XZ-Ordering: A Space-Filling Curve for Objects with
-/// Spatial Extension* (SSD 1999). There an element is inside a query if the enlarged element is.
-/// Here it is enough that the element itself is inside, since it contains the south-western
-/// corners.
+/// Spatial Extension* (SSD 1999). In the paper, an element is inside a query if the enlarged
+/// element is. Here, it is enough that the element itself is inside, because it contains the
+/// south-western corners.
 pub struct ExtentIndex<K, V, G = ()> {
     index: Index<K, V, AnyParts>,
     group: PhantomData<fn() -> G>,
@@ -143,8 +143,9 @@ impl<K: RecordKey, V, G: 'static> ExtentIndex<K, V, G> {
     /// [`group`](ExtentIndex::group) and reads only the entries of that group; see
     /// [`PointIndex::grouped`](super::PointIndex::grouped).
     ///
-    /// `function` returns the group and the extent of a record, or several groups in a collection.
-    /// Nothing else may be in `space`. Errors are those of [`new`](ExtentIndex::new).
+    /// `function` returns the group and the extent of a record, or a collection of these for
+    /// several groups. Nothing else may be in `space`. The errors are the same as for
+    /// [`new`](ExtentIndex::new).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -196,8 +197,8 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     /// An index in `space` of the extents that `function` returns. A record for which it returns
     /// `None` is not in the index. Nothing else may be in `space`.
     ///
-    /// If the function returns an error, such as that of [`BoundingBox::new`], the put fails.
-    /// Existing records for which it fails are not in the index.
+    /// If the function returns an error, such as an error of [`BoundingBox::new`], the put fails.
+    /// Existing records for which the function fails are not in the index.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<BoundingBox>> + Send + Sync + 'static,
@@ -221,8 +222,8 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
         self.group(()).containing(position)
     }
 
-    /// A query for the extents that contain every position of `area`. Reads the keys of a query for
-    /// one position of it.
+    /// A query for the extents that contain every position of `area`. Reads the same keys as a
+    /// query for one position of `area`.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

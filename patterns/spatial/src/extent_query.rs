@@ -47,8 +47,8 @@ impl<'q, K> ExtentQuery<'q, K> {
     /// The same query in at most this many ranges, instead of 16.
     ///
     /// With more ranges, fewer keys that do not match are read, but more ranges are begun. Use many
-    /// ranges if the result is large. Use few if it is small, and on a store behind a network,
-    /// where each range is a round trip.
+    /// ranges if the result is large. Use few ranges if the result is small, or on a store behind a
+    /// network, where each range is a round trip.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for 0.
@@ -64,7 +64,8 @@ impl<'q, K> ExtentQuery<'q, K> {
 
     fn cover(&self) -> Cover {
         match self.wanted {
-            // An extent that contains the area contains any position of it.
+            // An extent that contains the area contains every position of the area, so one position
+            // is enough.
             Wanted::Containing => {
                 let latitude = self.area.south() / 2.0 + self.area.north() / 2.0;
                 let longitude = self.area.west();
@@ -125,7 +126,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         count(self.extents(reader)?)
     }
 
-    /// At most `limit` extents in code order, beginning after `after`.
+    /// A page of at most `limit` extents in code order, beginning after the continuation `after`.
     ///
     /// The number of ranges may differ from page to page.
     ///

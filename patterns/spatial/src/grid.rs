@@ -27,7 +27,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(Self { points, bits, ahead: None })
     }
 
-    /// The next cell. Its first point has then been read.
+    /// Returns the next cell. The first point of this cell has then been read.
     fn cell(&mut self) -> Result<Option<GeoCell>> {
         let code = match self.ahead.take() {
             Some(code) => Some(code),
@@ -54,7 +54,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
     }
 
     /// The next cell with points. Steps through a cell with few points, and seeks the next cell
-    /// after one with many.
+    /// after a cell with many points.
     pub(super) fn occupied(&mut self) -> Result<Option<GeoCell>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
         for _ in 0..self.points.walk.steps_per_seek() {

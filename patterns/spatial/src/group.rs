@@ -1,4 +1,4 @@
-//! The entries of a place in its groups.
+//! The index entries of a place, one in each of its groups.
 
 use keyloom::Pack;
 use keyloom::key::pack_into;
@@ -8,7 +8,8 @@ use keyloom_tables::index::IndexEntries;
 pub use keyloom_tables::parts::Group;
 pub(super) use keyloom_tables::parts::shape_of_group as shape;
 
-/// The entries of a place, one in each group, with these parts after the leading ones.
+/// The index entries of a place, one in each of `groups`. In each key, `parts` follow the parts of
+/// the group.
 pub(super) fn entries<G>(
     groups: impl IntoIterator<Item = Group<G>>,
     parts: &impl Pack,

@@ -3,14 +3,14 @@
 use super::area::CellRelation;
 
 /// The cells of one dimension that contain some interval of values. Cells grow with values, so all
-/// values of a cell between the first and the last one are in the interval.
+/// values of a cell between the first and the last cell are in the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     /// The first and the last cell that may contain values. The interval is empty if the first is
     /// after the last.
     pub(super) first: u32,
     pub(super) last: u32,
-    /// Whether all values of the first cell, or of the last one, are in the interval.
+    /// Whether all values of the first cell, or of the last cell, are in the interval.
     pub(super) has_all_of_first: bool,
     pub(super) has_all_of_last: bool,
 }

@@ -1,5 +1,5 @@
-//! Dimensionality reduction: how are several dimensions mapped to one ordered key, so that near
-//! positions stay near?
+//! Dimensionality reduction: several dimensions mapped to one ordered key, so that near positions
+//! stay near.
 //!
 //! A key `latitude, longitude` groups positions of the same latitude, all around the Earth. A
 //! [space-filling curve](curve) visits the plane square by square. So each square is one range of
@@ -66,14 +66,14 @@
 //!  subspace              code                  position          record key
 //! ```
 //!
-//! The bits of a code are those of longitude and latitude in turn, longitude first, 32 of each.
-//! These are the bits of a geohash of 12 characters, and 4 more. The world is divided from -180 to
+//! A code interleaves the bits of longitude and latitude, longitude first, 32 bits of each. The
+//! first 60 bits are a geohash of 12 characters; 4 more follow. The world is divided from -180 to
 //! 180 degrees and from -90 to 90; latitude 90 belongs to the last row. The exact position follows
 //! the code, so points at one position are adjacent.
 //!
 //! In an index that is `grouped`, of any of the four kinds, the parts of the group come first, each
-//! as an element. So the entries of a group are adjacent, and sorted like those of an index of only
-//! this group:
+//! as an element. So the entries of a group are adjacent, and sorted like the entries of an index
+//! of only this group:
 //!
 //! ```text
 //! ("geo", "by_tenant", "acme", 7, 14993501096149602634, 48.85341, 2.3488, 2988507)  ->  10 04
@@ -82,8 +82,10 @@
 //!
 //! # Invariants
 //!
-//! * A point exists exactly if the function of the index returns a position for an existing record.
-//! * Its code is that of its position, and its leading parts are those of its group.
+//! * A point exists if and only if the function of the index returns a position for an existing
+//!   record.
+//! * The code of a point is the code of its position, and the leading parts of its key are the
+//!   parts of its group.
 //! * A position has one representation: longitudes are from -180 (included) to 180 (excluded), and
 //!   the longitude of a pole is 0.
 //! * A cover contains the codes of all positions in its area. Parts inside the area are not checked
@@ -94,8 +96,8 @@
 //! | operation | cost |
 //! |---|---|
 //! | put or delete of a record | 1 key written per point added or removed; 2 if it moves, 0 if it is unchanged |
-//! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may use](AreaQuery::in_ranges), and 1 more seek after 8 keys in a row outside the area, if something can be skipped; keys as below; a page begins after the key of the previous one, and also reads whether another point follows it |
-//! | [`nearest`](PointIndex::nearest), [`by_distance`](AreaQuery::by_distance) | reads of up to 17 keys, in the order of their least distance: about 5 of them for the ten nearest, 20 for 100 and 120 to 140 for 1,000; on a remote store 2 to 6 round trips; memory for points that were read but are farther away |
+//! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may use](AreaQuery::in_ranges), and 1 more seek after 8 keys in a row outside the area, if something can be skipped; keys as below; a page begins after the last key of the previous page, and also reads whether another point follows |
+//! | [`nearest`](PointIndex::nearest), [`by_distance`](AreaQuery::by_distance) | reads of up to 17 keys, in the order of their least distance: about 5 reads for the ten nearest points, 20 for 100 and 120 to 140 for 1,000; on a remote store 2 to 6 round trips; memory for points that were read but are farther away |
 //! | [`page_by_distance`](AreaQuery::page_by_distance) | the same for one page, and the cells that the circle through its beginning crosses: about 2 √n reads and 18 √n keys after n points |
 //! | [`records`](AreaQuery::records), [`records_by_distance`](AreaQuery::records_by_distance) | a page, and 1 get per point in one round trip |
 //! | any of these in a [`group`](PointIndex::group) | the same, as if the other groups did not exist |
@@ -104,15 +106,16 @@
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
 //! The first read of `nearest` shows the density of the points. The search then divides the curve
-//! into cells of about 16 points, and reads those that may be nearer than the next result. Many
-//! points at one position are read in parts. On a remote store, a round trip reads several cells,
-//! four times as many as the previous one. Near a pole, cells are narrow: the ten nearest to a pole
-//! take 19 to 25 reads among 135,233 cities, and 66 to 101 among one million points that are spread
-//! evenly on the sphere.
+//! into cells of about 16 points, and reads the cells that may have a point nearer than the next
+//! result. Many points at one position are read in parts. On a remote store, a round trip reads
+//! several cells, four times as many as the previous round trip. Near a pole, cells are narrow: the
+//! ten points nearest to a pole take 19 to 25 reads among 135,233 cities, and 66 to 101 among one
+//! million points that are spread evenly on the sphere.
 //!
 //! Among 50,000 points of 1,000 tenants, sorting the three points of one tenant by distance reads 3
 //! keys of a grouped index. A [filter](AreaQuery::only) on the record keys reads 43,197 keys of an
-//! index of all points until it has found the three, and all 50,000 if there are no more.
+//! index of all points until it has found the three points. To find that there are no more, it
+//! reads all 50,000 keys.
 //!
 //! Keys scanned per key returned, on average, for circles of 10 km to 1,000 km among one million
 //! points spread evenly up to latitudes of 80 degrees:
@@ -121,22 +124,22 @@
 //! |---|---|---|---|---|
 //! | keys per hit | 1.28 to 1.54 | 1.21 to 1.29 | 1.07 to 1.08 | 1.01 to 1.02 |
 //!
-//! By default a query begins with 4 ranges. It then multiplies their number by 4 for the rest of
-//! the area, each time the keys read outside the area have cost as much as the new ranges will: 32
-//! keys per range. A query that reads 100 keys or more costs at most about twice as much as with
-//! the best number of ranges. One that reads fewer costs its 4 ranges, where 1 may be enough. On a
-//! remote store, each range is a round trip and returns a page. There a query begins with 1 range,
-//! and a range costs as much as a page.
+//! By default a query begins with 4 ranges. Whenever the keys read outside the area have cost as
+//! much as the new ranges will (32 keys per range), the query multiplies the number of ranges by 4
+//! for the rest of the area. A query that reads 100 keys or more costs at most about twice as much
+//! as with the best number of ranges. A query that reads fewer keys costs its 4 ranges, although 1
+//! may be enough. On a remote store, each range is a round trip and returns a page. So a query on a
+//! remote store begins with 1 range, and each further range counts as a page of keys.
 //!
 //! # When not to use it
 //!
 //! * When all points fit in memory and do not change: an R-tree in memory is faster.
-//! * For shapes themselves: an [`ExtentIndex`] stores only their bounding boxes.
+//! * For exact shapes: an [`ExtentIndex`] stores only their bounding boxes.
 //! * For distances on the ellipsoid: distances here are on a sphere, up to [0.57 %](EARTH_RADIUS)
 //!   longer or 0.45 % shorter.
 //! * When a query bounds one coordinate at a time: a [composite-key index](keyloom_tables::Index)
 //!   is smaller.
-//! * For more than a few dimensions: a query has too many cells.
+//! * For more than a few dimensions: a query covers too many cells.
 //!
 //! # Source
 //!

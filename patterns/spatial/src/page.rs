@@ -7,11 +7,12 @@ use keyloom_kit::{Continuation, Page, RecordKey};
 
 use super::located::Located;
 
-/// At most `limit` results of a query on the entries of `space`, beginning after `after`.
+/// A page of at most `limit` results of a query on the entries of `space`, beginning after the
+/// continuation `after`.
 ///
-/// The continuation belongs to the query named by `query` and to this `space`: these two, followed
-/// by the key of the last entry. `walk` receives the first `elements` elements of that key and the
-/// key, and begins after it.
+/// The continuation consists of `query`, which names the query, `space`, and the key of the last
+/// entry. It is valid only for this query and space. `walk` receives the first `elements` elements
+/// of that key, and the key; the walk must begin after this key.
 pub(super) fn page<B: Deref<Target = [u8]>, K: RecordKey, P, F: for<'k> Unpack<'k>, I>(
     query: &Subspace,
     (space, elements): (&Subspace, usize),

@@ -44,7 +44,8 @@ use super::query::AreaQuery;
 /// ```
 ///
 /// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
-/// [`grouped`](PointIndex::grouped). `by_place` has none: it is a `PointIndex<u32, City>`.
+/// [`grouped`](PointIndex::grouped). `by_place` above has no leading parts, so its type is
+/// `PointIndex<u32, City>`.
 pub struct PointIndex<K, V, G = ()> {
     index: Index<K, V, AnyParts>,
     group: PhantomData<fn() -> G>,
@@ -67,10 +68,10 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// of a record, or its tenant and its category. A query names one [`group`](PointIndex::group)
     /// and reads only the entries of that group, however many points other groups have.
     ///
-    /// `function` returns the group and the position of a record. For a record in several groups it
-    /// returns a collection of them, such as a [`Vec`]; the record then has one entry in each. A
-    /// record for which it returns `None` is not in the index. Nothing else may be in `space`.
-    /// Errors are those of [`new`](PointIndex::new).
+    /// `function` returns the group and the position of a record. For a record in several groups,
+    /// it returns a collection of these, such as a [`Vec`]; the record then has one entry in each
+    /// group. A record for which it returns `None` is not in the index. Nothing else may be in
+    /// `space`. The errors are the same as for [`new`](PointIndex::new).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -122,7 +123,7 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
         })
     }
 
-    /// The same, with a copy of some fields in each entry, as in
+    /// Like [`grouped`](PointIndex::grouped), with a copy of some fields in each entry, as in
     /// [`covering`](PointIndex::covering).
     pub fn grouped_covering<I: IntoIterator<Item = Group<G>>, F: Pack>(
         space: &Subspace,
@@ -133,8 +134,9 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     {
         let entries = move |key: &K, value: &V| {
             let entries = function(key, value)?.map(|(groups, position, fields)| {
-                // In the key, equal positions are adjacent: a search by distance needs to read one
-                // of them to know the distance of all.
+                // The position is in the key, so that points at one position are adjacent: a search
+                // by distance needs to read one of these points to know the distance of all of
+                // them.
                 let parts = (code(&position), position.latitude(), position.longitude());
                 entries(groups, &parts).covering(fields)
             });
@@ -146,8 +148,7 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// The points of the group with these leading parts. All of the parts must be given; only the
     /// entries of this group are read.
     ///
-    /// A group of which no point exists is empty. Some of the parts are not a group, and do not
-    /// compile:
+    /// A group without points is empty. A call with only some of the parts does not compile:
     ///
     /// ```compile_fail,E0277
     /// # use keyloom::Subspace;
@@ -186,8 +187,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     /// An index in `space` of the positions that `function` returns. A record for which it returns
     /// `None` is not in the index. Nothing else may be in `space`.
     ///
-    /// If the function returns an error, such as that of [`LatLng::new`], the put fails. Existing
-    /// records for which it fails are not in the index.
+    /// If the function returns an error, such as an error of [`LatLng::new`], the put fails.
+    /// Existing records for which the function fails are not in the index.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<LatLng>> + Send + Sync + 'static,
@@ -200,9 +201,9 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         })
     }
 
-    /// The same, with a copy of some fields in each entry (a covering index). A query that needs
-    /// only these reads no record: it gets them from [`covered`](Located::covered). If one of them
-    /// changes, the entry is written again: one key.
+    /// Like [`new`](PointIndex::new), with a copy of some fields in each entry (a covering index).
+    /// A query that needs only these fields reads no record: [`covered`](Located::covered) returns
+    /// them. If one of these fields changes, the entry is rewritten: one key.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -234,18 +235,20 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     }
 
     /// A query for the records in `area`: a [`Circle`](super::Circle), a
-    /// [`BoundingBox`](super::BoundingBox), a [`Polygon`](super::Polygon), or a program's own.
+    /// [`BoundingBox`](super::BoundingBox), a [`Polygon`](super::Polygon), or an area type of your
+    /// own.
     pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
         self.group(()).within(area)
     }
 
-    /// All records, the nearest to `from` first. Reads on demand, so take as many as needed.
+    /// All records, the nearest to `from` first. The iterator reads on demand, so take only as many
+    /// records as needed.
     ///
-    /// For a part of the records or for pages use [`within`](PointIndex::within) with an area or
+    /// For a part of the records, or for pages, use [`within`](PointIndex::within) with an area or
     /// with [`GeoCell::WORLD`], and then [`by_distance`](AreaQuery::by_distance) or
-    /// [`page_by_distance`](AreaQuery::page_by_distance). For the records of a tenant or a category
-    /// use an index that is [`grouped`](PointIndex::grouped): a filter on the records reads all
-    /// points that are nearer.
+    /// [`page_by_distance`](AreaQuery::page_by_distance). For the records of a tenant or a
+    /// category, use an index that is [`grouped`](PointIndex::grouped): a filter on the records
+    /// reads all points that are nearer.
     ///
     /// # Errors
     /// Any error of the store, here or from the iterator. The iterator also returns
@@ -274,7 +277,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     }
 }
 
-// Format 1 had the position in the value.
+// In format 1, the position was in the value.
 stands_on_index!(PointIndex<G>; |_| "points", format 2, parts |_| shape::<G>());
 
 /// The points of one group of a [`PointIndex`]; see [`PointIndex::group`].

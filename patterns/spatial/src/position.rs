@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 /// *Geodetic Reference System 1980*).
 ///
 /// The Earth is an ellipsoid. A distance on this sphere is up to 0.57 % longer than the geodesic on
-/// the WGS84 ellipsoid (a short one along a meridian at the equator), and up to 0.45 % shorter (at
-/// a pole). To find every place within a geodesic distance, use a radius that is 0.57 % larger, and
-/// compute the geodesic distance of each result.
+/// the WGS84 ellipsoid (for a short distance along a meridian at the equator), and up to 0.45 %
+/// shorter (at a pole). To find every place within a geodesic distance, use a radius that is 0.57 %
+/// larger, and compute the geodesic distance of each result.
 pub const EARTH_RADIUS: f64 = 6_371_008.8;
 
 /// A position: latitude and longitude in degrees.
 ///
 /// The longitude is normalized to -180 (included) to 180 (excluded), so the meridian at 180 degrees
 /// has one representation. A pole, which has all longitudes, gets longitude 0. With serde, a
-/// position is a struct of `latitude` and `longitude`; deserialization has the errors of
+/// position is a struct of `latitude` and `longitude`; deserialization returns the errors of
 /// [`new`](LatLng::new).
 ///
 /// ```
@@ -58,7 +58,7 @@ impl TryFrom<Degrees> for LatLng {
 
 impl LatLng {
     /// A position. A longitude beyond ±180 degrees is usually a mistake, such as metres instead of
-    /// degrees; where it is not, use [`wrapping`](LatLng::wrapping).
+    /// degrees. If it is intended, use [`wrapping`](LatLng::wrapping).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, for a longitude beyond ±180
@@ -96,8 +96,8 @@ impl LatLng {
         self.longitude
     }
 
-    /// The position on the opposite side of the sphere. The points nearest to it are the farthest
-    /// from this position.
+    /// The position on the opposite side of the sphere. The points nearest to the antipode are the
+    /// farthest from this position.
     pub fn antipode(&self) -> Self {
         let longitude = if self.is_pole() { 0.0 } else { normalize(self.longitude + 180.0) };
         Self { latitude: 0.0 - self.latitude, longitude: longitude + 0.0 }
@@ -164,7 +164,7 @@ pub(super) fn normalize(longitude: f64) -> f64 {
 }
 
 /// The distance of two positions as the square of the sine of half the angle between them, from 0
-/// to 1. It grows with the distance, and needs no inverse function.
+/// to 1. It grows with the distance, and its computation needs no inverse function.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) struct Haversine(pub(super) f64);
 

@@ -47,8 +47,8 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 }
 
 /// The default number of ranges of other queries.
-// Fewer ranges read more entries outside the area; each further one takes about as long as to read
-// 32 keys. A query can set another number.
+// Fewer ranges read more entries outside the area; each further range takes about as long as
+// reading 32 keys. A query can set another number.
 pub(super) const RANGES: usize = 16;
 
 /// Checks and limits a number of ranges.
@@ -72,14 +72,14 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     /// The same query in at most this many ranges.
     ///
     /// With more ranges, fewer keys outside the area are read, but more ranges are begun. By
-    /// default a query begins with 4. It then multiplies their number by 4 for the rest of the
-    /// area, each time the keys read outside the area have cost as much as the new ranges will:
-    /// about 32 keys per range. A query that reads 100 keys or more costs at most about twice as
-    /// much as with the best number of ranges. One that reads fewer costs its 4 ranges, where 1 may
-    /// be enough.
+    /// default a query begins with 4. Whenever the keys read outside the area have cost as much as
+    /// the new ranges will (about 32 keys per range), the query multiplies the number of ranges by
+    /// 4 for the rest of the area. A query that reads 100 keys or more costs at most about twice as
+    /// much as with the best number of ranges. A query that reads fewer keys costs its 4 ranges,
+    /// although 1 may be enough.
     ///
-    /// On a remote store a range is a round trip and returns a page. There a query begins with 1
-    /// range, and a range costs as much as a page.
+    /// On a remote store, a range is a round trip and returns a page. So a query on a remote store
+    /// begins with 1 range, and each further range counts as a page of keys.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for 0.
@@ -89,8 +89,8 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
 
     /// The same query, limited to records with keys that `only` accepts.
     ///
-    /// The query also reads the points of the other records. If these are most of the points, such
-    /// as those of all other tenants, use an index that is
+    /// The query also reads the points of the other records. If most of the points belong to other
+    /// records, such as the records of all other tenants, use an index that is
     /// [`grouped`](super::PointIndex::grouped).
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
@@ -112,8 +112,8 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     ///
     /// If the [number of ranges](AreaQuery::in_ranges) is set, [`points`](AreaQuery::points),
     /// [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the first
-    /// [`page`](AreaQuery::page) read exactly these parts. Otherwise they begin with them on a
-    /// local store. Queries by distance use a different algorithm.
+    /// [`page`](AreaQuery::page) read exactly these parts. Otherwise, on a local store, these
+    /// operations begin with these parts. Queries by distance use a different algorithm.
     pub fn cover_parts(&self) -> Vec<CoverPart> {
         self.cover(FIRST_RANGES).parts()
     }
@@ -184,7 +184,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
     /// The cells of `bits` bits that contain points, in code order.
     ///
-    /// This is a skip scan: after the first points of a cell it seeks the next cell. Costs one
+    /// This is a skip scan: after the first points of a cell, it seeks the next cell. Costs one
     /// range per cell with many points, however many they are.
     ///
     /// # Errors
@@ -197,9 +197,9 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::occupied))
     }
 
-    /// The points, the nearest to `from` first. For the farthest ones first, give the
-    /// [antipode](LatLng::antipode). For a minimum distance, query an area without a circle around
-    /// `from`; see [`Area::difference`].
+    /// The points, the nearest to `from` first. For the farthest points first, give the
+    /// [antipode](LatLng::antipode) of the position. For a minimum distance, query an area from
+    /// which a circle around `from` is subtracted; see [`Area::difference`].
     ///
     /// # Errors
     /// Errors of [`points`](AreaQuery::points).
@@ -221,12 +221,14 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Nearest::new(reader, &self.space, from, self.area, self.only, after)
     }
 
-    /// At most `limit` points, the nearest to `from` first, beginning after `after`.
+    /// A page of at most `limit` points, the nearest to `from` first, beginning after the
+    /// continuation `after`.
     ///
-    /// The continuation holds the distance and the key of the last point. A page reads the cells
-    /// that the circle through its beginning crosses, and those of its own points: about 2 √n
-    /// reads and 18 √n keys after n points. For many pages in one program, keep the iterator of
-    /// [`by_distance`](AreaQuery::by_distance): it reads each cell once.
+    /// The continuation holds the distance and the key of the last point. A page reads the cells of
+    /// its own points, and the cells that are crossed by the circle around `from` through the last
+    /// point of the previous page. After n points, this takes about 2 √n reads and 18 √n keys. For
+    /// many pages in one program, keep the iterator of [`by_distance`](AreaQuery::by_distance): it
+    /// reads each cell once.
     ///
     /// # Errors
     /// Errors of [`page`](AreaQuery::page).
@@ -251,11 +253,11 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Ok(Page { items, next })
     }
 
-    /// At most `limit` points in code order, beginning after `after`.
+    /// A page of at most `limit` points in code order, beginning after the continuation `after`.
     ///
-    /// A continuation belongs to the index, the group and the [box around the area](Area::bounds). The
-    /// number of ranges may differ from page to page. A page begins at the key after the previous
-    /// one: it reads no point again, however many share a code.
+    /// A continuation belongs to the index, the group and the [box around the area](Area::bounds).
+    /// The number of ranges may differ from page to page. A page begins after the last key of the
+    /// previous page: it reads no point again, however many points share a code.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; errors of
@@ -273,11 +275,11 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 }
 
 impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
-    /// The same page as of [`page`](AreaQuery::page), with the records of its points. A record is
-    /// `None` if it does not exist, because the index is deferred or damaged. With a deferred
+    /// The same page as [`page`](AreaQuery::page) returns, with the records of its points. A record
+    /// is `None` if it does not exist, because the index is deferred or damaged. With a deferred
     /// index, a record may have moved since.
     ///
-    /// Costs one get per point more, in one round trip.
+    /// In addition, costs one get per point, in one round trip.
     ///
     /// # Errors
     /// Errors of [`page`](AreaQuery::page); [`Error::InvalidArgument`] for a table that the index
@@ -294,8 +296,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         with_records(reader, table, page, Located::record_key)
     }
 
-    /// The same page as of [`page_by_distance`](AreaQuery::page_by_distance), with the records of
-    /// its points, as of [`records`](AreaQuery::records).
+    /// The same page as [`page_by_distance`](AreaQuery::page_by_distance) returns, with the records
+    /// of its points, as in [`records`](AreaQuery::records).
     ///
     /// # Errors
     /// Errors of [`page_by_distance`](AreaQuery::page_by_distance) and of

@@ -32,8 +32,8 @@ pub(super) struct Sides {
 impl Sides {
     pub(super) fn of(centre: &Centre, cell: &CellBounds) -> Self {
         let longitude = centre.position.longitude();
-        // Computed and rounded in the same way as the difference to a position. So a position that
-        // is nearer than an edge is not computed as farther.
+        // The differences are computed and rounded in the same way as the difference to a position.
+        // So a position that is nearer than an edge is not computed as farther.
         let [west, east] = [cell.west, cell.east].map(|edge| turned(edge - longitude));
         let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
         let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
@@ -45,10 +45,10 @@ impl Sides {
 
     /// The smallest and the largest distance to the positions of the cell.
     ///
-    /// On every parallel the distance grows with the difference in longitude, so the two are on the
-    /// nearest and the farthest meridian. On a meridian the distance has one extremum, where the
-    /// great circle through the position meets it at a right angle. It is a minimum on the near
-    /// half of the sphere, and a maximum on the far half.
+    /// On every parallel the distance grows with the difference in longitude, so the smallest and
+    /// the largest distance are on the nearest and the farthest meridian. On a meridian the
+    /// distance has one extremum, where the great circle through the position meets it at a right
+    /// angle. It is a minimum on the near half of the sphere, and a maximum on the far half.
     pub(super) fn distances(&self, centre: &Centre, cell: &CellBounds) -> (Haversine, Haversine) {
         let north = Parallel::new(centre, cell.north);
         let south = Parallel::new(centre, cell.south);
@@ -114,8 +114,8 @@ impl Meridian {
             // The square of the sine of the angle to the great circle.
             let square =
                 centre.cosine * centre.cosine * 4.0 * self.difference * (1.0 - self.difference);
-            // The root of one less the square, which rounding would leave few digits of if the
-            // square is near one: at a quarter of the circumference.
+            // The root of one minus the square, computed in another way. The subtraction would lose
+            // most digits if the square is near one: at a quarter of the circumference.
             let cosine = centre.sine.hypot(centre.cosine * self.cosine);
             let near = square / (2.0 * (1.0 + cosine));
             if self.cosine > 0.0 { near } else { 1.0 - near }

@@ -6,8 +6,8 @@ use super::area::{BoundingBox, CellRelation};
 use super::cell::coordinates;
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 
-/// The number of times that the sphere is divided in four. This is the maximum for which codes take
-/// 7 bytes in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
+/// The number of times that the sphere is divided in four. 27 is the maximum for which codes take 7
+/// bytes in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
 pub(super) const RESOLUTION: u32 = 27;
 
 /// The minimum number of elements into which a query is divided, if possible, however few its
@@ -22,7 +22,7 @@ const fn codes(level: u32) -> u64 {
     (4_u64.pow(RESOLUTION - level + 1) - 1) / 3
 }
 
-/// Steps of longitude: a first one, and the number of further ones to the east, around the sphere
+/// Steps of longitude: a first step, and the number of further steps to the east, around the sphere
 /// if necessary.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
@@ -110,12 +110,12 @@ pub(super) fn has_south_pole(area: &BoundingBox) -> bool {
 }
 
 /// An element: the sphere, or a quarter of an element. It holds the extents whose south-western
-/// corner is in it, and which end in the element enlarged to twice its size, to the north and to
-/// the east.
+/// corner is in the element, and that end in the enlarged element: twice the size, to the north and
+/// to the east.
 #[derive(Clone, Copy, Debug)]
 struct Element {
     level: u32,
-    /// Its first step of longitude and of latitude.
+    /// The first step of longitude and of latitude of the element.
     first: [u32; 2],
     code: u64,
 }
@@ -123,7 +123,7 @@ struct Element {
 impl Element {
     const WHOLE: Self = Self { level: 0, first: [0, 0], code: 0 };
 
-    /// The quarter in which steps begin. `bits` are the next bits of their first steps.
+    /// The quarter in which some steps begin. `bits` are the next bits of the first steps.
     fn quarter(&self, bits: [u32; 2]) -> Self {
         let level = self.level + 1;
         let [x, y] = bits;
@@ -168,12 +168,12 @@ impl Element {
     }
 }
 
-/// The code of an extent: that of the smallest element that holds it.
+/// The code of an extent: the code of the smallest element that holds the extent.
 pub(super) fn code(extent: &BoundingBox) -> u64 {
     let Steps { x, y } = Steps::of(extent);
     let holds = |level: u32| {
         let size = 1 << (BITS - level);
-        // How far the extent reaches from the beginning of the element in which it begins.
+        // The distance from the beginning of the element to the end of the extent.
         let reach = |first: u32, further: u32| u64::from(first) % size + u64::from(further);
         reach(x.first, x.further) < 2 * size && reach(y.low, y.high - y.low) < 2 * size
     };
@@ -199,7 +199,7 @@ pub(super) enum Wanted {
 /// A query in grid steps.
 struct Query {
     wanted: Wanted,
-    /// The steps that the area touches, and those that are completely inside it.
+    /// The steps that the area touches, and the steps that are completely inside it.
     touched: Steps,
     inside: Option<Steps>,
     has_north_pole: bool,
@@ -219,9 +219,9 @@ impl Query {
 
     /// The relation of the query to the extents of an element and of all elements below it.
     ///
-    /// An extent whose south-western corner is in the area overlaps it. One whose corner is not in
-    /// the area is not inside it. So each kind of query needs the enlarged element for only one of
-    /// the two tests.
+    /// An extent whose south-western corner is in the area overlaps it. An extent whose corner is
+    /// not in the area is not inside the area. So each kind of query needs the enlarged element for
+    /// only one of the two tests.
     fn relation(&self, element: &Element) -> CellRelation {
         let (may_be, must_be) = match self.wanted {
             Wanted::Overlapping | Wanted::Containing => (element.extents(), element.corners()),
@@ -250,7 +250,7 @@ impl Query {
 
 /// The codes that selected extents may have, in at most `budget` ranges.
 ///
-/// Divides the largest elements first, until there are enough.
+/// Divides the largest elements first, until there are enough elements.
 pub(super) fn cover(area: &BoundingBox, wanted: Wanted, budget: usize) -> Cover {
     let query = Query::new(area, wanted);
     let most = budget.saturating_mul(BLOCKS_PER_RANGE).max(LEAST_ELEMENTS);

@@ -12,15 +12,15 @@ use keyloom::{Error, Result};
 /// 2^53 and a time in milliseconds since 1970 are exact as `f64`.
 ///
 /// * *Monotone*: if x ≤ y, the cell of x is not after the cell of y. So the values of a box are in
-///   the cells between those of its corners.
-/// * *Nested*: the number of a cell without its last bit is that of the cell around it, which is
-///   twice as large.
+///   the cells between the cells of its corners.
+/// * *Nested*: the number of a cell without its last bit is the number of the enclosing cell, which
+///   is twice as large.
 /// * *Clamped*: a value outside the range is in the first or the last cell.
 ///
-/// Each cell includes its lower end and excludes its upper one; the last includes both. The ends
-/// are exact up to the rounding of `f64`. So the value itself, stored beside the key, decides
-/// whether it is inside a box or only shares a cell with it. The range is part of the stored
-/// format.
+/// Each cell includes its lower end and excludes its upper end; the last cell includes both ends.
+/// The ends are exact up to the rounding of `f64`. A value may share a cell with a box without
+/// being inside the box, so queries compare the value itself, which is stored beside the key. The
+/// range is part of the stored format.
 ///
 /// ```
 /// use keyloom_spatial::curve::{Dimension, Morton};
@@ -82,7 +82,7 @@ impl Dimension {
 
     /// The cell of a value among 2^`bits` cells, counted from 0.
     ///
-    /// A value has 53 significant bits, so at most that many distinguish cells.
+    /// A value has 53 significant bits, so at most 53 bits distinguish cells.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for NaN, and for a number of bits other than 1 to 64.

@@ -1,11 +1,10 @@
-//! Space-filling curves: how are the cells of a grid put into one order, so that near cells stay
-//! near?
+//! Space-filling curves: one order for the cells of a grid, in which near cells stay near.
 //!
 //! A store has one order, but a position has two coordinates, and an event three or four. Keys of
 //! `x, y` keep cells with the same x together and separate cells with the same y. A space-filling
 //! curve visits all cells of a grid square by square. If the grid is divided into squares of 2^k by
-//! 2^k cells, the curve visits all cells of one square before it leaves it. So each such square is
-//! *one* range of keys, and a box is a few ranges.
+//! 2^k cells, the curve visits all cells of one square before it leaves that square. So each such
+//! square is *one* range of keys, and a box is a few ranges.
 //!
 //! Z-order interleaves the bits of the coordinates; [`Morton`] implements it for 2, 3 and 4
 //! dimensions. This is its path through 4 by 4 cells. Coordinate 0 runs to the right, coordinate 1
@@ -23,10 +22,10 @@
 //!       0   1   2   3
 //! ```
 //!
-//! A square of 4 by 4 cells takes 6.3 ranges on average, one of 16 by 16 takes 30.0, and one of 32
-//! by 32 takes 61.9. The corners of a box are its first and its last cell on the curve. A scan can
-//! seek to the [next cell inside the box](Morton::next_inside), one seek per jump. So the result is
-//! exact with any number of ranges, even one.
+//! On average, a square of 4 by 4 cells takes 6.3 ranges, a square of 16 by 16 cells takes 30.0,
+//! and a square of 32 by 32 cells takes 61.9. The corners of a box are its first and its last cell
+//! on the curve. A scan can seek to the [next cell inside the box](Morton::next_inside), one seek
+//! per jump. So the result is exact with any number of ranges, even one.
 //!
 //! A [`Dimension`] maps other numbers to coordinates: prices, ratings, times.
 //!

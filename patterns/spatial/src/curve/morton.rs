@@ -5,8 +5,8 @@ use super::word::Word;
 
 /// The place of a cell of an `N`-dimensional grid on the Z-order curve; see the [module](super).
 ///
-/// The bits of the coordinates are interleaved, the most significant ones first. In each group the
-/// bit of coordinate 0 is the first. With longitude as coordinate 0 and latitude as coordinate 1
+/// The bits of the coordinates are interleaved, the most significant bits first. In each group the
+/// bit of coordinate 0 is the first. With longitude as coordinate 0 and latitude as coordinate 1,
 /// this is the order of geohashes.
 ///
 /// | code | `N` | bits per coordinate | bits of the code | coordinate |
@@ -18,12 +18,13 @@ use super::word::Word;
 /// | `u128` | 3 | 42 | 126 | `u64` |
 /// | `u128` | 4 | 32 | 128 | `u64` |
 ///
-/// A code is a plain number: it is stored in a key as it is, and its order is that of the curve.
-/// Each operation takes a fixed number of masks and shifts, whatever the bits are, and never fails.
+/// A code is a plain number: it is stored in a key as it is, and numeric order is the order of the
+/// curve. Each operation takes a fixed number of masks and shifts, whatever the bits are, and never
+/// fails.
 ///
 /// **Spare bits.** Bits of a coordinate above [`BITS`](Self::BITS) are ignored. With three
-/// dimensions there are numbers above [`LAST`](Self::LAST). Such a number is not a cell: it is
-/// inside no box and after all of them. [`decode`](Self::decode) ignores its spare bits.
+/// dimensions, there are numbers above [`LAST`](Self::LAST). Such a number is not the code of a
+/// cell: it is inside no box, and after all boxes. [`decode`](Self::decode) ignores its spare bits.
 ///
 /// A number may be a code of 2, 3 or 4 dimensions, so `N` must be given where it cannot be
 /// inferred:
@@ -42,8 +43,8 @@ pub trait Morton<const N: usize>: Word {
     const BITS: u32;
     /// The last code of the curve: the cell whose coordinates have all their bits set.
     const LAST: Self;
-    /// The bits of the last coordinate. Those of the previous coordinate are the same, shifted left
-    /// by one, and so on.
+    /// The mask of the bits of the last coordinate. Shifted left by one, it is the mask of the
+    /// previous coordinate, and so on.
     const LANE: Self;
 
     /// The code of a cell. Bits of a coordinate above [`BITS`](Self::BITS) are ignored.
@@ -69,11 +70,11 @@ pub trait Morton<const N: usize>: Word {
     }
 
     /// The first code after this one that is inside the box from `low` to `high` (BIGMIN); `None`
-    /// if there is none. This code may be anywhere. A box with `low` above `high` in some
-    /// dimension, or with a corner above [`LAST`](Self::LAST), has no cells.
+    /// if there is none. This code may be inside or outside the box. A box with `low` above `high`
+    /// in some dimension, or with a corner above [`LAST`](Self::LAST), has no cells.
     ///
-    /// A scan of a box can continue there after cells outside the box, and misses no cell inside
-    /// it.
+    /// After cells outside the box, a scan of the box can continue at the returned code, and misses
+    /// no cell inside the box.
     ///
     /// Cost: a few operations per dimension. No coordinate is decoded, and bits are not examined
     /// one by one.
@@ -88,7 +89,7 @@ pub trait Morton<const N: usize>: Word {
     }
 
     /// The last code before this one that is inside the box from `low` to `high` (LITMAX); `None`
-    /// if there is none. This code may be anywhere. It is the mirror image of
+    /// if there is none. This code may be inside or outside the box. This method mirrors
     /// [`next_inside`](Self::next_inside), at the same cost. Use it for scans in descending order,
     /// and to find where to split a range.
     ///
@@ -114,7 +115,7 @@ const fn groups(bits: u32, dimensions: u32, width: u32) -> u64 {
     mask
 }
 
-/// One step of spreading: splits each group into two of `width` bits and moves the upper one up.
+/// One step of spreading: splits each group into two of `width` bits and moves the upper group up.
 macro_rules! spread {
     ($word:ident, $n:literal, $bits:literal, [$($width:literal)*]) => {
         $({
@@ -165,8 +166,8 @@ morton!(2 dimensions of 32 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
 morton!(3 dimensions of 21 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
 morton!(4 dimensions of 16 bits: spread [8 4 2 1], gather [1 2 4 8]);
 
-/// A code with twice the bits is the code of the upper halves of the coordinates, followed by that
-/// of the lower halves.
+/// A code with twice the bits is the code of the upper halves of the coordinates, followed by the
+/// code of the lower halves.
 impl<const N: usize> Morton<N> for u128
 where
     u64: Morton<N, Coordinate = u32>,

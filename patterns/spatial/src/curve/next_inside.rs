@@ -7,7 +7,7 @@
 
 use super::morton::Morton;
 
-/// The bits of each dimension, beginning with the last one.
+/// The bits of each dimension, beginning with the last dimension.
 fn lanes<M: Morton<N>, const N: usize>() -> impl Iterator<Item = M> {
     (0..N).map(|dimension| M::LANE << dimension)
 }
@@ -29,9 +29,9 @@ pub(super) fn last_inside<M: Morton<N>, const N: usize>(code: M, low: M, high: M
 
 /// The first code inside the box that is not before `from`.
 ///
-/// A code after `from` keeps the bits of `from` above some 0, has a 1 in its place, and anything
-/// below. The lower this *step* is, the smaller is the code. Below the step, the code has the
-/// smallest bits that the box allows.
+/// A code after `from` keeps the bits of `from` above some 0, has a 1 in the place of this 0, and
+/// has any bits below. The lower this *step* is, the smaller is the code. Below the step, the code
+/// has the smallest bits that the box allows.
 fn first_from<M: Morton<N>, const N: usize>(from: M, low: M, high: M) -> Option<M> {
     let is_box = low.is_inside(low, high) && high <= M::LAST;
     if !is_box || from > M::LAST {
@@ -47,7 +47,7 @@ fn first_from<M: Morton<N>, const N: usize>(from: M, low: M, high: M) -> Option<
             outside |= at ^ most;
         }
         if at < most {
-            // The zeros of `from` that can become ones without exceeding `high`: those from the
+            // The zeros of `from` that can become ones without exceeding `high`: the zeros from the
             // first difference on.
             room |= (at ^ most).up_to_highest_bit() & lane & !from;
         }

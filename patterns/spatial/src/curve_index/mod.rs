@@ -1,5 +1,5 @@
-//! Several numbers at once: which records have each of two, three or four numbers between two
-//! bounds?
+//! An index by several numbers at once: it finds the records whose two, three or four numbers are
+//! each between two bounds.
 //!
 //! Examples are price and rating, width and height, temperature and humidity. An [`Index`] sorts by
 //! one number first, and reads all entries in its range, whatever the other numbers are. Here the
@@ -17,46 +17,46 @@
 //!  subspace            hash        code                 record key
 //! ```
 //!
-//! In an index that is [`grouped`](CurveIndex::grouped), the parts of the group stand before the
+//! In an index that is [`grouped`](CurveIndex::grouped), the parts of the group come before the
 //! hash.
 //!
-//! The entries are those of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits per
-//! number with two dimensions, 21 with three, 16 with four. Neither its precision nor the ends of a
-//! [`Dimension`] limit the exactness of queries. The numbers themselves are stored beside the code,
-//! and are compared unless a cell is completely inside.
+//! The entries have the layout of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits
+//! per number with two dimensions, 21 with three, 16 with four. Neither its precision nor the ends
+//! of a [`Dimension`] limit the exactness of queries. The numbers themselves are stored beside the
+//! code, and are compared unless a cell is completely inside the box.
 //!
 //! # Invariants
 //!
-//! * An entry exists exactly if the function of the index returns numbers for an existing record.
-//!   It holds these numbers, and its code is theirs.
-//! * All entries have the same dimensions. If a program declares others, every query returns an
-//!   error, because it would miss these entries. In a group, the dimensions of that group are
-//!   compared. [`repair`](keyloom_tables::Maintained::repair)
-//!   writes them again with the new dimensions.
+//! * An entry exists if and only if the function of the index returns numbers for an existing
+//!   record. The entry has these numbers, and their code.
+//! * All entries have the same dimensions. If a program declares other dimensions, every query
+//!   returns an error, because it would miss the existing entries. A query of a group compares the
+//!   dimensions of that group. [`repair`](keyloom_tables::Maintained::repair) rewrites the entries
+//!   with the new dimensions.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
 //! | put of a record | 1 key written; also 1 deleted if its numbers move to another code; 0 if they are unchanged |
-//! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 empty ranges, then [a few](CurveQuery::in_ranges), and seeks that skip entries outside |
-//! | [`page`](CurveQuery::page) | the same, from its beginning on |
+//! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 empty ranges, then [a few](CurveQuery::in_ranges) ranges, and seeks that skip entries outside the box |
+//! | [`page`](CurveQuery::page) | the same, from the beginning of the page on |
 //! | any of these in a [`group`](CurveIndex::group) | the same, as if the other groups did not exist |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
 //! Keys read per record found, in cubes that contain a hundredth of half a million points: 1.13 in
 //! two dimensions, 1.54 in three, 2.3 in four. This holds for 1 range and for 16, since the walk
-//! skips ahead. In cubes that contain a ten-thousandth: 2.0, 4.3 and 8.1 in 4 ranges, and 1.06, 1.7
-//! and 4.2 in 64.
+//! skips ahead. In cubes that contain a ten-thousandth of the points, the numbers are 2.0, 4.3 and
+//! 8.1 with 4 ranges, and 1.06, 1.7 and 4.2 with 64.
 //!
-//! Choose dimensions that include the actual values: values beyond their ends share the outermost
-//! cells, and are compared there one by one.
+//! Choose dimensions that include the actual values: values beyond the ends of a dimension share
+//! its outermost cells, where a query compares them one by one.
 //!
 //! # When not to use it
 //!
 //! When queries bound only one number: an [`Index`] answers them in one range. For more than four
-//! numbers: half of the range in each of five dimensions is a thirty-second of all points, and so
-//! is the same share of a single dimension.
+//! numbers: a box with half of the range in each of five dimensions selects a thirty-second of all
+//! points. A thirty-second of the range of one dimension is as selective.
 //!
 //! # Source
 //!
@@ -149,8 +149,9 @@ where
     /// [`group`](CurveIndex::group) and reads only the entries of that group; see
     /// [`PointIndex::grouped`](super::PointIndex::grouped).
     ///
-    /// `function` returns the group and the numbers of a record, or several groups in a collection.
-    /// Nothing else may be in `space`. Errors are those of [`new`](CurveIndex::new).
+    /// `function` returns the group and the numbers of a record, or a collection of these for
+    /// several groups. Nothing else may be in `space`. The errors are the same as for
+    /// [`new`](CurveIndex::new).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -285,7 +286,7 @@ where
     const BITS: u32 = <u64 as Morton<N>>::BITS;
 
     /// The first part of all entries, a short hash because it is in every key. Different dimensions
-    /// have the same hash with a probability of 1 in four thousand million.
+    /// have the same hash with a probability of 1 in four billion.
     fn made_with(&self) -> u64 {
         let mut hash = Fnv::new();
         let numbers = self.dimensions.iter().flat_map(Dimension::bits_of_range);

@@ -206,7 +206,7 @@ where
         count(self.points(reader)?)
     }
 
-    /// At most `limit` points in code order, beginning after `after`.
+    /// A page of at most `limit` points in code order, beginning after the continuation `after`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; errors of

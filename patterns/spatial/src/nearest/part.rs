@@ -17,16 +17,16 @@ pub(super) struct Stretch {
     pub(super) cell: GeoCell,
     pub(super) first: u64,
     pub(super) last: u64,
-    /// The size of the cells to read in it.
+    /// The size of the cells to read in this run.
     pub(super) typical: Typical,
 }
 
-/// The rest of the entries of one code, which has more of them than one read returns.
+/// The remaining entries of a code that has more entries than one read returns.
 #[derive(Clone, Debug)]
 pub(super) struct Crowd {
     pub(super) code: u64,
     pub(super) rest: KeyRange<'static>,
-    /// If all the entries are at one position: the key that they come after.
+    /// If all entries are at one position, the key after which these entries begin.
     pub(super) spot: Option<KeyBuf>,
     /// The number of entries of the next read.
     pub(super) limit: usize,
@@ -56,35 +56,35 @@ fn size(cell: &GeoCell, first: u64, last: u64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Typical(f64);
 
-/// Areas up to this multiple of the typical one count as equal to it.
+/// Areas up to this multiple of the typical area count as equal to it.
 // A division halves an area. With a bound in the middle between 1 and 2, the parts are as near as
 // possible to the typical area.
 const TOLERANCE: f64 = 1.5;
-/// An area with fewer points than the wanted ones divided by this shows a lower density.
-// A read of one run returns 16 points. An area that should have 16 has fewer than 8 only rarely by
-// chance: that is two standard deviations.
+/// The factor by which an implied area must exceed the typical area to show a lower density.
+// A read of one run returns 16 points. An area that should have 16 points rarely has fewer than 8
+// by chance: the difference is two standard deviations.
 const SPARSE: f64 = 2.0;
-/// The largest number of parts into which a run is divided according to a denser place in it.
-// Without it, one dense place would divide a wide run into parts that are mostly empty, and each
-// part is a read.
+/// The maximum number of parts into which a run is divided because of a denser place in it.
+// Without this limit, one dense place would divide a wide run into parts that are mostly empty, and
+// each part is a read.
 const MOST_PARTS: f64 = 64.0;
 
 impl Typical {
     /// The area before any read.
     pub(super) const UNKNOWN: Self = Self(f64::INFINITY);
 
-    /// The area if this interval of codes has as many points as some reads return.
+    /// The typical area if this interval of codes has as many points as `reads` reads return.
     pub(super) fn of_read(from: u64, rest: u64, reads: usize) -> Self {
         let cell = GeoCell::of_code(from, (rest - from).leading_zeros());
         Self(size(&cell, from, rest) / reads as f64)
     }
 
-    /// The area on which one of several points is, times `wanted`.
+    /// The area that contains `wanted` points, if an area of `size` contains `found` points.
     pub(super) fn of_points(size: f64, found: usize, wanted: usize) -> Self {
         Self(size * wanted as f64 / found.max(1) as f64)
     }
 
-    /// The implied area if it is much larger than this one.
+    /// The implied area if it is much larger than this area; otherwise this area.
     pub(super) fn unless_sparse(self, implied: Self) -> Self {
         if implied.0 > SPARSE * self.0 { implied } else { self }
     }
@@ -93,7 +93,7 @@ impl Typical {
         Self(self.0.min(other.0))
     }
 
-    /// The same area, but not far less than that of a run with some denser place.
+    /// The same area, but at least a small part (see [`MOST_PARTS`]) of the area of a run.
     pub(super) fn within(self, stretch: &Stretch) -> Self {
         Self(self.0.max(stretch.size() / MOST_PARTS))
     }

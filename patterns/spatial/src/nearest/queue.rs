@@ -9,8 +9,8 @@ use super::super::position::Haversine;
 use super::NearestPoint;
 use super::part::{Part, Stretch};
 
-/// The points that were read, and the parts of the index that were not. Both are sorted by
-/// distance; for a part this is the least distance that a point in it can have.
+/// The points that were read, and the parts of the index that were not read. Both are sorted by
+/// distance. The distance of a part is the least distance that a point in it can have.
 pub(super) struct Queue<B, K> {
     points: BinaryHeap<Candidate<NearestPoint<B, K>>>,
     parts: BinaryHeap<Candidate<Part>>,
@@ -18,7 +18,7 @@ pub(super) struct Queue<B, K> {
 
 /// The next step of the search.
 pub(super) enum Next<B, K> {
-    /// No unread point comes before this one.
+    /// The next point of the result: no unread point comes before it.
     Point(NearestPoint<B, K>),
     /// The nearest part is to be read.
     Part(Part),
@@ -69,7 +69,7 @@ struct Candidate<T> {
 }
 
 trait Item {
-    /// A key that no entry of the item comes before. At equal distance it decides.
+    /// A lower bound of the keys of the item. It decides the order at equal distance.
     fn floor(&self) -> &[u8];
 }
 
@@ -94,7 +94,7 @@ impl<T: Item> Candidate<T> {
     }
 }
 
-/// The greatest candidate comes first: the nearest.
+/// The heap returns the greatest candidate first, so the nearest candidate is the greatest.
 impl<T: Item> Ord for Candidate<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         let ((haversine, floor), (others, other)) = (self.rank(), other.rank());

@@ -14,34 +14,37 @@ use super::part::{Crowd, Part, Stretch, Typical};
 use super::queue::{Next, Queue};
 use super::{NearestPoint, Rank};
 
-/// The number of entries of a run that are read before the rest is divided, and that a run should
-/// have. On a remote store a read of a few runs may return more.
-// To read so many takes about as long as to begin a range (see `STEPS_PER_SEEK`). With fewer,
-// ranges cost more than entries; with more, points are read that are too far away.
+/// The number of entries that one read takes from a run before the rest of the run is divided. Runs
+/// are divided until they should have about this many entries. On a remote store, a read of a few
+/// runs may return more.
+// Reading 16 entries takes about as long as beginning a range (see `STEPS_PER_SEEK`). With fewer
+// entries, ranges cost more than entries; with more, points are read that are too far away.
 const ENTRIES_PER_READ: usize = 16;
-/// On a remote store, a run may return this many times as many, and a few runs even more: each of
-/// them this share of a page.
-// Further entries cost little beside the round trip, but more of them are read in vain.
+/// On a remote store, a read of a run returns this many times [`ENTRIES_PER_READ`]. If few runs are
+/// read together, a read returns more: a page divided by the number of runs, but at least by
+/// [`RUNS_PER_PAGE`].
+// Further entries cost little compared with the round trip, but more of them turn out to be
+// useless.
 const READS_OF_REMOTE: usize = 4;
 const RUNS_PER_PAGE: usize = 4;
-/// The number of runs in the second round trip to a server, the factor by which the following ones
-/// read more of them, and their largest number.
+/// The number of runs in the second round trip to a server, the factor by which this number grows
+/// with each further round trip, and its maximum.
 const SECOND_BATCH: usize = 16;
-// With one run in each round trip, the 1,000 nearest points took 129 of them. With these factors it
-// is at most 4 among points that are spread evenly, and at most 6 among cities.
+// With one run in each round trip, the 1,000 nearest points took 129 round trips. With these
+// values, they take at most 4 among points that are spread evenly, and at most 6 among cities.
 const BATCH_GROWTH: usize = 4;
 const LARGEST_BATCH: usize = 256;
-/// The factor by which the next read of a crowd is larger, and the largest number of its entries.
+/// The factor by which each read of a crowd grows, and the maximum number of entries of a read.
 // Doubling reads at most about twice as many as needed. The limit bounds the memory of one read.
 const CROWD_GROWTH: usize = 2;
 const LARGEST_CROWD: usize = 16_384;
 
 /// A walk through points in the order of their distance from a position.
 ///
-/// This is a best-first search. A priority queue holds points and runs of the curve, sorted by the
-/// least distance that a point in them can have. The nearest run is halved until it has about the
-/// size of one read, and is then read. A point that leaves the queue is nearer than everything that
-/// was not read.
+/// This is a best-first search. A priority queue holds points and runs of the curve, sorted by
+/// distance; the distance of a run is the least distance that a point in it can have. The nearest
+/// run is halved until it has about the size of one read, and is then read. A point that leaves the
+/// queue is nearer than everything that was not read.
 ///
 /// The size of one read follows from the density of the points that were read last, in points per
 /// area on the sphere: near a pole, the cells of the curve are narrow.
@@ -57,7 +60,7 @@ pub(in super::super) struct Nearest<'r, 'q, R: Reader, K, A> {
     after: Option<Rank>,
     queue: Queue<R::Bytes<'r>, K>,
     has_begun: bool,
-    /// The size of the cells to read.
+    /// The size of the cells to read next.
     typical: Typical,
     /// The number of runs of the next round trip.
     batch: usize,
@@ -155,7 +158,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         true
     }
 
-    /// Reads a run, and on a remote store also the next ones of the queue.
+    /// Reads a run, and on a remote store also the next runs of the queue.
     fn explore(&mut self, first: Stretch) -> Result<()> {
         let mut stretches = vec![first];
         while stretches.len() < self.batch
@@ -174,9 +177,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             (size, found) = (size + stretch.size(), found + entries.len());
             self.take_beginning(stretch, entries, limit)?;
         }
-        // By area, and not by the bits of the code: at a pole of an even sphere of one million
-        // points, the ten nearest took 184 reads and 1,600 keys by bits, and take 66 reads and 663
-        // keys.
+        // The density is measured by area, not by the bits of the code. At a pole, among one
+        // million points spread evenly on the sphere, the ten nearest points took 184 reads and
+        // 1,600 keys by bits, and take 66 reads and 663 keys by area.
         let implied = Typical::of_points(size, found, ENTRIES_PER_READ);
         self.typical = match stretches.len() {
             1 => self.typical.unless_sparse(implied),
@@ -185,7 +188,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(())
     }
 
-    /// The number of entries that are read of each of some runs.
+    /// The number of entries to read from each run, if `runs` runs are read together.
     fn limit(&self, runs: usize) -> usize {
         match self.reader.prefetched() {
             0 => ENTRIES_PER_READ,
@@ -223,8 +226,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         entries.into_iter().map(point).collect()
     }
 
-    /// Takes the points at the beginning of a run, of which at most `limit` were read and one more,
-    /// and queues the rest.
+    /// Takes the points that were read at the beginning of a run: at most `limit`, and one more if
+    /// there is one. Queues the rest of the run.
     fn take_beginning(
         &mut self,
         stretch: &Stretch,
@@ -236,12 +239,12 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         let mut points = self.points(entries)?;
         let ends = points.first().zip(points.last()).map(|((first, _), (last, _))| (*first, *last));
         let rest = match ends.filter(|_| is_cut) {
-            // One code has more points than this.
+            // One code has more points than were read.
             Some((begin, code)) if begin == code => {
                 self.divide_crowd(code, &points, limit)?;
                 code.checked_add(1)
             }
-            // The last code may have more points.
+            // The last code may have more points than were read.
             Some((_, code)) => {
                 points.retain(|(of, _)| *of != code);
                 self.typical = Typical::of_read(from, code, limit / ENTRIES_PER_READ);
@@ -251,7 +254,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         };
         points.into_iter().try_for_each(|(_, point)| self.take(point))?;
         if let Some(first) = rest.filter(|rest| *rest <= last) {
-            // On a local store the next read follows this one, and its cells are of this density.
+            // On a local store, the next read follows at once, and uses the density that this read
+            // found.
             let typical = match self.reader.prefetched() {
                 0 => stretch.typical,
                 _ => self.typical.within(stretch).min(stretch.typical),
@@ -299,8 +303,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         points.into_iter().try_for_each(|(_, point)| self.take(point))
     }
 
-    /// Queues the rest of a code, of which these points were read. If they are at one position, the
-    /// rest of that position is queued with its exact distance.
+    /// Queues the rest of the points of a code, after `points` were read. If these are at one
+    /// position, the rest of that position is queued with its exact distance.
     fn divide_crowd(
         &mut self,
         code: u64,
@@ -337,9 +341,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         entries: KeyRange<'_>,
         limit: usize,
     ) {
-        // The distance of one entry is that of all others at the position, so these need not be
-        // read before a farther point: of 50,000 points at one position, the nearest one costs 32
-        // to 65 keys.
+        // All entries at this position have the same distance. So the rest is queued at this
+        // distance, and read only when the search reaches it: of 50,000 points at one position, the
+        // nearest point costs 32 to 65 keys.
         let haversine = self.centre.haversine(position);
         let mut begin = KeyBuf::from_slice(after);
         if let Some(past) = &self.after {

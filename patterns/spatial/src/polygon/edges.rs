@@ -40,7 +40,7 @@ impl Edges {
         Self(RTree::bulk_load(edges.collect()))
     }
 
-    /// The first of the rings from this one on that crosses or touches itself. Consecutive edges
+    /// The first ring, from the ring `first` on, that crosses or touches itself. Consecutive edges
     /// may share their common corner.
     ///
     /// Edges whose bounding boxes are disjoint do not touch, and are not compared.

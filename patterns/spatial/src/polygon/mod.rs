@@ -38,7 +38,7 @@ pub struct Polygon {
     bounds: Rect<f64>,
 }
 
-/// Whole turns by which a longitude may differ from those of a polygon.
+/// Whole turns by which a longitude may differ from the longitudes of a polygon.
 const TURNS: [f64; 3] = [0.0, 360.0, -360.0];
 /// A bound on the rounding error of a corner, in degrees.
 const MARGIN: f64 = 1e-9;
@@ -46,9 +46,9 @@ const MARGIN: f64 = 1e-9;
 impl Polygon {
     /// The polygon inside a ring of latitudes and longitudes. The last corner must equal the first.
     ///
-    /// Costs about n log n for the n corners of a border: edges are compared if their bounding
-    /// boxes meet. These are many if long slanting edges are side by side, as in a star of many
-    /// rays.
+    /// Takes about n log n time for the n corners of a border, because only edges whose bounding
+    /// boxes meet are compared. Many bounding boxes meet if long slanting edges are side by side,
+    /// as in a star of many rays.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners,
@@ -88,7 +88,7 @@ impl Polygon {
         &self.polygon
     }
 
-    /// The polygon if it is valid. Its rings before this one are known to be valid.
+    /// The polygon if it is valid. The rings before `first_ring` are known to be valid.
     fn valid(polygon: geo::Polygon<f64>, first_ring: usize) -> Result<Self> {
         let edges = Edges::of(&polygon);
         valid::check(&polygon, &edges, first_ring).map_err(|error| {

@@ -1,7 +1,7 @@
 //! Validity of polygons.
 //!
-//! The rules and their errors are those of `geo::Validation`. Its search for self-intersections
-//! compares every pair of edges: 4.7 s for 30,000 corners.
+//! The rules and their errors are the same as in `geo::Validation`. The search for
+//! self-intersections in `geo` compares every pair of edges: 4.7 s for 30,000 corners.
 
 use geo::algorithm::coordinate_position::CoordPos;
 use geo::algorithm::dimensions::Dimensions;
@@ -11,7 +11,7 @@ use geo::{LineString, Polygon};
 
 use super::edges::{Edges, rings};
 
-/// Checks the rings of a polygon from this one on, and their relation to all others.
+/// Checks the rings of a polygon from `first_ring` on, and their relation to all other rings.
 pub(super) fn check(
     polygon: &Polygon<f64>,
     edges: &Edges,
@@ -32,8 +32,8 @@ fn role(ring: usize) -> RingRole {
     ring.checked_sub(1).map_or(RingRole::Exterior, RingRole::Interior)
 }
 
-/// Checks that the holes from this one on are inside the shell and outside the other holes. Rings
-/// may touch at points.
+/// Checks that the holes from the hole `first` on are inside the shell and outside the other holes.
+/// Rings may touch at points.
 fn check_holes(polygon: &Polygon<f64>, first: usize) -> Result<(), InvalidPolygon> {
     let filled = |ring: &LineString<f64>| Polygon::new(ring.clone(), Vec::new());
     if first >= polygon.interiors().len() {

@@ -1,4 +1,4 @@
-//! Space and time: what was where, and when?
+//! An index by space and time: it finds the events in an area during a span of time.
 //!
 //! An event has a position and a time, and a query bounds both: the earthquakes within 300 km of a
 //! place between Monday and Tuesday. Time has no end, so it is divided into *bins* of one width,
@@ -18,40 +18,40 @@
 //!     -> header, 34.4945, -118.6671667, 1517966773840
 //! ```
 //!
-//! In an index that is [`grouped`](SpaceTimeIndex::grouped), the parts of the group stand before the
+//! In an index that is [`grouped`](SpaceTimeIndex::grouped), the parts of the group come before the
 //! width.
 //!
-//! The entries are those of an [`Index`]. The number of a bin is the time divided by the width,
-//! rounded down, so times before 1970 are in negative bins. The code has 21 bits per dimension,
-//! longitude first. Their resolution is 19 m at the equator, and a two-millionth of the width: 0.3
-//! seconds for a week. This does not limit the exactness of queries: events in cells at the border
-//! are compared by their exact values, which are stored beside the code.
+//! The entries have the layout of an [`Index`]. The number of a bin is the time divided by the
+//! width, rounded down, so times before 1970 are in negative bins. The code has 21 bits per
+//! dimension, longitude first. The resolution is 19 m at the equator, and one two-millionth of the
+//! width of a bin: 0.3 seconds for a week. This does not limit the exactness of queries: for events
+//! in cells at the border, a query compares the exact values, which are stored beside the code.
 //!
 //! # Invariants
 //!
-//! * An entry exists exactly if the function of the index returns an event for an existing record.
-//!   It holds the values of that event, and its bin and code are theirs.
-//! * All entries have one width. If a program declares another, every query returns an error,
-//!   because it would miss the other entries. In a group, the widths of that group are compared.
-//!   [`repair`](keyloom_tables::Maintained::repair) writes them again with the new width.
+//! * An entry exists if and only if the function of the index returns an event for an existing
+//!   record. The entry has the values of that event, and their bin and code.
+//! * All entries have one width. If a program declares another width, every query returns an error,
+//!   because it would miss the existing entries. A query of a group compares the widths of that
+//!   group. [`repair`](keyloom_tables::Maintained::repair) rewrites the entries with the new width.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
 //! | put of a record | 1 key written; also 1 deleted if the event moves to another code; 0 if it is unchanged |
-//! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 empty ranges; for each non-empty bin 1 key to find it, [a few](SpaceTimeQuery::in_ranges) ranges, and seeks that skip events outside |
+//! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 empty ranges; for each non-empty bin 1 key to find it, [a few](SpaceTimeQuery::in_ranges) ranges, and seeks that skip events outside the area and the times |
 //! | within one bin | the same, without the key to find it |
 //! | an empty bin | nothing |
-//! | [`page`](SpaceTimeQuery::page) | the same, from its beginning on |
+//! | [`page`](SpaceTimeQuery::page) | the same, from the beginning of the page on |
 //! | any of these in a [`group`](SpaceTimeIndex::group) | the same, as if the other groups did not exist |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
 //! The width determines the cost. If queries span many bins, each bin costs its ranges again. If
-//! they span a small part of one bin, few bits of a code separate that part from the rest. Choose
-//! bins a few times as wide as a typical query is long. Queries over a long time and a small area
-//! are expensive: each slice of time contains the area again. Keys read per event found, with a
-//! million events all over the Earth within ten weeks:
+//! queries span a small part of one bin, few bits of a code separate that part from the rest.
+//! Choose bins a few times as wide as the time span of a typical query. Queries over a long time
+//! and a small area are expensive: the area is searched in each slice of time. Keys read per event
+//! found, with a million events all over the Earth within ten weeks:
 //!
 //! | circle of 300 km | bins | 4 ranges | 16 | 64 |
 //! |---|---|---|---|---|
@@ -66,8 +66,8 @@
 //! * When queries bound the position and not the time: use a [`PointIndex`](super::PointIndex),
 //!   which reads less, and check the time of each result.
 //! * When queries bound the time and not the position: use an [`Index`] by time.
-//! * For things with a duration.
-//! * For tracks, whose points have a meaning only together.
+//! * For events with a duration.
+//! * For tracks, whose points are meaningful only together.
 //!
 //! # Source
 //!
@@ -162,8 +162,8 @@ impl<K: RecordKey, V, G: 'static> SpaceTimeIndex<K, V, G> {
     /// [`group`](SpaceTimeIndex::group) and reads only the entries of that group; see
     /// [`PointIndex::grouped`](super::PointIndex::grouped).
     ///
-    /// `function` returns the group, the position and the time of a record, or several groups in a
-    /// collection. Nothing else may be in `space`.
+    /// `function` returns the group, the position and the time of a record, or a collection of
+    /// these for several groups. Nothing else may be in `space`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -221,8 +221,8 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     /// milliseconds since 1970. A record for which it returns `None` is not in the index. Nothing
     /// else may be in `space`.
     ///
-    /// If the function returns an error, such as that of [`LatLng::new`], the put fails. Existing
-    /// records for which it fails are not in the index.
+    /// If the function returns an error, such as an error of [`LatLng::new`], the put fails.
+    /// Existing records for which the function fails are not in the index.
     ///
     /// The width of the bins is part of the stored format; see the [module](self#cost) for how to
     /// choose it.
@@ -245,7 +245,7 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
 
     /// A query for the events in `area` at `times`, in milliseconds since 1970. The area is a
     /// [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
-    /// [`Polygon`](super::Polygon), or a program's own.
+    /// [`Polygon`](super::Polygon), or an area type of your own.
     pub fn within<'q, A: Area>(
         &self,
         area: A,
@@ -361,7 +361,7 @@ fn split([x, y, time]: [u32; 3]) -> ([u32; 2], u32) {
     ([x << MORE_BITS, y << MORE_BITS], time)
 }
 
-/// The highest coordinates on the sphere in the same cells.
+/// The highest coordinates on the sphere that are in the same cells.
 fn last_of(place: [u32; 2]) -> [u32; 2] {
     place.map(|coordinate| coordinate | ((1 << MORE_BITS) - 1))
 }

@@ -160,8 +160,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         count(self.points(reader)?)
     }
 
-    /// At most `limit` events, in the order of [`points`](SpaceTimeQuery::points), beginning after
-    /// `after`.
+    /// A page of at most `limit` events, in the order of [`points`](SpaceTimeQuery::points),
+    /// beginning after the continuation `after`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; errors of
@@ -193,7 +193,7 @@ struct Events<'r, 'q, R: Reader, K, A> {
     from: Option<(i64, u64)>,
     /// The initial number of ranges per bin.
     ranges: usize,
-    /// The cover of a bin of which all times are queried. All such bins share it.
+    /// The cover of a bin whose times are all in the query. All such bins share this cover.
     whole: Option<Cover>,
 }
 
@@ -223,7 +223,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
         }
     }
 
-    /// The next bin. If several are left, skips empty ones.
+    /// The next bin. If several bins are left, skips empty bins.
     fn next_bin(&mut self) -> Result<Option<i64>> {
         let Some((next, last)) = self.bins.take() else { return Ok(None) };
         let bin = if next == last { Some(next) } else { self.next_occupied(next, last)? };
