@@ -1,4 +1,5 @@
-//! Documents: a table with a text index, and the paths and children that depend on its records.
+//! Documents: a table with a text index, and the nested paths and children that depend on its
+//! records.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -15,23 +16,24 @@ use keyloom_text::TextIndex;
 
 use crate::error::DocumentError;
 
-/// The greatest number of levels of children of children.
-// A move or a deletion calls itself for each level, in one transaction. So this bounds the stack,
-// and ends a cycle of children.
+/// The greatest nesting depth of children.
+// A move or a deletion recurses once per level, in one transaction. So the limit bounds the stack,
+// and ends the recursion in a cycle of children.
 pub const MAX_DEPTH: usize = 64;
 
 /// A table of documents with a text index, in a schema.
 ///
-/// The elements of [nested](crate::nested) paths and the records of
-/// [children](crate::parent_child) are declared on it. From then on, [`put`](Self::put) also writes
-/// the elements, and [`delete`](Self::delete) also deletes what belongs to the document.
+/// The elements of [nested](crate::nested) paths and the records of [children](crate::parent_child)
+/// are declared on this table. From then on, [`put`](Self::put) also writes the elements, and
+/// [`delete`](Self::delete) also deletes the elements and children of the document.
 ///
 /// Cheap to clone: clones share the declared paths and children.
 pub struct Documents<K: RecordKey, V: 'static, C = Postcard> {
     name: Arc<str>,
     text: Attached<TextIndex<K, V>, C>,
     parts: Arc<Parts<K, V>>,
-    /// How many paths lead to these documents: 0, or more for elements.
+    /// The number of nested paths above these documents: 0 for top-level documents, more for
+    /// elements.
     depth: usize,
 }
 
@@ -53,18 +55,18 @@ impl<K: RecordKey, V, C> fmt::Debug for Documents<K, V, C> {
 
 /// Data that belongs to documents: the elements of a path, or their children.
 pub(crate) trait Part<K, V>: Send + Sync {
-    /// Removes the elements from a document, so that its record does not hold them.
+    /// Removes the elements from a document before its record is written.
     fn strip(&self, document: &mut V) {
         let _ = document;
     }
 
-    /// Makes the stored elements those of the documents, each with another key.
+    /// Replaces the stored elements by those of the documents. The documents have distinct keys.
     fn write(&self, txn: &mut DynWriter<'_>, documents: &[(&K, &V)]) -> Result<()> {
         let _ = (txn, documents);
         Ok(())
     }
 
-    /// Adds what a reader expects of the entries of its tables in the schema.
+    /// Adds the schema entries of the part's tables, with the checks that a reader does on them.
     fn add_expected(&self, all: &mut Vec<Expected>) {
         let _ = all;
     }
@@ -75,17 +77,17 @@ pub(crate) trait Part<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Called after documents were deleted, `depth` levels below the first.
+    /// Called after documents were deleted, `depth` levels below the first deleted one.
     fn removed(&self, txn: &mut DynWriter<'_>, keys: &[K], depth: usize) -> Result<()>;
 
-    /// Called after a document was moved to another key, `depth` levels below the first.
+    /// Called after a document was moved to another key, `depth` levels below the first moved one.
     fn moved(&self, txn: &mut DynWriter<'_>, from: &K, to: &K, depth: usize) -> Result<()>;
 }
 
-/// The key of a table's entry in the schema, and what a reader expects of the entry.
+/// The key of a table's entry in the schema, and a check of this entry.
 pub(crate) type Expected = (KeyBuf, Box<dyn Fn(Option<&[u8]>) -> Result<()>>);
 
-/// The kind of a path in the entry of the table of documents.
+/// Marks a nested path in the schema entry of the table of documents.
 pub(crate) const PATH: &str = "path";
 
 /// The parts of documents.
@@ -94,11 +96,12 @@ type Parts<K, V> = RwLock<Vec<Arc<dyn Part<K, V>>>>;
 /// Visits entries with their keys and values.
 type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
 
-/// The same, with the number of the range.
+/// Visits entries with the number of their range, their keys and values.
 type VisitEach<'v> = dyn FnMut(usize, &[u8], &[u8]) -> Result<()> + 'v;
 
-/// How many ranges are read together, and how many entries of each.
-// At most 65,536 entries arrive together. Fewer ranges add round trips; more need more memory.
+/// The number of ranges that are read together, and the number of entries read from each.
+// So at most 65,536 entries are in memory at once. A lower value adds round trips; a higher one
+// needs more memory.
 const TOGETHER: usize = 256;
 
 /// A reader as a trait object.
@@ -106,8 +109,8 @@ pub(crate) trait ReadEntries {
     /// Visits the entries of a range in order.
     fn visit(&self, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<()>;
 
-    /// Visits the entries of each of several ranges in order. 256 ranges of at most 256 entries
-    /// cost one round trip; one alone is one range, however long.
+    /// Visits the entries of each range in order. 256 ranges of at most 256 entries cost one round
+    /// trip; a single range is read as one range of any length.
     fn visit_each(&self, ranges: &[KeyRange<'_>], visit: &mut VisitEach<'_>) -> Result<()>;
 }
 
@@ -188,22 +191,22 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         Ok(Self { name: name.into(), text, parts: Arc::default(), depth })
     }
 
-    /// The table of the records, with everything that it maintains.
+    /// The table of the records, with the data that is derived from it.
     ///
-    /// Its records are without the elements of paths: [`get_many`](Self::get_many) returns those of
-    /// keys with them. Its own writes do not write or delete the elements and children of
-    /// documents.
+    /// Its records do not hold the elements of paths; [`get_many`](Self::get_many) returns
+    /// documents with their elements. Writes through the table do not write or delete elements and
+    /// children.
     pub fn table(&self) -> &Table<K, V, C> {
         self.text.table()
     }
 
-    /// The document with the elements of all its paths. Costs 1 get, and for each path of the
-    /// document 1 range; and 1 range for each element and each of its own paths. The ranges of a
-    /// path are read together, 256 in one round trip.
+    /// The document with the elements of all its paths. Costs 1 get, 1 range for each path of the
+    /// document, and 1 range for each path of each element. The ranges of a path are read together,
+    /// 256 in one round trip.
     ///
-    /// With the document, the entries of the tables in the schema are read: 1 get for the
-    /// documents, and 1 for each path that the program declares. So a program that began before
-    /// another one declared a path does not return documents without the elements.
+    /// The schema entries of the tables are read with the document: 1 get for the documents, and 1
+    /// for each path that the program declares. So a program that started before another one
+    /// declared a path returns an error, not documents without the elements.
     ///
     /// # Errors
     /// [`SchemaError::Undeclared`](keyloom_tables::SchemaError::Undeclared) for a path that this
@@ -213,12 +216,12 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         Ok(self.get_many(reader, [key])?.pop().flatten())
     }
 
-    /// The documents with these keys in their order, each as [`get`](Self::get) returns it, and
-    /// `None` for a key without one. The records are read together, and so are the elements of a
-    /// path.
+    /// The documents of these keys, in the order of the keys, each as [`get`](Self::get) returns
+    /// it; `None` for a key without a document. The records are read together, and so are the
+    /// elements of each path.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn get_many(
         &self,
         reader: &impl Reader,
@@ -249,7 +252,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         Ok(records.iter().map(|record| record.as_ref().and_then(|_| documents.next())).collect())
     }
 
-    /// Adds that this program declares all paths, also within elements.
+    /// Adds checks that this program declares all stored paths, including paths within elements.
     pub(crate) fn add_expected(&self, all: &mut Vec<Expected>) {
         if let Some(key) = self.table().entry_key() {
             let table = self.table().clone();
@@ -267,15 +270,15 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         self.parts().iter().try_for_each(|part| part.read(reader, keys, documents))
     }
 
-    /// Sets a document with the elements of all its paths. Writes only the records that change:
-    /// that of the document, and those of elements.
+    /// Sets a document with the elements of all its paths. Writes only those records that change,
+    /// of the document and of its elements.
     ///
-    /// Costs 1 get for the document and 1 range for each of its paths, and for each element 1 range
-    /// for each of its own paths; for each record that changes, 1 get more, 1 key written, and the
-    /// changes of its index. Elements are compared as they are stored.
+    /// Costs 1 get for the document, 1 range for each of its paths, and 1 range for each path of
+    /// each element. Each record that changes costs 1 more get, 1 key written, and the changes of
+    /// its index. Elements are compared in their stored form.
     ///
     /// # Errors
-    /// As [`Table::put`](keyloom_tables::Table::put).
+    /// The errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn put(&self, txn: &mut impl Writer, key: &K, document: &V) -> Result<()>
     where
         V: Clone,
@@ -293,16 +296,16 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         })
     }
 
-    /// Sets many documents, as [`put`](Self::put) does each. Reads and writes them together: the
-    /// way to load documents, some thousands in a transaction.
+    /// Sets many documents like [`put`](Self::put), but reads and writes them together. Use it to
+    /// load documents, a few thousand per transaction.
     ///
     /// Takes pairs or references to pairs. If a key occurs twice, its last document is written.
     ///
-    /// Costs what [`put`](Self::put) costs for each; but the gets are 1 round trip, the ranges of a
-    /// path are 1 round trip for 256 documents, and a list of the index is written once for all
-    /// documents. A document of more than 256 elements takes 1 range and 1 round trip more for each
-    /// path.
-    /// Keeps the documents and their stored elements in memory.
+    /// Costs the same reads and writes as [`put`](Self::put) for each document. But all gets take 1
+    /// round trip, the ranges of a path take 1 round trip for 256 documents, and a list of the
+    /// index is written once for all documents. A document with more than 256 elements costs 1 more
+    /// range and 1 more round trip for each path. Keeps the documents and their stored elements in
+    /// memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -321,7 +324,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -359,12 +362,12 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         })
     }
 
-    /// Deletes a document with its elements, and with its children as far as their relations say
-    /// so. Returns whether there was one.
+    /// Deletes a document with its elements, and with those children whose relations cascade.
+    /// Returns whether the document existed.
     ///
     /// # Errors
-    /// [`DocumentError::HasChildren`] if a relation refuses it; [`DocumentError::TooDeep`]; as
-    /// [`Table::delete`](keyloom_tables::Table::delete).
+    /// [`DocumentError::HasChildren`] if a relation refuses the deletion;
+    /// [`DocumentError::TooDeep`]; the errors of [`Table::delete`](keyloom_tables::Table::delete).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         txn.guarded(|txn| Ok(self.delete_at(&mut DynWriter::new(txn), from_ref(key), 0)? > 0))
     }
@@ -380,7 +383,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
             return Ok(0);
         }
         self.refuse_depth(keys, depth)?;
-        // The records first: so no chain of parents that ends in itself is followed forever.
+        // The records are deleted first: so a cycle of parents is not followed forever.
         let deleted = self.table().delete_many(txn, keys)?;
         self.parts().iter().try_for_each(|part| part.removed(txn, keys, depth + 1))?;
         Ok(deleted)
@@ -388,13 +391,13 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
 
     /// Moves a document to another key, with its elements and children, in one transaction.
     ///
-    /// Costs a read and two keys written for the document and each record that belongs to it, and
-    /// the changes of their indexes.
+    /// The document and each of its elements and children cost 1 read, 2 keys written, and the
+    /// changes of their indexes.
     ///
     /// # Errors
     /// [`DocumentError::NoRecord`] if there is no such document; [`DocumentError::Exists`] if there
-    /// is a record at the new key, or at the new key of a child; [`DocumentError::TooDeep`]; as
-    /// [`Table::put`](keyloom_tables::Table::put).
+    /// is a record at the new key, or at the new key of a child; [`DocumentError::TooDeep`]; the
+    /// errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn rename(&self, txn: &mut impl Writer, from: &K, to: &K) -> Result<()> {
         txn.guarded(|txn| {
             let txn = &mut DynWriter::new(txn);
@@ -404,8 +407,8 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         })
     }
 
-    /// Moves a record to a key, as `record`, with what belongs to it. It is `depth` levels below
-    /// the first moved one.
+    /// Moves a record to another key, where it is stored as `record`, with its elements and
+    /// children. The record is `depth` levels below the first moved one.
     pub(crate) fn move_at(
         &self,
         txn: &mut DynWriter<'_>,
@@ -438,7 +441,8 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         Err(DocumentError::TooDeep { what, limit: MAX_DEPTH }.into())
     }
 
-    /// Declares a part in the table's entry, so that a program without it is refused as a writer.
+    /// Declares a part in the schema entry of the table, so that writers which do not declare this
+    /// part are refused.
     pub(crate) fn declare_part<S: Store>(
         &self,
         schema: &Schema<'_, S>,
@@ -479,12 +483,12 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
 }
 
 impl<K: RecordKey, V, C> Documents<K, V, C> {
-    /// The text index, for searches and for its life cycle.
+    /// The text index, for searches, builds, checks and repairs.
     pub fn text(&self) -> &Attached<TextIndex<K, V>, C> {
         &self.text
     }
 
-    /// The name in the schema.
+    /// The name of the table in the schema.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -493,12 +497,12 @@ impl<K: RecordKey, V, C> Documents<K, V, C> {
         self.depth
     }
 
-    /// The paths and children. A copy: a part may declare or use others.
+    /// The paths and children. Returns a copy, because a part may declare or use other parts.
     pub(crate) fn parts(&self) -> Vec<Arc<dyn Part<K, V>>> {
         self.parts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same documents for one of their own parts, which must not own them.
+    /// A weak handle for the parts of these documents, so that a part does not own its documents.
     pub(crate) fn downgrade(&self) -> WeakDocuments<K, V, C> {
         let Self { name, text, parts, depth } = self.clone();
         WeakDocuments { name, text, parts: Arc::downgrade(&parts), depth }
@@ -516,7 +520,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     }
 }
 
-/// [`Documents`] whose parts belong to another value.
+/// [`Documents`] that hold a weak reference to their parts.
 pub(crate) struct WeakDocuments<K: RecordKey, V: 'static, C> {
     name: Arc<str>,
     text: Attached<TextIndex<K, V>, C>,
@@ -525,7 +529,7 @@ pub(crate) struct WeakDocuments<K: RecordKey, V: 'static, C> {
 }
 
 impl<K: RecordKey, V, C> WeakDocuments<K, V, C> {
-    /// The documents. A part is only called by a value that owns the parts.
+    /// The documents with their parts. The parts exist: only a value that owns them calls a part.
     pub(crate) fn upgrade(&self) -> Documents<K, V, C> {
         let Self { name, text, parts, depth } = self;
         let parts = parts.upgrade().unwrap_or_default();

@@ -7,8 +7,8 @@ use keyloom::Error;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
-    /// The name is not the name of a path. Use a name that is not empty, and has no dot: a path
-    /// within an element is declared on the elements.
+    /// The name is not valid for a path. Use a name that is not empty and has no dot: declare a
+    /// path within an element on the elements.
     #[error(
         "{path:?} is not a path of the documents {documents}: {why}; use a name of one level, and declare deeper paths on the elements"
     )]
@@ -17,7 +17,7 @@ pub enum DocumentError {
         documents: String,
         /// The refused name.
         path: String,
-        /// Why it is refused.
+        /// The reason for the refusal.
         why: &'static str,
     },
     /// The path, or the chain of parents, has too many levels.
@@ -28,7 +28,7 @@ pub enum DocumentError {
         /// The greatest number of levels.
         limit: usize,
     },
-    /// An element or a child would have no document. Put the document first.
+    /// The document of a new element or child does not exist. Put the document first.
     #[error("there is no document {key} for the new record of {children}; put the document first")]
     NoDocument {
         /// The name of the elements or children.
@@ -36,14 +36,14 @@ pub enum DocumentError {
         /// The key of the document in the store.
         key: String,
     },
-    /// There is no such record to change or to move.
+    /// The record to change or to move does not exist.
     #[error("there is no record {key} to change; put it, or use one of the existing keys")]
     NoRecord {
         /// The key in the store.
         key: String,
     },
-    /// A record cannot be moved to the key of another one. Choose another key or remove that
-    /// record.
+    /// A record cannot be moved to the key of another record. Choose another key, or remove the
+    /// other record.
     #[error(
         "the record {key} exists already, and moving would replace it; remove it, or move to another key"
     )]
@@ -51,8 +51,7 @@ pub enum DocumentError {
         /// The key in the store.
         key: String,
     },
-    /// The document would be its own parent, or the parent of one of its own parents. Choose
-    /// another parent.
+    /// The document would become its own ancestor. Choose another parent.
     #[error("the document {key} would be its own ancestor; choose a parent that is not below it")]
     OwnAncestor {
         /// The key in the store.
@@ -69,8 +68,8 @@ pub enum DocumentError {
         /// The name of the children.
         children: String,
     },
-    /// The matches are those of another index, whose ids mean other records. Search in the index of
-    /// this table.
+    /// The matches are from another index, whose ids belong to other records. Search in the index
+    /// of this table.
     #[error(
         "matches of the index {given} were given where those of {expected} are needed; search in the index {expected}"
     )]
@@ -80,8 +79,9 @@ pub enum DocumentError {
         /// The subspace of the index that is needed.
         expected: String,
     },
-    /// The document has more elements than [numbered fields](crate::numbered_fields), so the others
-    /// could not be found. Declare more numbers and build the index again, or use nested elements.
+    /// The document has more elements than there are [numbered fields](crate::numbered_fields), so
+    /// a search could not find the rest. Declare more numbers and build the index again, or use
+    /// nested elements.
     #[error(
         "the document {key} has {count} elements, and there are numbered fields for {most}; declare fields for more elements, or use nested elements"
     )]
@@ -90,7 +90,7 @@ pub enum DocumentError {
         key: String,
         /// The number of its elements.
         count: usize,
-        /// The greatest number.
+        /// The greatest number of elements.
         most: usize,
     },
     /// An element does not have one value for each name of the numbered fields. Pass an empty value
@@ -116,7 +116,7 @@ pub enum DocumentError {
         key: String,
         /// The number of positions.
         positions: u32,
-        /// The greatest number.
+        /// The greatest number of positions.
         limit: u32,
     },
 }

@@ -1,9 +1,9 @@
 //! Documents on ordered keys: objects within objects, parents and children, results in groups.
 //!
-//! The relations that a search engine models inside its documents, on a store whose transactions
-//! hold all parts of a document together. The patterns of the catalogue are *nested documents
-//! flattening: numbered field names* and *proximity queries*; the others are those of the chapter
-//! on relations of the guide to Elasticsearch.
+//! These modules implement the relations that a search engine models inside its documents, on a
+//! store whose transactions keep all parts of a document consistent. The catalogue's patterns are
+//! *nested documents flattening: numbered field names* and *proximity queries*; the other patterns
+//! are from the chapter on relations of the guide to Elasticsearch.
 //!
 //! | module | the question it answers |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | [`proximity`] | how are elements of any number kept apart in one field? |
 //! | [`lookup`] | which posts are by the users that another query found? |
 //! | [`collapse`] | which groups of records have the best results, and which are the best of each? |
-//! | `json` (feature) | how are documents of any shape stored, and found by what is in them? |
-//! | [`files`] | how are files stored, renamed and searched, if a rename must not be seen half done? |
+//! | `json` (feature) | how are documents of any shape stored, and found by their contents? |
+//! | [`files`] | how are files stored, renamed and searched, if a rename must be atomic? |
 
 pub mod collapse;
 mod documents;

@@ -2,8 +2,8 @@
 //!
 //! Users and posts are tables of their own, and a post has the keys of its authors in a field. A
 //! search engine without joins runs two queries: one for the users, and one for the posts with all
-//! of their keys as terms. Here the step between the two is a set of ids in memory. So it also
-//! serves millions of users, and the result is a filter of any search among the posts.
+//! of their keys as terms. Here, a set of ids in memory connects the two queries. So a look-up also
+//! works for millions of users, and its result can filter any search among the posts.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -36,28 +36,28 @@
 //!
 //! # Layout
 //!
-//! Nothing is stored. The step reads the ids of both indexes, and the columns of the field.
+//! Nothing is stored. A look-up reads the ids of both indexes, and the columns of the field.
 //!
 //! # Cost
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | [`records_of`](TermsLookup::records_of) n keys among m records | n gets for the keys, nothing if keys are ids; 1 range per key, or if n is more than m / 64, 1 get per 1,016 records | 2, and 1 per range or 1,024 gets |
+//! | [`records_of`](TermsLookup::records_of) n keys among m records | n gets for the keys, or none if the keys are the ids; 1 range per key, or if n is more than m / 64, 1 get per 1,016 records | 2, and 1 per range or 1,024 gets |
 //! | [`records_with`](TermsLookup::records_with) n values | the same without the keys | 1 less |
-//! | [`keys_of`](TermsLookup::keys_of) m records with n values in all | 1 get per 1,016 ids, n gets for the ids of the keys, nothing if keys are ids; 1 range over the ids | 3 |
+//! | [`keys_of`](TermsLookup::keys_of) m records with n values in all | 1 get per 1,016 ids, n gets for the ids of the keys, or none if the keys are the ids; 1 range over the ids | 3 |
 //!
 //! Memory: 16 bytes per match, and the keys.
 //!
 //! # When not to use it
 //!
-//! When the same step is taken by most queries: copy the name into the post
-//! ([denormalization](keyloom_tables::denormalize)). When a parent owns its records: they are
-//! [children](crate::parent_child), whose parents exist.
+//! When most queries need the same look-up: copy the name into the post
+//! ([denormalization](keyloom_tables::denormalize)). When a parent owns its records: make them
+//! [children](crate::parent_child), whose parents are checked to exist.
 //!
 //! # Source
 //!
 //! "Application-side Joins" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
-//! (2015); the terms look-up of its query language.
+//! (2015); the terms look-up of Elasticsearch's query language.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -93,13 +93,14 @@ impl<'i, P: RecordKey, D, K: RecordKey, V> TermsLookup<'i, P, D, K, V> {
     /// Looks up the keys of records of `owners` in a [field of values](TextIndex::values) of
     /// `records`.
     ///
-    /// An index of a schema is passed as [`Attached::at`](keyloom_tables::Attached::at) returns it.
+    /// For an index of a schema, pass the index that [`Attached::at`](keyloom_tables::Attached::at)
+    /// returns.
     pub fn new(owners: &'i TextIndex<P, D>, records: &'i TextIndex<K, V>, field: &str) -> Self {
         Self { owners, records, field: field.to_owned() }
     }
 
-    /// The records whose field has the key of one of these owners, with the greatest score of
-    /// theirs.
+    /// The records whose field has the key of one of these owners. A record gets the greatest score
+    /// of its owners.
     ///
     /// # Errors
     /// [`DocumentError::OtherIndex`](crate::DocumentError::OtherIndex);
@@ -124,7 +125,7 @@ impl<'i, P: RecordKey, D, K: RecordKey, V> TermsLookup<'i, P, D, K, V> {
     /// a record of another table lists.
     ///
     /// # Errors
-    /// As [`records_of`](Self::records_of).
+    /// The errors of [`records_of`](Self::records_of).
     pub fn records_with<Q: Pack>(
         &self,
         reader: &impl Reader,
@@ -134,11 +135,12 @@ impl<'i, P: RecordKey, D, K: RecordKey, V> TermsLookup<'i, P, D, K, V> {
         self.found(reader, &wanted.collect())
     }
 
-    /// The owners whose keys the field of these records has, with their combined scores. Keys
-    /// without a record are left out.
+    /// The owners whose keys are in the field of these records, with the combined scores of these
+    /// records. Keys without a record are left out.
     ///
     /// # Errors
-    /// As [`records_of`](Self::records_of); if a value of the field is not a key, an error.
+    /// The errors of [`records_of`](Self::records_of); an error if a value of the field is not a
+    /// key.
     pub fn keys_of(
         &self,
         reader: &impl Reader,
@@ -152,7 +154,7 @@ impl<'i, P: RecordKey, D, K: RecordKey, V> TermsLookup<'i, P, D, K, V> {
     }
 
     fn found(&self, reader: &impl Reader, wanted: &HashMap<KeyBuf, f64>) -> Result<Matches<K, V>> {
-        // An unknown field is an error also if there is nothing to look up.
+        // An unknown field is an error even if there is nothing to look up.
         self.records.records().packed_term(&self.field, &[])?;
         let found = with_values(reader, self.records.records(), &self.field, wanted)?;
         Ok(Matches::new(self.records, found))

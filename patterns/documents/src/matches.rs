@@ -1,4 +1,4 @@
-//! The matches of a search, to be combined with those of related records.
+//! The matches of a search, which can be combined with the matches of related records.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::error::DocumentError;
 /// [`Relation`](crate::Relation). Two sets of matches of one index are combined by
 /// [`and`](Self::and), [`or`](Self::or) and [`without`](Self::without).
 ///
-/// It holds 16 bytes per match in memory. It belongs to the snapshot that it was read in: the ids
+/// Takes 16 bytes of memory per match. Use it only in the snapshot that it was read from: the ids
 /// of deleted records are assigned again.
 pub struct Matches<K, V> {
     index: TextIndex<K, V>,
-    /// Ids with scores, ascending.
+    /// The ids and scores, in ascending order of the ids.
     all: Vec<(u64, f64)>,
 }
 
@@ -40,7 +40,7 @@ impl<K: RecordKey, V> Matches<K, V> {
     /// All matches of a search, with the scores of its query.
     ///
     /// # Errors
-    /// See [`Search`].
+    /// The errors of [`Search`].
     pub fn of(
         index: &TextIndex<K, V>,
         search: &Search<'_, K, V>,
@@ -51,11 +51,11 @@ impl<K: RecordKey, V> Matches<K, V> {
 
     /// The records with these ids, all with the score `score`.
     ///
-    /// The ids are an expression of [`TextIndex::records`], such as a comparison of integers, or
+    /// `ids` is an expression of [`TextIndex::records`], such as a comparison of integers, or
     /// `index.records().all()` for all records.
     ///
     /// # Errors
-    /// As [`BitmapExpr::count`].
+    /// The errors of [`BitmapExpr::count`].
     pub fn of_ids(
         index: &TextIndex<K, V>,
         ids: &BitmapExpr,
@@ -68,7 +68,7 @@ impl<K: RecordKey, V> Matches<K, V> {
         Ok(Self::new(index, all))
     }
 
-    /// `all` must ascend.
+    /// `all` must be in ascending order of the ids.
     pub(crate) fn new(index: &TextIndex<K, V>, all: Vec<(u64, f64)>) -> Self {
         Self { index: index.clone(), all }
     }
@@ -93,20 +93,20 @@ impl<K: RecordKey, V> Matches<K, V> {
         self.all.iter().map(|(id, _)| *id).collect()
     }
 
-    /// The ids of the matches: a filter of searches in the same index, or the audience of a
-    /// [report](keyloom_bitmaps::InvertedIndex::report).
+    /// The ids of the matches as an expression: a filter for searches in the same index, or the
+    /// audience of a [report](keyloom_bitmaps::InvertedIndex::report).
     pub fn filter(&self) -> BitmapExpr {
         self.index.records().of_sorted_ids(self.all.iter().map(|(id, _)| *id))
     }
 
-    /// The same matches with a score that `function` computes from each score.
+    /// The same matches, with `function` applied to each score.
     #[must_use]
     pub fn map_scores(mut self, function: impl Fn(f64) -> f64) -> Self {
         self.all.iter_mut().for_each(|(_, score)| *score = function(*score));
         self
     }
 
-    /// The records that are in both, with the sum of the scores.
+    /// The records that are in both sets, with the sums of their scores.
     ///
     /// # Errors
     /// [`DocumentError::OtherIndex`].
@@ -114,7 +114,7 @@ impl<K: RecordKey, V> Matches<K, V> {
         self.merged(other, |a, b| Some(a? + b?))
     }
 
-    /// The records that are in at least one, with the sum of the scores.
+    /// The records that are in at least one of the sets, with the sums of their scores.
     ///
     /// # Errors
     /// [`DocumentError::OtherIndex`].
@@ -122,7 +122,7 @@ impl<K: RecordKey, V> Matches<K, V> {
         self.merged(other, |a, b| Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)))
     }
 
-    /// The records that are not in `other`.
+    /// The records of this set that are not in `other`.
     ///
     /// # Errors
     /// [`DocumentError::OtherIndex`].
@@ -130,9 +130,9 @@ impl<K: RecordKey, V> Matches<K, V> {
         self.merged(other, |a, b| if b.is_none() { a } else { None })
     }
 
-    /// The same records with the scores of `values`, and with `missing` where it has none. With
-    /// [values of children](crate::Relation::values_of_children), it sorts by a field of the
-    /// children.
+    /// The same records with the scores of `values`, or with `missing` if `values` does not have
+    /// the record. Use it with [values of children](crate::Relation::values_of_children) to sort by
+    /// a field of the children.
     ///
     /// # Errors
     /// [`DocumentError::OtherIndex`].
@@ -157,7 +157,7 @@ impl<K: RecordKey, V> Matches<K, V> {
     }
 
     /// # Errors
-    /// [`DocumentError::OtherIndex`] unless the matches are those of `index`.
+    /// [`DocumentError::OtherIndex`] if the matches are not from `index`.
     pub(crate) fn refuse_other(&self, index: &TextIndex<K, V>) -> Result<()> {
         if self.index.space() == index.space() {
             return Ok(());
@@ -166,11 +166,11 @@ impl<K: RecordKey, V> Matches<K, V> {
         Err(DocumentError::OtherIndex { given, expected }.into())
     }
 
-    /// The records with the greatest scores: at most `limit` of them, after the first `offset`. Of
-    /// equal scores, the smaller id is first.
+    /// The records with the greatest scores: at most `limit` of them, after the first `offset`.
+    /// Records with equal scores are in the order of their ids.
     ///
-    /// In one snapshot, the pages of ascending offsets have each match once. Costs one get per
-    /// returned record, in one round trip; nothing if keys are ids.
+    /// In one snapshot, pages at consecutive offsets return each match once. Costs one get per
+    /// returned record, in one round trip, or nothing if the keys are the ids.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if a score is not a number; any error of the store.
@@ -201,8 +201,8 @@ impl<K: RecordKey, V> Matches<K, V> {
         Ok(hits.filter_map(|((_, score), key)| Some(Hit { key: key?, score: *score })).collect())
     }
 
-    /// The keys of all matches, by ascending id. Costs one get per match, in one round trip;
-    /// nothing if keys are ids.
+    /// The keys of all matches, by ascending id. Costs one get per match, in one round trip, or
+    /// nothing if the keys are the ids.
     ///
     /// # Errors
     /// Any error of the store.

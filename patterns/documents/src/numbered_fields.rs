@@ -41,8 +41,8 @@
 //!
 //! # Layout
 //!
-//! That of a [`TextIndex`] with `names × most` fields. The fields of one name need their own
-//! postings for each number:
+//! The layout is that of a [`TextIndex`] with `names × most` fields. Each number of a name has its
+//! own postings:
 //!
 //! ```text
 //! ("text", 2, number of "skill_1", "maths", …)  ->  the documents with this as their first skill
@@ -51,25 +51,25 @@
 //!
 //! # Invariants
 //!
-//! * A document put by [`put`](NumberedFields::put) has at most `most` elements. So each of them
+//! * A document put by [`put`](NumberedFields::put) has at most `most` elements. So each element
 //!   can be found.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | a query | that of `most` queries: each list of postings is read for each number, whatever the documents have |
+//! | a query | that of `most` queries: the postings of each number are read, even if few documents have so many elements |
 //! | [`put`](NumberedFields::put) | that of [`Table::put`]; a word that moves to another number changes two lists |
 //!
-//! A search has at most 1,024 terms, unless [`max_terms`](keyloom_text::Search::max_terms) says
-//! otherwise. Statistics are those of each field: a word is rarer in later numbers, and its scores
+//! A search has at most 1,024 terms by default; see [`max_terms`](keyloom_text::Search::max_terms).
+//! Term statistics are kept per field: a word is rarer in fields with higher numbers, so its scores
 //! are higher there.
 //!
 //! # When not to use it
 //!
 //! When documents have more than a few elements: the cost of a query grows with the greatest
-//! number. [Nested](crate::nested) elements cost the elements that match. If elements need inner
-//! hits, sorting or counts of their own, they must be records.
+//! number. The cost of a query on [nested](crate::nested) elements grows with the elements that
+//! match. If elements need inner hits, sorting or counts of their own, they must be records.
 //!
 //! # Source
 //!
@@ -88,13 +88,14 @@ use keyloom_text::{Analyzer, Query, TextIndex};
 use crate::error::DocumentError;
 
 /// The greatest number of fields that can be added to an index.
-// A query over all elements has a part for each field, so its cost grows with their number.
+// A query over all elements has a clause for each field, so its cost grows with the number of
+// fields.
 const MOST_FIELDS: usize = 1_024;
 
-/// Passes the elements of a record to its last argument, each as its values.
+/// Passes the values of each element of a record to the last argument.
 pub(crate) type Elements<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&[&str])) + Send + Sync;
 
-/// Fields with numbers for the elements of a document; see the [module](self).
+/// Numbered fields for the elements of a document; see the [module](self).
 pub struct NumberedFields<K, V> {
     names: Arc<[String]>,
     most: usize,
@@ -119,12 +120,12 @@ impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
     /// Fields of elements that have a value for each of `names`, for documents of at most `most`
     /// elements.
     ///
-    /// `elements` passes each element of a record as its values, in the order of `names`. An empty
-    /// value stands for none.
+    /// `elements` passes the values of each element of a record, in the order of `names`. An empty
+    /// value means that the value is missing.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] without names, for an empty name or one that occurs twice, and if
-    /// there would be no field or more than 1,024.
+    /// [`Error::InvalidArgument`] if `names` is empty, if a name is empty or occurs twice, or if
+    /// there would be no fields or more than 1,024.
     pub fn new<N: Into<String>>(
         names: impl IntoIterator<Item = N>,
         most: usize,
@@ -153,7 +154,7 @@ impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
         Ok(Self { names: names.into(), most, elements: Arc::new(elements) })
     }
 
-    /// The name of a field of the element with a number, counted from 1.
+    /// The name of the field `name` of the element with this number, counted from 1.
     pub fn field_name(name: &str, number: usize) -> String {
         format!("{name}_{number}")
     }
@@ -191,10 +192,11 @@ impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
         }))
     }
 
-    /// Puts a document that has no more elements than there are numbers.
+    /// Puts a document; refuses one that has more elements than there are numbers.
     ///
     /// # Errors
-    /// [`DocumentError::TooManyElements`], [`DocumentError::OtherValues`]; as [`Table::put`].
+    /// [`DocumentError::TooManyElements`], [`DocumentError::OtherValues`]; the errors of
+    /// [`Table::put`].
     pub fn put<C: Codec<V>>(
         &self,
         txn: &mut impl Writer,
@@ -208,7 +210,7 @@ impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
         })
     }
 
-    /// Refuses a document with an element that could not be found.
+    /// Refuses a document with an element that no query could find.
     fn check<C>(&self, table: &Table<K, V, C>, key: &K, value: &V) -> Result<()> {
         let (mut count, mut other) = (0, None);
         (self.elements)(key, value, &mut |values| {

@@ -4,7 +4,7 @@
 //! other, so a query for an element is a query of [near](Query::near) words. Its cost does not
 //! depend on the number of elements, unlike that of [numbered fields](crate::numbered_fields).
 //!
-//! Without a guard, the last word of an element is the neighbour of the first word of the next one:
+//! Without a gap, the last word of an element is next to the first word of the following element:
 //!
 //! ```text
 //! position    0      1          2       3
@@ -14,8 +14,8 @@
 //!             maths  excellent  poetry  poor       with a guarded gap of 100 positions
 //! ```
 //!
-//! Each element here is a text of its own, and the positions of two texts of a field are 100 apart.
-//! A query allows for fewer positions between the values, so it matches within one element.
+//! Here each element is a separate text, and the positions of two texts of a field are 100 apart. A
+//! query allows for fewer positions between the values, so it matches within one element.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -44,7 +44,7 @@
 //!
 //! # Layout
 //!
-//! That of one field of a [`TextIndex`], with positions.
+//! The layout is that of one field of a [`TextIndex`] with positions.
 //!
 //! # Invariants
 //!
@@ -52,14 +52,14 @@
 //! * An element put by [`put`](ProximityField::put) covers at most 100 positions. So its first and
 //!   last words have fewer positions between them than any words of two elements.
 //!
-//! # Where it can match wrongly
+//! # False matches
 //!
 //! * The positions do not say where one value of an element ends and the next one begins. A query
 //!   requires the order of the values, so a skill `poor` does not match as a level. But the values
 //!   "poor man's poetry" and "excellent" match the query for the skill `poor` with the level
 //!   `poetry`. If values have many words, or one of them may be missing, use numbered fields or
 //!   nested elements.
-//! * It finds words. There is no range of numbers, as of an age.
+//! * A query finds words only. Ranges of numbers, such as ages, are not possible.
 //!
 //! # Cost
 //!
@@ -70,13 +70,13 @@
 //!
 //! # When not to use it
 //!
-//! See above; and if elements change often: a change of the length of the field writes all of its
-//! postings again. [Nested](crate::nested) elements write one record.
+//! See above. Also, when elements change often: if the length of the field changes, all of its
+//! postings are written again. A changed [nested](crate::nested) element writes one record.
 //!
 //! # Source
 //!
 //! "Nested Documents Flattening: Proximity Queries" in I. Katsov, *NoSQL Data Modeling Techniques*
-//! (2012). Gaps of positions between values: `position_increment_gap` of search engines.
+//! (2012). Search engines call the gap of positions between values `position_increment_gap`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl<K, V> fmt::Debug for ProximityField<K, V> {
 }
 
 impl<K: RecordKey, V: 'static> ProximityField<K, V> {
-    /// A field of elements. `elements` passes each element of a record as its values, always in the
+    /// A field of elements. `elements` passes the values of each element of a record, always in the
     /// same order.
     pub fn new(
         name: &str,
@@ -133,17 +133,17 @@ impl<K: RecordKey, V: 'static> ProximityField<K, V> {
         })
     }
 
-    /// The query for documents with an element that has all of these values, in the order of the
-    /// element. A value of several words is a phrase.
+    /// The query for documents with an element that has all of these values. Pass the values in the
+    /// order of the element. A value of several words is matched as a phrase.
     pub fn query<T: Into<String>>(&self, values: impl IntoIterator<Item = T>) -> Query {
         let values = values.into_iter().map(|value| Spans::phrase(value));
         Query::near(&*self.name, Near::ordered(values).slop(GUARD - 2))
     }
 
-    /// Puts a document whose elements are short enough to be found.
+    /// Puts a document; refuses one with an element that is too long for queries to find it.
     ///
     /// # Errors
-    /// [`DocumentError::LongElement`]; as [`Table::put`].
+    /// [`DocumentError::LongElement`]; the errors of [`Table::put`].
     pub fn put<C: Codec<V>>(
         &self,
         txn: &mut impl Writer,

@@ -3,7 +3,7 @@
 /// How the scores of the matching children of a parent are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScoreMode {
-    /// The score is 0: only whether a child matches counts.
+    /// The score is 0: it matters only whether a child matches.
     None,
     /// The average of the scores.
     #[default]

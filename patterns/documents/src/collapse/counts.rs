@@ -1,4 +1,4 @@
-//! Exact numbers of groups.
+//! Exact counts of matches and groups.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -11,7 +11,7 @@ use keyloom_kit::{Fnv, RecordKey, pack_one};
 use super::Collapse;
 use super::evaluate::several;
 
-/// How many records match, and in how many groups they are.
+/// The number of matching records and the number of their groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounts {
     /// The number of records.
@@ -22,11 +22,11 @@ pub struct GroupCounts {
 
 impl<K: RecordKey, V> Collapse<'_, K, V> {
     /// The exact numbers of matches and of groups on all pages. Visits all matches, and reads the
-    /// column of each block of 1,016 ids with a match. Keeps 8 bytes for each match in memory, and
-    /// each value once.
+    /// column of each block of 1,016 ids that has a match. Keeps 8 bytes in memory for each match,
+    /// and one copy of each value.
     ///
     /// # Errors
-    /// See [`Search`](keyloom_text::Search), and
+    /// The errors of [`Search`](keyloom_text::Search), and
     /// [`visit_values`](keyloom_bitmaps::InvertedIndex::visit_values);
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the field is not declared
     /// with [`single_value`](keyloom_text::TextIndex::single_value).
@@ -53,14 +53,14 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
         })
     }
 
-    /// How many groups have a match with each value of another
-    /// [field](keyloom_text::TextIndex::values), the most frequent value first, at most `limit`
-    /// values. Of equal counts, the smaller value is first.
+    /// For each value of another [field](keyloom_text::TextIndex::values), the number of groups
+    /// that have a match with this value. Returns at most `limit` values, the most frequent first.
+    /// Values with equal counts are in ascending order.
     ///
-    /// [`Search::facets`](keyloom_text::Search::facets) counts the records instead.
+    /// [`Search::facets`](keyloom_text::Search::facets) counts records instead of groups.
     ///
     /// # Errors
-    /// As [`counts`](Collapse::counts), and
+    /// The errors of [`counts`](Collapse::counts), and
     /// [`breakdown`](keyloom_bitmaps::Report::breakdown).
     pub fn facet_groups<P: for<'k> Unpack<'k>>(
         &self,

@@ -1,4 +1,4 @@
-//! The evaluation: pages of matches until there are enough groups.
+//! The evaluation: reads pages of matches until there are enough groups.
 
 use keyloom::{Error, KeyBuf, Reader, Result};
 use keyloom_bitmaps::{BitmapExpr, InvertedIndex};
@@ -9,20 +9,20 @@ use super::found::{Candidate, Found};
 use super::inner_hits::{InnerHits, Level};
 
 /// The greatest number of matches that are read together.
-// Bounds the memory of a page of many groups. Fewer matches add round trips; more are read in vain
-// if the groups are found early.
+// Bounds the memory of a page of many groups. A lower value adds round trips; a higher one wastes
+// reads if the groups are found early.
 const MOST: usize = 4_096;
 
-/// The smallest number of matches that are read while a group lacks inner hits. With so many, most
-/// groups that have several matches have enough.
+/// The smallest number of matches that are read while a group lacks inner hits. From 64 matches,
+/// most groups that have several matches get enough inner hits.
 const FIRST: usize = 64;
 
-/// After so many matches, the groups found so far are excluded from the search.
-// To exclude groups begins the search again. A lower number does so for searches that would soon
-// have enough groups; with a higher one, a group with many matches hides the others for longer.
+/// After this number of matches, the groups found so far are excluded from the search.
+// Excluding groups restarts the search. A lower number restarts searches that would soon have
+// enough groups. With a higher number, a group with many matches hides the others for longer.
 const UNFILTERED: usize = 1_024;
 
-/// A group whose keys are not read.
+/// A group whose hits are ids: their keys are not read yet.
 pub(super) struct FoundGroup {
     pub(super) value: Option<KeyBuf>,
     pub(super) best: Ranked,
@@ -31,11 +31,11 @@ pub(super) struct FoundGroup {
     pub(super) groups: Vec<FoundGroup>,
 }
 
-/// The groups of one level, while they are searched for.
+/// The state of a search for the groups of one level.
 struct Search<'l> {
     level: &'l Level,
     among: Option<&'l BitmapExpr>,
-    /// Whether groups of former pages are left out.
+    /// Whether groups of earlier pages are left out.
     is_continued: bool,
     found: Found,
 }
@@ -46,7 +46,7 @@ pub(super) struct Evaluation<'e, K, V, R> {
 }
 
 impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
-    /// The groups after the continuation of the search.
+    /// The groups that follow the continuation of the search.
     pub(super) fn first(
         &self,
         ranking: &Ranking<'_, K, V>,
@@ -55,8 +55,8 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         self.groups(ranking, level, None, true)
     }
 
-    /// The groups of the matches in `among`; `is_continued` says whether those of former pages are
-    /// left out.
+    /// The groups of the matches in `among`. If `is_continued`, groups of earlier pages are left
+    /// out.
     fn groups(
         &self,
         ranking: &Ranking<'_, K, V>,
@@ -71,7 +71,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         let mut matches = ranking.matches(self.reader, among.cloned())?;
         let mut search = Search { level, among, is_continued, found: Found::default() };
         let chunk = level.groups.min(MOST);
-        // Another order of the hits of each group reads them later.
+        // If the hits of a group have an order of their own, they are read later.
         let needed = if level.inner.order.is_none() { level.inner.needed() } else { 0 };
         let is_last = loop {
             let hits = matches.next(chunk)?;
@@ -99,7 +99,8 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         self.filled(ranking, level, found, matches)
     }
 
-    /// Adds groups with the best matches outside of those found, until there are enough.
+    /// Adds the groups of the best matches outside the groups found so far, until there are enough
+    /// groups.
     fn add_others(
         &self,
         ranking: &Ranking<'_, K, V>,
@@ -136,7 +137,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         Ok(())
     }
 
-    /// Adds matches in their order.
+    /// Adds matches to their groups, in the order of the search.
     fn add(
         &self,
         search: &mut Search<'_>,
@@ -169,7 +170,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         match value {
             Some(value) => self.records.packed_term(&level.field, value),
             None => {
-                // A field of integers has no containers by value.
+                // A field of integers has no container for each value.
                 self.records.packed_term(&level.field, &[])?;
                 self.records.absent(&level.field)
             }
@@ -195,7 +196,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         Ok(page.iter().map(value).collect())
     }
 
-    /// Reads what is missing of the groups.
+    /// Reads the missing inner hits, counts and second-level groups.
     fn filled(
         &self,
         ranking: &Ranking<'_, K, V>,

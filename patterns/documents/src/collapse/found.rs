@@ -6,15 +6,15 @@ use keyloom::{KeyBuf, Result};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_text::Ranked;
 
-/// A group whose matches are known up to some place of the order.
+/// A group whose matches are known up to some position in the order of the search.
 pub(super) struct Candidate {
     pub(super) value: Option<KeyBuf>,
     pub(super) best: Ranked,
-    /// Its matches so far, the best first.
+    /// The matches of the group found so far, the best first.
     pub(super) hits: Vec<Ranked>,
-    /// Whether it has no more matches than these.
+    /// Whether `hits` holds all matches of the group.
     pub(super) is_complete: bool,
-    /// Whether its best match is before the continuation, on a former page.
+    /// Whether the best match is before the continuation, so that the group is on an earlier page.
     pub(super) is_former: bool,
     /// The ids of the group.
     pub(super) ids: BitmapExpr,
@@ -25,12 +25,12 @@ pub(super) struct Candidate {
 pub(super) struct Found {
     pub(super) all: Vec<Candidate>,
     places: HashMap<Option<KeyBuf>, usize>,
-    /// How many matches were added.
+    /// The number of matches added.
     pub(super) hits: usize,
 }
 
 impl Found {
-    /// Adds a match after those so far; `ids` returns the ids of its group.
+    /// Appends a match. `ids` returns the ids of its group.
     pub(super) fn add(
         &mut self,
         hit: Ranked,
@@ -49,13 +49,13 @@ impl Found {
         Ok(())
     }
 
-    /// The groups of the page.
+    /// The groups that are not on an earlier page.
     pub(super) fn of_page(&self) -> impl Iterator<Item = &Candidate> {
         self.all.iter().filter(|group| !group.is_former)
     }
 
-    /// Whether more matches probably belong to the first `groups` groups: some of them have several
-    /// matches, and others fewer than `needed`.
+    /// Whether more matches probably belong to the first `groups` groups: some groups have several
+    /// matches, and one of the first has fewer than `needed`.
     pub(super) fn repeats(&self, groups: usize, needed: usize) -> bool {
         let lacks = |group: &Candidate| group.hits.len() < needed;
         self.hits > self.all.len() && self.of_page().take(groups).any(lacks)

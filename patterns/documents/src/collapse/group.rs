@@ -7,7 +7,7 @@ use keyloom_text::{Hit, Ranked, SearchError};
 
 use super::evaluate::FoundGroup;
 
-/// The results that have the same value.
+/// The results that have the same value in the field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group<K> {
     value: Option<KeyBuf>,
@@ -22,7 +22,8 @@ pub struct Group<K> {
 }
 
 impl<K> Group<K> {
-    /// The value that the results have in common, `None` for those without a value.
+    /// The value that the results have in common; `None` for the group of the records without a
+    /// value.
     ///
     /// # Errors
     /// [`Error::Key`](keyloom::Error::Key) if the value is not a `P`.
@@ -36,7 +37,7 @@ impl<K> Group<K> {
     }
 }
 
-/// Replaces ids by keys. Costs one round trip; nothing if keys are ids.
+/// Replaces ids by keys. Costs one round trip, or nothing if the keys are the ids.
 pub(super) fn with_keys<K: RecordKey, V>(
     records: &InvertedIndex<K, V>,
     reader: &impl Reader,

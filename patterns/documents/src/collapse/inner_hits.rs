@@ -1,8 +1,8 @@
-//! Which hits of each group a page has.
+//! The options that select the hits of each group.
 
 use keyloom::Order;
 
-/// A level of groups.
+/// The options of one level of groups.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     pub(super) field: String,
@@ -11,7 +11,7 @@ pub(super) struct Level {
     pub(super) inner: InnerHits,
 }
 
-/// Which hits of each group a page has: none by default.
+/// Selects the hits of each group that a page returns: none by default.
 ///
 /// ```
 /// use keyloom::Order;
@@ -58,14 +58,15 @@ impl InnerHits {
     }
 
     /// Also collapses the matches of each group by a second field, into at most `groups` groups
-    /// with hits of their own: [`Group::groups`](super::Group::groups). They are in the order of these hits.
+    /// with hits of their own: [`Group::groups`](super::Group::groups). They are ordered by their
+    /// best hits.
     #[must_use]
     pub fn groups(self, field: &str, groups: usize, inner: InnerHits) -> Self {
         let level = Level { field: field.to_owned(), groups, keeps_missing: true, inner };
         Self { groups: Some(Box::new(level)), ..self }
     }
 
-    /// How many hits a group needs in the order of the search.
+    /// The number of hits that a group needs, in the order of the search.
     pub(super) fn needed(&self) -> usize {
         match self.size {
             0 => 0,

@@ -1,4 +1,4 @@
-//! Field collapsing: the results of a search in groups, by a field of the records.
+//! Field collapsing: groups the results of a search by a field of the records.
 //!
 //! *Which authors wrote the best posts about rabbits, and which are the best posts of each?* Each
 //! record carries the field to group by: the posts are denormalized and hold their author. Groups
@@ -34,9 +34,8 @@
 //!
 //! # Key layout
 //!
-//! Nothing is stored beside the [`TextIndex`](keyloom_text::TextIndex). A
-//! [field with one value](keyloom_text::TextIndex::single_value) per record is read in both
-//! directions:
+//! Nothing is stored in addition to the [`TextIndex`](keyloom_text::TextIndex). A [field with one
+//! value](keyloom_text::TextIndex::single_value) per record is read in both directions:
 //!
 //! | key | value | purpose |
 //! |---|---|---|
@@ -47,8 +46,8 @@
 //!
 //! * A match is in exactly one group. A record without a value is in the group without a value,
 //!   unless [`without_missing`](Collapse::without_missing) leaves it out.
-//! * Groups are ordered by their best hit in the order of the search; of equal hits, the smaller id
-//!   is first.
+//! * Groups are ordered by their best hit in the order of the search; equal hits are ordered by
+//!   ascending id.
 //! * All scores of a page, and of the pages that continue it, are computed from the statistics of
 //!   the first page. A group whose matches do not change is on exactly one page.
 //! * [`counts`](Collapse::counts) is exact.
@@ -56,10 +55,10 @@
 //! # Evaluation
 //!
 //! The best matches are read in the order of the search, and each is added to its group. If the
-//! first 1,024 are in fewer groups than needed, these are excluded by their bitmaps, so each match
-//! that follows begins a new group. Then the best matches of the groups that have too few hits are
-//! found among their ids. So the other groups are not visited, unless the order of the search
-//! visits all matches.
+//! first 1,024 matches are in fewer groups than needed, the groups found so far are excluded by
+//! their bitmaps. So each further match is in a new group. Then a search within the ids of each
+//! group that has too few hits finds its best matches. So the other groups are not visited, unless
+//! the order of the search visits all matches.
 //!
 //! # Cost
 //!
@@ -67,8 +66,8 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`page`](Collapse::page), the first | g hits after the other, until there are g groups, or 1,024 hits; one column for each block of 1,016 ids with a hit. Then a search for 64 hits, and for twice as many each time, without the groups found so far. For the inner hits, the [best of each](keyloom_text::RankedMatches::best_of_each) group that has too few among the hits |
-//! | a further [`page`](Collapse::page) | the same, and the best hit of each group that has hits after the position, also of those of former pages |
+//! | [`page`](Collapse::page), the first | the best hits, g at a time, until there are g groups or 1,024 hits; one column for each block of 1,016 ids with a hit. Then a search for 64 hits, and for twice as many each time, without the groups found so far. For the inner hits, the [best of each](keyloom_text::RankedMatches::best_of_each) group that has too few among the hits |
+//! | a further [`page`](Collapse::page) | the same, and the best hit of each group that has hits after the position, including groups of earlier pages |
 //! | [`InnerHits::groups`] | a search in each group |
 //! | [`InnerHits::count`] | visits all matches of each group |
 //! | [`counts`](Collapse::counts) | visits all matches; one column for each block with a match |
@@ -77,11 +76,12 @@
 //! Inner hits need reads that the search itself does not need: the group of each of the best hits,
 //! one container for each chunk of 65,024 ids that a group has, and each block of postings that may
 //! have one of the best postings of a group. If records of a group have adjacent ids, for example
-//! because they were put in the order of their authors, these are few.
+//! because they were put in the order of their authors, these reads are few.
 //!
-//! Keys read of 10<sup>6</sup> posts on LMDB for 10 groups with 3 hits each, of terms that are in
-//! 520, 21, 2 and 0.2 of a thousand posts. *Needed* are the columns of ten hits, the containers of
-//! the ten groups, and the blocks of which the bound is good enough:
+//! The table counts the keys read, among 10<sup>6</sup> posts on LMDB, for 10 groups with 3 hits
+//! each. The search terms are in 520, 21, 2 and 0.2 of a thousand posts. *Needed* counts the
+//! columns of ten hits, the containers of the ten groups, and the blocks whose upper bound is high
+//! enough:
 //!
 //! | the search | needed, 10 posts per author | read | needed, authors by Zipf's law | read |
 //! |---|---|---|---|---|
@@ -90,27 +90,28 @@
 //! | 9 | 113 | 134 | 197 | 386 |
 //! | 6 | 97 | 118 | 172 | 361 |
 //!
-//! So no evaluation of one term on this layout reads at most twice the keys of the search, except
-//! for a frequent term and small groups. The CPU time of the page is 1.3, 2.1, 4.9 and 5.8 times
-//! that of the search with 10 posts per author, and 20, 14, 36 and 28 times by Zipf's law. A scan
-//! reads more keys than needed where these would be read one by one: eight steps take about as long
-//! as one read.
+//! So with this layout, the collapsed search for one term needs more than twice the keys of the
+//! plain search, except for a frequent term and small groups. The CPU time of the page is 1.3, 2.1,
+//! 4.9 and 5.8 times that of the search with 10 posts per author, and 20, 14, 36 and 28 times with
+//! authors by Zipf's law. The evaluation scans over keys that it does not need rather than reading
+//! the needed ones one by one: eight steps of a scan take about as long as one read.
 //!
 //! A value must fit in a key: group long strings such as URLs by their [short
 //! form](keyloom_tables::shortened), `single(shortened(&page.url, 200))`.
 //!
 //! # When not to use it
 //!
-//! * If each group needs only its count: [`Search::facets`](keyloom_text::Search::facets).
+//! * If each group needs only its count: use [`Search::facets`](keyloom_text::Search::facets).
 //! * If a record belongs to several groups. A field that may have several values is refused. Use
 //!   facets.
-//! * If the groups are records of their own that are searched too: parents and children.
+//! * If the groups are separate records that are searched too: use [parents and
+//!   children](crate::parent_child).
 //!
 //! # Source
 //!
 //! "Field collapsing" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide* (2015),
-//! chapter 40; the `collapse` parameter of Elasticsearch and the result grouping of Apache Solr,
-//! whose inner hits, second level and facets by group this module has.
+//! chapter 40; the `collapse` parameter of Elasticsearch and the result grouping of Apache Solr.
+//! This module has the same inner hits, second level and facets by group.
 
 mod counts;
 mod evaluate;
@@ -131,7 +132,7 @@ use inner_hits::Level;
 
 /// A search whose results are grouped by a field; see the [module](self).
 ///
-/// The [limit](Search::limit) of the search does not matter.
+/// The [limit](Search::limit) of the search is ignored.
 #[derive(Clone, Debug)]
 pub struct Collapse<'s, K, V> {
     search: Search<'s, K, V>,
@@ -140,8 +141,8 @@ pub struct Collapse<'s, K, V> {
 }
 
 impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
-    /// Groups the results of a search by a [field](keyloom_text::TextIndex::single_value) of which
-    /// each record has at most one value: 10 groups per page, without inner hits.
+    /// Groups the results of a search by a [field](keyloom_text::TextIndex::single_value) with at
+    /// most one value per record. Default: 10 groups per page, without inner hits.
     pub fn new(search: Search<'s, K, V>, field: &str) -> Self {
         let inner = InnerHits::default();
         let level = Level { field: field.to_owned(), groups: 10, keeps_missing: true, inner };
@@ -155,7 +156,7 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
         self
     }
 
-    /// Sets which hits each group has.
+    /// Sets the inner hits of each group.
     #[must_use]
     pub fn inner(mut self, inner: InnerHits) -> Self {
         self.level.inner = inner;
@@ -178,7 +179,7 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
     /// The best groups, each with its best hit and its inner hits.
     ///
     /// # Errors
-    /// See [`Search`]; [`Error::InvalidArgument`] if the field is not declared with
+    /// The errors of [`Search`]; [`Error::InvalidArgument`] if the field is not declared with
     /// [`single_value`](keyloom_text::TextIndex::single_value), and for a continuation of another
     /// search or field;
     /// [`InvertedIndexError::UnknownField`](keyloom_bitmaps::InvertedIndexError::UnknownField) and
@@ -199,13 +200,13 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
         Ok(Page { items: groups, next })
     }
 
-    /// Refuses a field of which a record may have several values: a record that is in a group found
-    /// so far would be excluded from its other groups.
+    /// Refuses a field that may have several values in a record: a record in a group found so far
+    /// would be excluded from its other groups.
     fn check(&self) -> Result<()> {
         check_single(self.search.index().records(), &self.level)
     }
 
-    /// A hash of the grouping, which a continuation belongs to.
+    /// A hash of the grouping. A continuation is only valid for this grouping.
     fn hash(&self) -> u64 {
         let mut hash = Fnv::new();
         hash.add(self.level.field.as_bytes());

@@ -1,4 +1,4 @@
-//! Checks of the records of a file system against each other.
+//! Checks that the records of a file system are consistent with each other.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use keyloom_tables::table::record;
 use super::entry::{FileEntry, Kind};
 use super::{Files, ROOT, TRASH};
 
-/// What the check keeps of an entry.
+/// The part of an entry that the check keeps in memory.
 #[derive(Clone, Copy)]
 enum Known {
     Directory {
@@ -21,7 +21,7 @@ enum Known {
         above: u32,
         pieces: u32,
     },
-    /// The record does not decode, which the check of the indexes reports.
+    /// The record does not decode; the check of the indexes reports it.
     Unknown,
 }
 
@@ -45,8 +45,8 @@ impl Known {
 type All = HashMap<u32, Known>;
 
 impl Files {
-    /// The faults of the records: entries without a directory, circles of directories, missing and
-    /// surplus pieces, and a last id that is not the last one.
+    /// The faults of the records: entries without a directory, cycles of directories, missing and
+    /// surplus pieces, and a stored last id that is smaller than the id of an entry.
     pub(super) fn check_records(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let all = self.all_entries(reader)?;
         let mut found = self.check_directories(&all);
@@ -58,8 +58,8 @@ impl Files {
         Ok(found)
     }
 
-    /// Sets the last id to that of the last entry, if it is smaller: otherwise the id of an entry
-    /// would be used again.
+    /// Raises the stored last id to that of the last entry, if it is smaller. Otherwise ids of
+    /// existing entries would be assigned again.
     pub(super) fn repair_last(&self, txn: &mut impl Writer) -> Result<()> {
         let space = self.entries.space();
         let last = txn.range(space.range(), Order::Descending)?.next().transpose()?;
@@ -104,7 +104,7 @@ impl Files {
         let space = self.pieces.space();
         let fault =
             |id: u32, number: u32, rule| Inconsistency::new(space.pack(&(id, number)), rule);
-        // How many pieces of each file are there, and which are missing before them.
+        // Counts the pieces of each file, and finds gaps in their numbers.
         let (mut found, mut there) = (Vec::new(), HashMap::<u32, u32>::new());
         for entry in reader.range(space.range(), Order::Ascending)? {
             let (key, _) = entry?;
@@ -133,9 +133,9 @@ impl Files {
     }
 }
 
-/// The entries that are below themselves.
+/// The entries that are ancestors of themselves.
 fn circles(all: &All) -> Vec<u32> {
-    // The walk on which each entry was visited.
+    // The number of the walk that visited each entry.
     let (mut visited, mut found) = (HashMap::<u32, u32>::new(), Vec::new());
     for (walk, start) in (0..).zip(all.keys()) {
         let mut at = *start;
@@ -156,7 +156,7 @@ fn circles(all: &All) -> Vec<u32> {
     found
 }
 
-/// The entries of the circle of directories that contains `first`.
+/// The entries of the cycle of directories that contains `first`.
 fn circle_from(all: &All, first: u32) -> Vec<u32> {
     let mut circle = vec![first];
     let above = |id: &u32| all.get(id).and_then(|entry| entry.above());

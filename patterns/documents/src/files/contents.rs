@@ -7,13 +7,13 @@ use super::entry::names;
 use super::{FileEntry, Files, FilesError, Kind};
 
 /// The greatest number of bytes of a piece. Every store takes values of this size, and LMDB stores
-/// one in eight pages.
+/// a piece in eight pages.
 pub const PIECE_BYTES: usize = 32_000;
 
 /// A piece of the contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Piece {
-    /// Text, with words to find.
+    /// Text, whose words are indexed.
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -27,7 +27,7 @@ impl Piece {
     }
 }
 
-/// The pieces of contents.
+/// Splits contents into pieces.
 fn pieces_of(contents: &[u8]) -> Vec<Piece> {
     match std::str::from_utf8(contents) {
         Ok(text) if !text.contains('\0') => texts_of(text),
@@ -45,8 +45,8 @@ fn texts_of(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The end of the first piece of a text: after its last white space, unless that is far from the
-/// end.
+/// The end of the first piece of a text: after the last white space in the piece, unless this is
+/// far from the size limit.
 fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();
@@ -60,8 +60,8 @@ fn piece_end(text: &str) -> usize {
 }
 
 impl Files {
-    /// Writes the contents of a file, which is created if there is none; returns its id. Its
-    /// directory must exist.
+    /// Writes the contents of a file; returns the id of the file. Creates the file if it does not
+    /// exist. Its directory must exist.
     ///
     /// # Errors
     /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`],
@@ -126,8 +126,8 @@ impl Files {
         }
     }
 
-    /// The text of a piece of a file, `None` if there is no such piece or if it is not text. Costs
-    /// one get.
+    /// The text of a piece of a file; `None` if there is no such piece, or if the piece is not
+    /// text. Costs one get.
     ///
     /// # Errors
     /// Any error of the store.

@@ -8,13 +8,13 @@ use super::FilesError;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     pub(super) directory: u32,
-    /// The name in its directory.
+    /// The name of the entry in its directory.
     pub name: String,
-    /// What it is.
+    /// Whether the entry is a file or a directory.
     pub kind: Kind,
 }
 
-/// What an entry of a directory is.
+/// The kind of an entry: file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kind {
@@ -22,21 +22,21 @@ pub enum Kind {
     Directory,
     /// A file.
     File {
-        /// The length of its contents.
+        /// The length of the contents in bytes.
         bytes: u64,
-        /// The number of pieces that they are stored in.
+        /// The number of pieces that hold the contents.
         pieces: u32,
     },
 }
 
 impl FileEntry {
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub fn is_directory(&self) -> bool {
         self.kind == Kind::Directory
     }
 }
 
-/// The greatest length of a name, as on most systems.
+/// The greatest length of a name in bytes, as on most file systems.
 const MAX_NAME_BYTES: usize = 255;
 
 /// The names of a path, from the root.
@@ -64,7 +64,7 @@ pub(super) fn names(path: &str) -> Result<Vec<&str>, FilesError> {
     relative.split('/').map(check).collect()
 }
 
-/// The path of the directory, and the name of the last entry of a path.
+/// Splits a path into the names of its directory and the last name.
 ///
 /// # Errors
 /// [`FilesError::BadPath`], also for the root.

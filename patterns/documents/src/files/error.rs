@@ -7,22 +7,23 @@ use keyloom::Error;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilesError {
-    /// This is not a path. Write it from the root, with names that are not empty.
+    /// The text is not a path. Write the path from the root, with names that are not empty.
     #[error("{path:?} is not a path, because of the name {name:?}: {why}")]
     BadPath {
-        /// The path.
+        /// The refused path.
         path: String,
         /// The name that is not allowed.
         name: String,
-        /// The rule for names.
+        /// The rule that the name breaks.
         why: &'static str,
     },
-    /// A directory has no entry of this name. Create it, or use the path of an existing entry.
+    /// A directory has no entry with this name. Create the entry, or use the path of an existing
+    /// one.
     #[error(
         "there is no {path}: a directory has no entry {missing:?}; create it, or use another path"
     )]
     NotFound {
-        /// The path.
+        /// The requested path.
         path: String,
         /// The first name of the path that does not exist.
         missing: String,
@@ -39,10 +40,10 @@ pub enum FilesError {
         /// The path of the directory.
         path: String,
     },
-    /// There is an entry at this path. Remove it, or use another name.
+    /// There is already an entry at this path. Remove that entry, or use another name.
     #[error("{path} exists; remove it, or use another name")]
     Exists {
-        /// The path.
+        /// The path that exists.
         path: String,
     },
     /// The directory has entries. Remove them, or use
@@ -52,7 +53,7 @@ pub enum FilesError {
         /// The path of the directory.
         path: String,
     },
-    /// A directory cannot be moved to a place below itself. Choose a place outside.
+    /// A directory cannot be moved below itself. Choose a path outside the directory.
     #[error("{from} cannot be moved to {to}, which is below it; choose a place outside")]
     BelowItself {
         /// The path of the directory.
@@ -71,9 +72,9 @@ pub enum FilesError {
     /// The stored data contradict each other. Check the schema.
     #[error("the entry with the id {id} is damaged: {why}; check the schema")]
     Damaged {
-        /// The id.
+        /// The id of the entry.
         id: u32,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
 }

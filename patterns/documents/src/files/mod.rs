@@ -1,11 +1,11 @@
-//! A file system: directories, files with contents, and a search in them.
+//! A file system: directories, files with contents, and full-text search in the files.
 //!
-//! *How are files stored, renamed and searched, if a rename must not be seen half done?* The record
-//! of an entry holds the id of its directory and its name. So a rename of a directory changes one
-//! record, however much is below it. The contents are pieces that fit into values. Their words are
-//! indexed in the transaction that writes them. The catalogue's patterns are *adjacency lists* and
-//! *nested documents*: a file is found by its pieces, which the results of a search
-//! [group](crate::collapse).
+//! *How are files stored, renamed and searched, if a rename must be atomic?* The record of an entry
+//! holds the id of its directory and its name. So a rename of a directory changes one record,
+//! however many entries are below it. The contents of a file are split into pieces that fit into
+//! values. The transaction that writes the pieces also indexes their words. The catalogue's
+//! patterns are *adjacency lists* and *nested documents*: a search finds pieces, and the results
+//! are [grouped](crate::collapse) by file.
 //!
 //! ```
 //! use keyloom::{Memory, Store};
@@ -30,17 +30,17 @@
 //!
 //! # Key layout
 //!
-//! In the tables of a schema. The root directory has the id 0 and no entry.
+//! The data are in the tables of a schema. The root directory has the id 0 and no entry.
 //!
 //! | table or index | key | value |
 //! |---|---|---|
-//! | `entries` | id | a [`FileEntry`]: the id of its directory, its name, and what it is |
+//! | `entries` | id | a [`FileEntry`]: the id of its directory, its name, and its kind |
 //! | `by_place`, unique | directory, name | id |
 //! | `by_name` | name, id | |
 //! | `pieces` | id, number | up to [`PIECE_BYTES`] of the contents, as text or as bytes |
 //! | `contents`, a text index of the pieces | word, … | pieces; and the pieces of each id |
-//! | `last` | 0 | the last id of the blocks that are assigned to shards |
-//! | `last` | shard, 1 to 16 | the last id of the shard: in the last block, of 256 ids, that it took |
+//! | `last` | 0 | the last id of all blocks that are assigned to shards |
+//! | `last` | shard, 1 to 16 | the last id that the shard assigned, in its current block of 256 ids |
 //!
 //! ```text
 //! ("by_place",   0, "books")      ->  256
@@ -54,8 +54,8 @@
 //! * Two entries of a directory have different names. An id is never used again.
 //! * Every entry is below the root, or below the trash while [`remove_all`](Files::remove_all) is
 //!   not finished. No directory is below itself.
-//! * Contents that are valid UTF-8 without a NUL are text, and their pieces end after a space where
-//!   one is near. Other contents have no words.
+//! * Contents that are valid UTF-8 without a NUL are text, and a piece ends after white space if
+//!   there is some near its end. Other contents have no words.
 //!
 //! # Cost
 //!
@@ -63,34 +63,35 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | any path | 1 get of the state of the index, and d gets one after the other |
+//! | look-up of a path | 1 get of the state of the index, and d gets one after the other |
 //! | [`read`](Files::read) | 1 get, 1 range of p keys |
 //! | [`write`](Files::write) | 1 entry and p pieces, and the postings of the words that change |
-//! | [`rename`](Files::rename), of a file or of a directory | 1 entry, 2 index entries each; a get for each directory above the new place |
+//! | [`rename`](Files::rename), of a file or of a directory | 1 entry, and up to 2 keys in each of 2 indexes; a get for each directory above the new path |
 //! | [`remove_all`](Files::remove_all) | a rename; then all entries and pieces below, in bounded transactions |
 //! | [`list`](Files::list) | 1 range of the index, 1 get for each entry, in one round trip |
 //! | [`walk`](Files::walk) | a list of each directory |
 //! | [`search`](Files::search) | the search in pieces, and the paths of the files found |
-//! | the same with a [name](FileSearch::named) | also 1 range of as many entries of the index of names, a get for each and for each directory above it, and the bitmap of each such file |
-//! | the same [within](FileSearch::within) a directory | also a walk of it, and the bitmap of each file in it |
+//! | the same with a [name](FileSearch::named) | also 1 range of the index of names, a get for each entry found and for each directory above it, and the bitmap of each such file |
+//! | the same [within](FileSearch::within) a directory | also a walk of the directory, and the bitmap of each file in it |
 //!
-//! Each new entry takes its id from one of 16 shards, by a hash of its directory and name. So on a
-//! store with optimistic concurrency control, transactions that create directories concurrently
-//! rarely conflict. Those that write the contents of new files do: each changes the ids of the text
-//! index, and the posting lists of common words. They are repeated one after the other.
+//! Each new entry takes its id from one of 16 shards, chosen by a hash of its directory and name.
+//! So on a store with optimistic concurrency control, transactions that create directories
+//! concurrently rarely conflict. Transactions that write the contents of new files do conflict:
+//! each changes the ids of the text index, and the posting lists of common words. So they are
+//! retried and commit one after the other.
 //!
 //! # When not to use it
 //!
-//! * For files of more than some megabytes: each is written in one transaction. Store them
-//!   elsewhere, and their paths and texts here.
-//! * If words far from each other must be in one file: a query matches within a piece. Search for
-//!   each word, and combine the files found.
+//! * For files of more than a few megabytes: each file is written in one transaction. Store the
+//!   contents elsewhere, and only paths and texts here.
+//! * If a query must match words that are far apart in a file: a query matches within a piece.
+//!   Search for each word, and combine the files found.
 //!
 //! # Source
 //!
 //! The chapter on relations in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
-//! (2015), which builds a file system on paths, and needs locks for a rename. Directories by name
-//! and parent are those of Unix.
+//! (2015), which implements a file system with full paths, and needs locks for a rename. Unix file
+//! systems also store entries by parent directory and name.
 
 mod check;
 mod contents;
@@ -141,8 +142,8 @@ impl fmt::Debug for Files {
 }
 
 impl Files {
-    /// Opens the file system of a schema, which is empty if it is new. English words of its texts
-    /// are indexed by their stems.
+    /// Opens the file system of a schema; in a new schema, the file system is empty. Texts are
+    /// indexed by the stems of English words.
     ///
     /// The indexes are derived data of the schema with the names `by_place`, `by_name` and
     /// `contents`.
@@ -153,7 +154,7 @@ impl Files {
         Self::open_with(schema, &Analyzer::english())
     }
 
-    /// [`open`](Files::open) with an analyzer of the texts.
+    /// [`open`](Files::open) with another analyzer for the texts.
     ///
     /// # Errors
     /// The errors of [`open`](Files::open).
@@ -178,9 +179,9 @@ impl Files {
         Ok(Self { entries, by_place, by_name, pieces, contents, last })
     }
 
-    /// Repairs what is derived from the records, and the last id, in bounded transactions. Missing
-    /// and surplus pieces, and entries without a directory, stay as they are: which of two records
-    /// is wrong is not known.
+    /// Repairs the indexes and the stored last id, in bounded transactions. Missing and surplus
+    /// pieces, and entries without a directory, are not repaired: the data do not show which of two
+    /// records is wrong.
     ///
     /// # Errors
     /// The errors of [`Attached::repair`].
@@ -189,7 +190,7 @@ impl Files {
     }
 
     /// [`repair`](Files::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// it breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Files::repair).
@@ -212,12 +213,13 @@ impl Files {
         stages.end()
     }
 
-    /// Reports every inconsistency between the records and what is derived from them, and of the
-    /// records: pieces that are missing or that no file has, entries whose directory does not exist
-    /// or is a file, directories below themselves, and a last id before that of an entry.
+    /// Reports every inconsistency between the records and their indexes. Also reports faults of
+    /// the records: pieces that are missing or belong to no file, entries whose directory does not
+    /// exist or is a file, directories below themselves, and a stored last id smaller than that of
+    /// an entry.
     ///
-    /// Reads all entries and pieces once more than the checks of the indexes do. Keeps some 16
-    /// bytes in memory for each entry.
+    /// Reads all entries and pieces once, in addition to the reads of the index checks. Keeps about
+    /// 16 bytes in memory for each entry.
     ///
     /// # Errors
     /// The errors of [`Attached::check`].

@@ -23,10 +23,10 @@ impl Files {
         })
     }
 
-    /// Removes a file, or a directory with all that is in it. It disappears in one transaction;
-    /// the records are removed in further ones. If these do not run, [`sweep`](Files::sweep)
-    /// completes the removal. Its progress counts the entries and pieces that were removed, also
-    /// those of other removals that were not complete.
+    /// Removes a file, or a directory with all its contents. One transaction removes the path;
+    /// further transactions delete the records. If they are interrupted, [`sweep`](Files::sweep)
+    /// completes the removal. The returned progress counts the deleted entries and pieces,
+    /// including those of earlier incomplete removals.
     ///
     /// # Errors
     /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`]; any error
@@ -40,8 +40,8 @@ impl Files {
         self.sweep(store)
     }
 
-    /// Completes removals that were stopped, in bounded transactions. `removed` of the progress is
-    /// the number of entries and pieces.
+    /// Completes interrupted removals, in bounded transactions. [`Progress::removed`] is the number
+    /// of deleted entries and pieces.
     ///
     /// # Errors
     /// Any error of the store.
@@ -50,7 +50,7 @@ impl Files {
     }
 
     /// [`sweep`](Files::sweep) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. The next sweep removes the rest; it needs no position.
+    /// it breaks. The next sweep removes the rest; no position is needed.
     ///
     /// # Errors
     /// Any error of the store.
@@ -89,7 +89,7 @@ impl Files {
         Ok(self.entries_of(reader, directory, 1, None)?.items.pop())
     }
 
-    /// Removes an entry and its pieces; returns how many records these are.
+    /// Removes an entry and its pieces; returns the number of records removed.
     fn remove_entry(&self, txn: &mut impl Writer, id: u32, entry: &FileEntry) -> Result<u64> {
         let pieces = match entry.kind {
             Kind::File { pieces, .. } => pieces,

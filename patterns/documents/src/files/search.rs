@@ -10,8 +10,8 @@ use keyloom_text::{Highlighter, Query};
 use super::{FileEntry, Files};
 use crate::collapse::{Collapse, InnerHits};
 
-/// How many pieces of a file are found at most.
-// Each found piece is read, so a page of n files reads at most 3 n pieces.
+/// The greatest number of pieces returned for each file.
+// Each piece found is read, so a page of n files reads at most 3 n pieces.
 const PIECES: usize = 3;
 
 /// A search for files; returned by [`Files::search`]. Nothing is read until
@@ -29,13 +29,13 @@ pub struct FileSearch<'f> {
 /// A file that a query matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundFile {
-    /// The path.
+    /// The path of the file.
     pub path: String,
-    /// The id.
+    /// The id of the file.
     pub id: u32,
-    /// The score of its best piece: greater is better.
+    /// The score of the best piece; greater is better.
     pub score: f64,
-    /// The numbers of its best pieces, the best first: at most three.
+    /// The numbers of the best pieces, at most three, the best first.
     pub pieces: Vec<u32>,
 }
 
@@ -46,9 +46,9 @@ impl Files {
         FileSearch { files: self, query: query.into(), within, name_prefix, limit: 10, after }
     }
 
-    /// The files and directories in all of the tree whose names begin with `prefix`, in the order
-    /// of their names, at most `limit`: path, id and entry. Costs 1 range of as many entries of the
-    /// index, and a get for each directory above each.
+    /// Finds files and directories anywhere in the tree whose names begin with `prefix`. Returns at
+    /// most `limit`, ordered by name: path, id and entry. Costs 1 range of at most `limit` entries
+    /// of the index, and a get for each directory above each entry.
     ///
     /// # Errors
     /// Any error of the store.
@@ -73,17 +73,17 @@ impl Files {
         Ok(found)
     }
 
-    /// Marks the words of a query in the text of a [piece](Files::piece).
+    /// A highlighter that marks the words of a query in the text of a [piece](Files::piece).
     ///
     /// # Errors
-    /// If the query is invalid.
+    /// An error if the query is invalid.
     pub fn highlighter(&self, reader: &impl Reader, query: &Query) -> Result<Highlighter> {
         self.contents.at(reader)?.highlighter("contents", query)
     }
 }
 
 impl FileSearch<'_> {
-    /// Finds files below a directory only.
+    /// Limits the search to files below a directory.
     #[must_use]
     pub fn within(self, directory: &str) -> Self {
         // Every file is below the root.
@@ -91,7 +91,7 @@ impl FileSearch<'_> {
         Self { within, ..self }
     }
 
-    /// Finds files whose names begin with `prefix` only.
+    /// Limits the search to files whose names begin with `prefix`.
     #[must_use]
     pub fn named(self, prefix: &str) -> Self {
         Self { name_prefix: Some(prefix.to_owned()), ..self }
@@ -103,18 +103,18 @@ impl FileSearch<'_> {
         Self { limit, ..self }
     }
 
-    /// Continues after the page that returned `after`; from the beginning with `None`. If files
-    /// were added to the directory, moved or removed since, the continuation is refused.
+    /// Continues after the page that returned `after`; from the beginning with `None`. If files of
+    /// the directory were added, moved or removed since then, the continuation is refused.
     #[must_use]
     pub fn after(self, after: impl Into<Option<Continuation>>) -> Self {
         Self { after: after.into(), ..self }
     }
 
-    /// The best files, fewer than the limit if some of them are being removed.
+    /// The best files; fewer than the limit if some of them are being removed.
     ///
     /// # Errors
-    /// See [`Search`](keyloom_text::Search); [`FilesError`](super::FilesError) as of
-    /// [`list`](Files::list) for the directory; any error of the store.
+    /// The errors of [`Search`](keyloom_text::Search); [`FilesError`](super::FilesError) as
+    /// returned by [`list`](Files::list) for the directory; any error of the store.
     pub fn page(&self, reader: &impl Reader) -> Result<Page<FoundFile>> {
         let Self { files, query, limit, after, .. } = self;
         let index = files.contents.at(reader)?;

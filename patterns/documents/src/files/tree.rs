@@ -6,9 +6,9 @@ use keyloom_kit::{Continuation, Fnv, Page};
 use super::entry::{names, split};
 use super::{FileEntry, Files, FilesError, Kind, ROOT, TRASH};
 
-/// How many shards take blocks of ids.
-// With one counter, all concurrent creations conflict. `IdBlocks` is no alternative: it takes
-// numbers in a transaction of its own, and these methods have no store.
+/// The number of shards that assign ids in blocks.
+// With one counter, all concurrent creations conflict. `IdBlocks` is not an alternative: it
+// allocates ids in its own transaction, and these methods only have a transaction, not a store.
 const SHARDS: u64 = 16;
 
 /// The number of ids of a block.
@@ -16,15 +16,15 @@ const SHARDS: u64 = 16;
 // Larger blocks lose more of the 2^32 ids: a shard leaves up to one block unused.
 const BLOCK: u32 = 256;
 
-/// A longer walk upwards is one in a circle.
+/// The limit of walks towards the root: a longer walk is in a cycle.
 const MAX_DEPTH: usize = 1 << 20;
 
 impl Files {
-    /// The entry at a path, and its id; `None` if there is none. The root has no entry.
+    /// The entry at a path, and its id; `None` if the path does not exist. The root has no entry.
     ///
     /// # Errors
-    /// [`FilesError::BadPath`]; [`FilesError::NotADirectory`] if a file is on the way; any error of
-    /// the store.
+    /// [`FilesError::BadPath`]; [`FilesError::NotADirectory`] if a name before the last is that of
+    /// a file; any error of the store.
     pub fn get(&self, reader: &impl Reader, path: &str) -> Result<Option<(u32, FileEntry)>> {
         if names(path)?.is_empty() {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Files {
         }
     }
 
-    /// The entry at a path, which must exist.
+    /// The entry at a path; an error if it does not exist.
     pub(super) fn required(&self, reader: &impl Reader, path: &str) -> Result<(u32, FileEntry)> {
         let (directories, name) = split(path)?;
         let directory = self.directory(reader, path, &directories)?;
@@ -52,7 +52,7 @@ impl Files {
         self.directory(reader, path, &names(path)?)
     }
 
-    /// The id of the directory with these names; `path` is for errors.
+    /// The id of the directory with these names. `path` is only used in errors.
     fn directory(&self, reader: &impl Reader, path: &str, names: &[&str]) -> Result<u32> {
         let mut directory = ROOT;
         for (n, name) in names.iter().enumerate() {
@@ -113,8 +113,8 @@ impl Files {
         self.by_place.query().prefix(directory).limit(limit).after(after).records(reader)
     }
 
-    /// The path of an entry by its id, `None` if it is removed. Costs a get for each directory
-    /// above it.
+    /// The path of the entry with this id; `None` if the entry was removed. Costs a get for each
+    /// directory above the entry.
     ///
     /// # Errors
     /// [`FilesError::Damaged`]; any error of the store.
@@ -151,7 +151,7 @@ impl Files {
         })
     }
 
-    /// The id of the directory of a new entry and its name, and the entry if it exists.
+    /// For the path of an entry: the id of its directory, its name, and the entry if it exists.
     pub(super) fn place<'p>(
         &self,
         reader: &impl Reader,
@@ -182,7 +182,8 @@ impl Files {
         Ok(id)
     }
 
-    /// The next id of the shard of an entry: of its block, or else of a new one.
+    /// The next id of the entry's shard: from its current block, or from a new block if that is
+    /// full.
     fn new_id(&self, txn: &mut impl Writer, entry: &FileEntry) -> Result<u32> {
         let shard = shard_of(entry);
         let next = self.last.get(txn, &shard)?.and_then(|last| last.checked_add(1));
@@ -191,7 +192,7 @@ impl Files {
             None => {
                 let last = self.last.get(txn, &0)?.unwrap_or(ROOT);
                 let first = (last / BLOCK + 1).checked_mul(BLOCK);
-                // The block of the trash is not used.
+                // The block that contains the id of the trash is not used.
                 let first = first.filter(|first| *first < TRASH - BLOCK);
                 let first = first.ok_or(FilesError::Full { limit: TRASH - BLOCK })?;
                 self.last.put(txn, &0, &(first + (BLOCK - 1)))?;
@@ -202,8 +203,9 @@ impl Files {
         Ok(id)
     }
 
-    /// Moves a file or a directory with all that is in it to another path, which must not exist.
-    /// Readers see it at the old path or at the new one. Writes one record, whatever is below it.
+    /// Moves a file, or a directory with all its contents, to another path, which must not exist.
+    /// Readers see it either at the old path or at the new one. Writes one record, however many
+    /// entries are below it.
     ///
     /// # Errors
     /// [`FilesError::BadPath`]; [`FilesError::NotFound`] and [`FilesError::NotADirectory`] for
@@ -223,7 +225,7 @@ impl Files {
         })
     }
 
-    /// Whether a directory is another one or below it.
+    /// Whether `directory` is `other` or below it.
     fn is_at_or_below(&self, reader: &impl Reader, directory: u32, other: u32) -> Result<bool> {
         let mut at = directory;
         for _ in 0..MAX_DEPTH {

@@ -1,21 +1,22 @@
-//! Walks of a directory with all that is in it.
+//! Walks of directory trees.
 
 use keyloom::{Reader, Result};
 
 use super::{FileEntry, Files};
 
-/// How many entries are read together.
+/// The number of entries that are read together.
 // A directory with more entries costs more round trips. All of its entries are kept in memory in
 // any case.
 const BATCH: usize = 1_000;
 
-/// The entries below a directory, each before those in it, by name: returned by
-/// [`Files::walk`]. Keeps the entries of the directories on the way in memory.
+/// Iterates over the entries below a directory, parents first, ordered by name; returned by
+/// [`Files::walk`]. Keeps the entries of the directories on the current path in memory.
 #[derive(Debug)]
 pub struct FileWalk<'f, 'r, R> {
     files: &'f Files,
     reader: &'r R,
-    /// The entries to come, with the paths of their directories: the next one is the last.
+    /// The entries still to visit, with the paths of their directories. The last element is the
+    /// next.
     stack: Vec<(String, u32, FileEntry)>,
     has_failed: bool,
 }
@@ -24,8 +25,8 @@ impl Files {
     /// The entries below a directory, each with its path and its id.
     ///
     /// # Errors
-    /// [`FilesError`](super::FilesError) as of [`list`](Files::list); any error of the store. The
-    /// iterator also returns errors of the store.
+    /// [`FilesError`](super::FilesError) as returned by [`list`](Files::list); any error of the
+    /// store. The iterator also returns errors of the store.
     pub fn walk<'f, 'r, R: Reader>(
         &'f self,
         reader: &'r R,

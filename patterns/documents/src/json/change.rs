@@ -20,7 +20,7 @@ impl<K: RecordKey> Collection<K> {
         })
     }
 
-    /// Writes a document in the place of another one, which is returned.
+    /// Replaces an existing document, and returns the old one.
     ///
     /// # Errors
     /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
@@ -32,10 +32,10 @@ impl<K: RecordKey> Collection<K> {
         })
     }
 
-    /// Writes a document, whether there is one or not.
+    /// Inserts or replaces a document.
     ///
     /// # Errors
-    /// [`JsonError::TooDeep`]; of its indexes,
+    /// [`JsonError::TooDeep`]; from the indexes,
     /// [`IndexError::NotUnique`](keyloom_tables::IndexError::NotUnique),
     /// [`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong), and
     /// [`Refused`](keyloom_tables::IndexError::Refused) with [`JsonError::TooManyEntries`]; any
@@ -45,7 +45,7 @@ impl<K: RecordKey> Collection<K> {
         self.table.put(txn, key, document)
     }
 
-    /// Writes many documents, which costs fewer round trips than one by one.
+    /// Writes many documents in fewer round trips than one [`put`](Collection::put) each.
     ///
     /// # Errors
     /// The errors of [`put`](Collection::put).
@@ -59,7 +59,7 @@ impl<K: RecordKey> Collection<K> {
         self.table.put_many(txn, documents)
     }
 
-    /// Removes a document; returns whether there was one.
+    /// Removes a document; returns whether the document existed.
     ///
     /// # Errors
     /// Any error of the store.
@@ -68,7 +68,8 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// Changes a document by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)):
-    /// its fields replace those of the document, a null removes a field. Returns the new document.
+    /// fields of the patch replace those of the document, and a null removes a field. Returns the
+    /// new document.
     ///
     /// # Errors
     /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
@@ -83,11 +84,12 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// Changes a document by a JSON patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)): an
-    /// array of operations, of which all apply or none. Returns the new document. Numbers of a
-    /// `test` are compared by value: `1` and `1.0` are equal.
+    /// array of operations. Either all operations apply or none does. Returns the new document. A
+    /// `test` compares numbers by value: `1` and `1.0` are equal.
     ///
-    /// A patch has at most [`MAX_PATCH_OPERATIONS`](super::MAX_PATCH_OPERATIONS), and all its `copy`
-    /// operations together copy at most [`MAX_PATCH_COPIES`](super::MAX_PATCH_COPIES) bytes.
+    /// A patch has at most [`MAX_PATCH_OPERATIONS`](super::MAX_PATCH_OPERATIONS) operations, and
+    /// all its `copy` operations together copy at most
+    /// [`MAX_PATCH_COPIES`](super::MAX_PATCH_COPIES) bytes.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -107,7 +109,7 @@ impl<K: RecordKey> Collection<K> {
     /// ```
     ///
     /// # Errors
-    /// [`JsonError::Patch`] if it is not a patch, if a test fails or if a path does not exist;
+    /// [`JsonError::Patch`] if `patch` is not a JSON patch, a test fails or a path does not exist;
     /// [`JsonError::PatchTooLarge`]; [`JsonError::NoDocument`]; the errors of
     /// [`put`](Collection::put).
     pub fn patch(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {

@@ -17,7 +17,8 @@ use super::definition::Definition;
 use super::query::JsonQuery;
 use super::{JsonError, JsonPath};
 
-/// The version of the entries. Version 2 holds long strings by a beginning and a hash.
+/// The version of the entry format. Since version 2, a long string is stored as a prefix and a
+/// hash.
 const LAYOUT: u32 = 2;
 
 /// An index of a collection.
@@ -46,8 +47,8 @@ impl<K: RecordKey> fmt::Debug for Collection<K> {
 
 /// Declaration.
 impl<K: RecordKey> Collection<K> {
-    /// Opens the collection `name` of a schema, without indexes; it is added to the schema if it is
-    /// new. The indexes of an existing collection must be declared again.
+    /// Opens the collection `name` of a schema, without indexes. A new collection is added to the
+    /// schema. The indexes of an existing collection must be declared again.
     ///
     /// # Errors
     /// The errors of [`Schema::table`].
@@ -56,8 +57,8 @@ impl<K: RecordKey> Collection<K> {
         Ok(Self { table, indexes: Vec::new(), texts: Vec::new() })
     }
 
-    /// Adds an index of the values at some paths. The paths are its name: other paths are another
-    /// index. [Build](Collection::build) it if there are documents already.
+    /// Adds an index of the values at some paths. Its paths name the index, so other paths are
+    /// another index. [Build](Collection::build) the index if the collection has documents already.
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
@@ -83,7 +84,7 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// Adds an index of the elements of an array: a query finds documents in which *one* element
-    /// has all of the values. The paths are those within an element.
+    /// has all of the values. The paths are relative to the element.
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
@@ -114,8 +115,8 @@ impl<K: RecordKey> Collection<K> {
         Ok(self)
     }
 
-    /// Adds an index of the words of all strings at some paths. The paths are the names of its
-    /// fields. Its version is 1; see [`with_text_version`](Self::with_text_version).
+    /// Adds a text index of all strings at some paths. The paths are the names of its fields. The
+    /// version of the index is 1; see [`with_text_version`](Self::with_text_version).
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
@@ -128,11 +129,11 @@ impl<K: RecordKey> Collection<K> {
         self.with_text_version(schema, name, 1, fields)
     }
 
-    /// As [`with_text`](Self::with_text), with a version of the index. Raise it after the paths or
-    /// an analyzer change, and [build](Self::build) the index.
+    /// [`with_text`](Self::with_text) with a version of the index. Raise it after the paths or an
+    /// analyzer change, and [build](Self::build) the index.
     ///
     /// # Errors
-    /// As [`with_text`](Self::with_text).
+    /// The errors of [`with_text`](Self::with_text).
     pub fn with_text_version<'p, S: Store>(
         mut self,
         schema: &Schema<'_, S>,
@@ -156,7 +157,7 @@ impl<K: RecordKey> Collection<K> {
         Ok(self)
     }
 
-    /// Builds the indexes that are new in a collection with documents, in bounded transactions,
+    /// Builds the new indexes of a collection that has documents, in bounded transactions,
     /// concurrently with writers. Costs one get for each index that is built already.
     ///
     /// # Errors
@@ -170,8 +171,8 @@ impl<K: RecordKey> Collection<K> {
 
 /// Reads.
 impl<K: RecordKey> Collection<K> {
-    /// The table of the documents, for reads and for what else is derived from them. Write through
-    /// the collection, which bounds the depth of documents.
+    /// The table of the documents, for reads and for other derived data. Write through the
+    /// collection, which checks the depth of documents.
     pub fn table(&self) -> &Table<K, Value, Json> {
         &self.table
     }
@@ -179,12 +180,12 @@ impl<K: RecordKey> Collection<K> {
     /// The document of a key. Costs one get.
     ///
     /// # Errors
-    /// If the stored bytes are not JSON, an error with the key; any error of the store.
+    /// An error with the key if the stored bytes are not JSON; any error of the store.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<Value>> {
         self.table.get(reader, key)
     }
 
-    /// A query by the index that begins with these paths.
+    /// A query of the index that begins with these paths.
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; [`JsonError::NoIndex`].
@@ -192,8 +193,8 @@ impl<K: RecordKey> Collection<K> {
         self.query(&Definition::new(None, paths)?)
     }
 
-    /// A query by the index of these elements that begins with these paths: it finds documents in
-    /// which one element meets all conditions.
+    /// A query of the nested index on these elements that begins with these paths. It finds
+    /// documents in which one element meets all conditions.
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; [`JsonError::NoIndex`].
@@ -214,7 +215,7 @@ impl<K: RecordKey> Collection<K> {
         Ok(JsonQuery::new(index))
     }
 
-    /// The [text index](Collection::with_text) of a name.
+    /// The [text index](Collection::with_text) with this name.
     pub fn text(&self, name: &str) -> Option<&Attached<TextIndex<K, Value>, Json>> {
         self.texts.iter().find(|(other, _)| other == name).map(|(_, index)| index)
     }
@@ -237,8 +238,8 @@ impl<K: RecordKey> Collection<K> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Collection::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// [`repair`](Collection::repair) with options. Calls `progress` after each transaction and
+    /// stops if it breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Collection::repair).

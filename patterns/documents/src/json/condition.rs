@@ -11,8 +11,8 @@ use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 /// A condition on a document, for [`Collection::find_where`](super::Collection::find_where).
 ///
 /// A condition at a path with several values holds if it holds for one of them, as in MongoDB. So
-/// two conditions at `items[].sku` and `items[].count` may hold for different items: a query by a
-/// [nested index](super::Collection::find_nested) finds one item that has both.
+/// two conditions at `items[].sku` and `items[].count` may hold for different items. For one item
+/// that meets both, query a [nested index](super::Collection::find_nested).
 ///
 /// ```
 /// use keyloom_documents::json::Condition;
@@ -45,15 +45,15 @@ pub(super) struct Test {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Is {
-    /// One of these, which are in order, each once.
+    /// One of these values, which are sorted and distinct.
     OneOf(Vec<Value>),
     Within((Bound<Value>, Bound<Value>)),
-    /// There is a value, which may be null.
+    /// There is a value; it may be null.
     Present,
 }
 
 impl Condition {
-    /// A value at `path` is this one. `1` and `1.0` are equal. A float that is no number converts
+    /// A value at `path` equals `value`. `1` and `1.0` are equal. NaN and infinite floats convert
     /// to null.
     ///
     /// # Errors
@@ -62,11 +62,11 @@ impl Condition {
         Self::one_of(path, [value])
     }
 
-    /// A value at `path` is one of these. An index finds each of up to 100 of them by itself, and
-    /// more of them as a range from the least to the greatest.
+    /// A value at `path` is one of these. An index looks up each of up to 100 values; more values
+    /// are read as one range from the least to the greatest.
     ///
     /// # Errors
-    /// As [`equal`](Condition::equal).
+    /// The errors of [`equal`](Condition::equal).
     pub fn one_of<V: Into<Value>>(path: &str, values: impl IntoIterator<Item = V>) -> Result<Self> {
         let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
         values.iter().try_for_each(refuse_deep)?;
@@ -76,10 +76,10 @@ impl Condition {
     }
 
     /// A value at `path` is in this range. As in [`JsonQuery::range`](super::JsonQuery::range), a
-    /// range with one bound has values of its type only.
+    /// range with one bound contains only values of the type of this bound.
     ///
     /// # Errors
-    /// As [`equal`](Condition::equal).
+    /// The errors of [`equal`](Condition::equal).
     pub fn range(path: &str, range: impl RangeBounds<Value>) -> Result<Self> {
         let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
         for bound in [&bounds.0, &bounds.1] {
@@ -98,8 +98,8 @@ impl Condition {
         Self::at(path, Is::Present)
     }
 
-    /// There is no value at `path`. No index finds such documents: combine it with a condition that
-    /// an index knows.
+    /// There is no value at `path`. No index finds such documents: combine this condition with one
+    /// that an index supports.
     ///
     /// # Errors
     /// [`JsonError::BadPath`].
@@ -107,7 +107,7 @@ impl Condition {
         Ok(!Self::present(path)?)
     }
 
-    /// All of these hold; an empty list always does.
+    /// All of these conditions hold; an empty list always holds.
     pub fn all_of(conditions: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Vec::new();
         for condition in conditions {
@@ -119,7 +119,7 @@ impl Condition {
         Self(Kind::All(all))
     }
 
-    /// At least one of these holds; an empty list never does.
+    /// At least one of these conditions holds; an empty list never holds.
     pub fn any_of(conditions: impl IntoIterator<Item = Self>) -> Self {
         let mut any = Vec::new();
         for condition in conditions {
@@ -135,7 +135,7 @@ impl Condition {
         Ok(Self(Kind::At(Test { path: path.parse()?, is })))
     }
 
-    /// Whether a document satisfies it.
+    /// Whether a document satisfies the condition.
     pub fn matches(&self, document: &Value) -> bool {
         match &self.0 {
             Kind::All(all) => all.iter().all(|one| one.matches(document)),
@@ -145,7 +145,7 @@ impl Condition {
         }
     }
 
-    /// The conditions all of which must hold.
+    /// The conditions that must all hold.
     pub(super) fn conjuncts(&self) -> Vec<&Self> {
         match &self.0 {
             Kind::All(all) => all.iter().collect(),
@@ -163,7 +163,7 @@ impl std::ops::BitAnd for Condition {
     }
 }
 
-/// One of the conditions holds, or both.
+/// At least one of the conditions holds.
 impl std::ops::BitOr for Condition {
     type Output = Self;
 
@@ -189,7 +189,7 @@ impl Test {
         let values = self.path.values(document);
         match &self.is {
             Is::Present => !values.is_empty(),
-            // They are in order: only a few of them are packed.
+            // The values are sorted, so the binary search packs only a few of them.
             Is::OneOf(all) => values.iter().any(|value| {
                 let value = packed(value);
                 all.binary_search_by(|one| packed(one).cmp(&value)).is_ok()
@@ -210,7 +210,7 @@ fn packed_key(key: JsonKey<'_>) -> KeyBuf {
     pack(&List(vec![key]))
 }
 
-/// The range of the packed values. A missing bound is that of the type of the other one.
+/// The range of the packed values. A missing bound is the end of the type of the other bound.
 fn packed_range((start, end): &(Bound<Value>, Bound<Value>)) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let kinds = |bound: &Bound<Value>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),

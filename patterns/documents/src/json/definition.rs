@@ -1,4 +1,4 @@
-//! Which entries a document has in an index.
+//! The definition of an index: the entries that it has for a document.
 
 use keyloom::key::display;
 use keyloom::{Error, KeyBuf, List, Pack, Result, pack};
@@ -9,24 +9,25 @@ use serde_json::Value;
 use super::order::JsonKey;
 use super::{JsonError, JsonPath};
 
-/// The greatest number of entries of a document in an index, in addition to one for each value.
-/// So it limits products only: a list of any length has one entry for each element.
-// Two lists of 100 values each fit. A higher limit permits a put of more entries than a transaction
-// may have; a lower one refuses ordinary lists.
+/// The greatest number of entries of a document in an index, in addition to one for each value. So
+/// the limit applies to products only: a list of any length has one entry for each element.
+// Two lists of 100 values each fit. With a higher limit, one put could write more entries than fit
+// in a transaction; a lower limit refuses ordinary lists.
 const MAX_COMBINATIONS: usize = 10_000;
 
-/// The bytes of an entry for its parts. The key of the index and of the document share the rest of
-/// the 511 bytes that a key has.
+/// The number of bytes that the parts of an entry may take. The prefix of the index and the key of
+/// the document share the rest of the 511 bytes of a key.
 const ENTRY_BYTES: usize = 400;
 
-/// What a part takes beside the beginning of a long string: the rest of the short form, the kind,
-/// and the ends.
+/// The number of bytes of a part in addition to the beginning of a long string: the rest of the
+/// short form, the kind, and the terminators.
 const PART_BYTES: usize = 41;
 
 /// The paths of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
-    /// The path of the elements, if combinations are taken within each.
+    /// The path of the elements, if the index is nested: combinations are taken within each
+    /// element.
     pub(super) each: Option<JsonPath>,
     pub(super) paths: Vec<JsonPath>,
 }
@@ -49,7 +50,7 @@ impl Definition {
         Ok(Self { each, paths })
     }
 
-    /// The paths as text: a part of the name of the index.
+    /// The paths as text. This text is part of the name of the index.
     pub(super) fn text(&self) -> String {
         let paths: Vec<String> = self.paths.iter().map(ToString::to_string).collect();
         match &self.each {
@@ -58,15 +59,15 @@ impl Definition {
         }
     }
 
-    /// Whether the index is one of these elements and begins with these paths.
+    /// Whether the index is on the same elements as `other` and begins with its paths.
     pub(super) fn begins_with(&self, other: &Self) -> bool {
         self.each == other.each && self.paths.starts_with(&other.paths)
     }
 
-    /// The greatest number of bytes of the beginning of a long string.
+    /// The greatest number of bytes of a long string's beginning that an entry holds.
     pub(super) fn longest_beginning(&self) -> usize {
-        // A beginning as long as possible was rejected: then two strings of 300 bytes do not fit in
-        // one entry, and the key of the document comes after them.
+        // A beginning as long as the key permits was rejected: two strings of 300 bytes and the key
+        // of the document would not fit in one entry.
         (ENTRY_BYTES / self.paths.len()).saturating_sub(PART_BYTES).clamp(4, 192)
     }
 

@@ -7,14 +7,14 @@ use keyloom::Error;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// This text is not a path. Correct it at the named place.
+    /// The text is not a path. Correct it at the reported byte.
     #[error("{path:?} is not a path: at byte {at}, {why}")]
     BadPath {
-        /// The text.
+        /// The refused text.
         path: String,
-        /// The place of the error.
+        /// The byte offset of the error.
         at: usize,
-        /// What is expected there.
+        /// The expected syntax at this offset.
         why: &'static str,
     },
     /// A document, a patch or a value of a query is nested too deeply. Use fewer levels, or store
@@ -23,8 +23,8 @@ pub enum JsonError {
         "{what} has more than {limit} levels; use fewer, or store inner parts as documents of their own"
     )]
     TooDeep {
-        /// What is too deep: the document with its key, its patch, a value of a query, or an
-        /// example.
+        /// The value that is too deep: the document with its key, its patch, a value of a query, or
+        /// an example.
         what: String,
         /// The greatest depth.
         limit: usize,
@@ -39,27 +39,27 @@ pub enum JsonError {
         paths: String,
         /// The greatest number of combinations.
         limit: usize,
-        /// What to do.
+        /// The advice in the message.
         remedy: &'static str,
     },
     /// There is a document with this key. Replace it, or use another key.
     #[error("there is a document {key}; replace it, or insert with another key")]
     Exists {
-        /// The key.
+        /// The key of the document.
         key: String,
     },
     /// There is no document with this key. Insert it.
     #[error("there is no document {key}; insert it")]
     NoDocument {
-        /// The key.
+        /// The key of the document.
         key: String,
     },
-    /// No index begins with these paths. Declare one.
+    /// No index begins with these paths. Declare such an index.
     #[error("the collection has no index that begins with {paths}; it has {known}; declare one")]
     NoIndex {
         /// The paths of the query.
         paths: String,
-        /// The indexes.
+        /// The indexes of the collection.
         known: String,
     },
     /// The query has more conditions than the index has paths. Declare an index with all of them.
@@ -67,14 +67,15 @@ pub enum JsonError {
         "the query has {conditions} conditions, the index {index} has {paths} paths; leave some out, or declare an index with all of their paths"
     )]
     TooManyConditions {
-        /// The index.
+        /// The paths of the index.
         index: String,
         /// The number of conditions.
         conditions: usize,
         /// The number of paths.
         paths: usize,
     },
-    /// This is not a JSON patch, or it does not apply to the document; the document is unchanged.
+    /// The value is not a JSON patch, or the patch does not apply to the document. The document is
+    /// unchanged.
     #[error("the patch of the document {key} does not apply: {why}; the document is unchanged")]
     Patch {
         /// The key of the document.
@@ -89,9 +90,9 @@ pub enum JsonError {
     PatchTooLarge {
         /// The key of the document.
         key: String,
-        /// What there are too many of.
+        /// The unit of the limit: operations, or copied bytes.
         what: &'static str,
-        /// The greatest number.
+        /// The limit, in this unit.
         limit: usize,
     },
 }

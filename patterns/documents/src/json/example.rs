@@ -1,4 +1,4 @@
-//! Find by example.
+//! Query by example.
 
 use std::cmp::Reverse;
 
@@ -46,11 +46,14 @@ fn flattened<'v>(example: &'v Value, path: &JsonPath, all: &mut Vec<(JsonPath, &
 }
 
 impl<K: RecordKey> PathIndex<K> {
-    /// A query by the leading paths that an example has a value at, and how many these are.
+    /// A query of the index by its leading paths at which the example has a value, and the number
+    /// of these paths.
     fn query_like(&self, values: &[(JsonPath, &Value)]) -> (usize, JsonQuery<'_, K>) {
         let mut query = JsonQuery::new(self);
         let mut many = 0;
-        // Values of different elements of the example may be in different elements of a document.
+        // Values from different elements of the example may match different elements of a document.
+        // An entry of a nested index holds the values of one element, so only its first path is
+        // used.
         let usable = if self.definition.each.is_some() { 1 } else { usize::MAX };
         for path in self.definition.paths.iter().take(usable) {
             let path = self.definition.each.as_ref().map_or(path.clone(), |each| path.below(each));
@@ -68,12 +71,12 @@ impl<K: RecordKey> Collection<K> {
     /// An object matches if each field of the example matches. An array matches if each element of
     /// the example matches some element. Other values match if they are equal.
     ///
-    /// The index with the most leading paths in the example is used, of those that are
-    /// [built](Collection::build); without one, all documents are read.
+    /// Uses the [built](Collection::build) index with the most leading paths in the example. If no
+    /// index fits, all documents are read.
     ///
     /// # Errors
     /// [`JsonError::TooDeep`]; the errors of [`JsonQuery::page`], which the iterator also returns.
-    /// After an [`UnreadableEntry`] it continues with the next document.
+    /// After an [`UnreadableEntry`] the iterator continues with the next document.
     pub fn find_like<'r, R: Reader>(
         &'r self,
         reader: &'r R,

@@ -15,16 +15,16 @@ use super::collection::{Collection, PathIndex};
 use super::condition::{Condition, Is, Kind, Test};
 use super::query::JsonQuery;
 
-/// How many documents are read together.
-// Fewer documents add round trips. More need more memory, and are read in vain if the caller stops
-// early.
+/// The number of documents that are read together.
+// A lower number adds round trips. A higher one needs more memory, and wastes reads if the caller
+// stops early.
 pub(super) const BATCH: usize = 256;
 
-/// The greatest number of queries by indexes for one condition. Each begins a range of its own, and
-/// a document is compared with the tests of all before it.
+/// The greatest number of index queries for one condition. Each query reads its own range, and each
+/// document found is compared with the tests of all earlier queries.
 const MOST_BRANCHES: usize = 100;
 
-/// A query by an index, and the tests which say what of it is found.
+/// An index query, and the tests that its documents must pass.
 pub(super) struct Branch<'c, K: RecordKey> {
     pub(super) query: JsonQuery<'c, K>,
     pub(super) tests: Vec<Test>,
@@ -44,7 +44,7 @@ impl<'c, K: RecordKey> Branch<'c, K> {
         Self { query, tests: self.tests.iter().cloned().chain([test]).collect() }
     }
 
-    /// Whether the value at its first path is known.
+    /// Whether the query fixes the value at the first path.
     fn is_narrow(&self) -> bool {
         self.tests.first().is_some_and(|test| matches!(test.is, Is::OneOf(_)))
     }
@@ -55,7 +55,7 @@ impl<'c, K: RecordKey> Branch<'c, K> {
 }
 
 impl Is {
-    /// How many values are allowed, if they are known.
+    /// The number of allowed values, if the test lists them.
     fn values(&self) -> usize {
         match self {
             Self::OneOf(values) => values.len(),
@@ -63,7 +63,7 @@ impl Is {
         }
     }
 
-    /// The range that contains all allowed values, unless that is all there are.
+    /// The range that contains all allowed values; `None` if every value is allowed.
     fn limits(&self) -> Option<Self> {
         match self {
             Self::Within((Bound::Unbounded, Bound::Unbounded)) | Self::Present => None,
@@ -76,14 +76,16 @@ impl Is {
     }
 }
 
-/// How much an index narrows a search: the paths whose values are known, whether the next one is
-/// limited to a range, and with how few queries.
+/// How much an index narrows a search: the number of paths with known values, whether the next path
+/// is limited to a range, and the number of queries (fewer is better).
 type Rank = (usize, bool, Reverse<usize>);
 
 impl<K: RecordKey> PathIndex<K> {
-    /// The queries whose documents are all that satisfy the tests which the index knows.
+    /// The queries that together find all documents which satisfy the tests on the paths of the
+    /// index.
     fn branches(&self, tests: &[&Test]) -> Option<(Rank, Vec<Branch<'_, K>>)> {
-        // Tests may hold for different elements, and a nested index has combinations of one.
+        // Tests may hold for different elements, but an entry of a nested index holds values of one
+        // element. So only its first path is used.
         let usable = if self.definition.each.is_some() { 1 } else { usize::MAX };
         let mut branches = vec![Branch { query: JsonQuery::new(self), tests: Vec::new() }];
         let (mut known, mut is_range) = (0, false);
@@ -108,7 +110,7 @@ impl<K: RecordKey> PathIndex<K> {
             }
             let range = here().find_map(Is::limits);
             is_range = range.is_some();
-            // All documents with a value at the first path are in the index.
+            // The index contains all documents with a value at the first path.
             let is = range.or(here().next().filter(|_| known == 0).map(|_| Is::Present));
             if let Some(is) = is {
                 branches = branches.iter().map(|branch| branch.with(&path, is.clone())).collect();
@@ -123,12 +125,12 @@ impl<K: RecordKey> PathIndex<K> {
 impl<K: RecordKey> Collection<K> {
     /// The documents that satisfy a condition, each once.
     ///
-    /// Uses the [built](Collection::build) index that knows the most of what must hold, and one for
-    /// each alternative of `|`, if there is one for all of them: their documents come one after the
-    /// other, each in the order of its index. Values of [`Condition::one_of`] are looked up one by
-    /// one, up to 100 in all. Without such an index, all documents are read, in the order of their
-    /// keys. Through [`Snapshots`](keyloom::Snapshots), a document that moves in an index between
-    /// two of them may be missed.
+    /// Uses the [built](Collection::build) index that narrows the condition most. For alternatives
+    /// of `|`, uses one index for each, if there is an index for every alternative. The results of
+    /// the alternatives follow each other, each in the order of its index. Values of
+    /// [`Condition::one_of`] are looked up one by one, up to 100 in all. If no index fits, all
+    /// documents are read, in the order of their keys. Through [`Snapshots`](keyloom::Snapshots), a
+    /// document that moves in an index between two snapshots may be missed.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -154,7 +156,7 @@ impl<K: RecordKey> Collection<K> {
     ///
     /// # Errors
     /// The errors of [`JsonQuery::page`], which the iterator also returns. After an
-    /// [`UnreadableEntry`] it continues with the next document.
+    /// [`UnreadableEntry`] the iterator continues with the next document.
     pub fn find_where<'r, R: Reader>(
         &'r self,
         reader: &'r R,
@@ -180,8 +182,8 @@ impl<K: RecordKey> Collection<K> {
                 Some(query) => query.clone().after(after).page(reader),
                 None => Ok(Page { items: Vec::new(), next: None }),
             };
-            // What an earlier query has found is not found again. And a query by several paths also
-            // finds documents without a value at the last one, which its tests do not accept.
+            // Drops documents that an earlier query returned. A query by several paths also returns
+            // documents without a value at the last path; its tests reject these.
             Pages::new(page).filter(move |found| match found {
                 Ok((_, document)) => {
                     branches.iter().position(|branch| branch.has(document)) == Some(n)
@@ -192,7 +194,7 @@ impl<K: RecordKey> Collection<K> {
         let mut unreadable = HashSet::new();
         Ok(scan.into_iter().flatten().chain(found).filter(move |found| match found {
             Ok((_, document)) => condition.matches(document),
-            // Several queries may find the same one.
+            // Several queries may find the same undecodable document.
             Err(Error::At { key, .. }) => unreadable.insert(key.clone()),
             Err(_) => true,
         }))
@@ -214,7 +216,7 @@ impl<K: RecordKey> Collection<K> {
 }
 
 /// The queries that together find all documents which satisfy the condition; `None` if no index
-/// does.
+/// supports the condition.
 fn branches<'c, K: RecordKey>(
     condition: &Condition,
     indexes: &[&'c PathIndex<K>],
@@ -225,7 +227,7 @@ fn branches<'c, K: RecordKey>(
         _ => None,
     });
     let tests: Vec<&Test> = tests.collect();
-    // Of equal ones, the first that was declared.
+    // Among equal ranks, the index that was declared first wins.
     let by_tests = indexes.iter().rev().filter_map(|index| index.branches(&tests));
     let best = by_tests.max_by_key(|(rank, _)| *rank);
     let of_alternatives = || {
@@ -238,11 +240,11 @@ fn branches<'c, K: RecordKey>(
             }
             _ => None,
         });
-        // Those with known values, and the fewest queries.
+        // Prefer alternatives with known values, then the fewest queries.
         all.min_by_key(|all| (!all.iter().all(Branch::is_narrow), all.len()))
     };
     match best {
-        // A range, or all that have a value, is wider than alternatives with known values.
+        // A range, or all documents with a value, is wider than alternatives with known values.
         Some(((0, ..), wide)) => {
             let narrow = of_alternatives().filter(|all| all.iter().all(Branch::is_narrow));
             narrow.or(Some(wide))
@@ -252,7 +254,7 @@ fn branches<'c, K: RecordKey>(
     }
 }
 
-/// The items of all pages.
+/// Iterates over the items of all pages.
 pub(super) struct Pages<T, F> {
     page: F,
     ready: VecDeque<T>,

@@ -1,4 +1,4 @@
-//! The keys and the number of the documents of a query.
+//! Queries for the keys and the number of documents.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,9 @@ use super::query::JsonQuery;
 
 impl<K: RecordKey> JsonQuery<'_, K> {
     /// The keys of the documents of [`page`](JsonQuery::page), in the same order. If no path has
-    /// `[]`, a document has one entry, and the documents are not read, unless a bound of the range
-    /// is a [long string](super#long-values), an array or an object.
+    /// `[]`, each document has one entry and only entries are read. The documents are read if a
+    /// path has `[]`, or if a bound of the range is a [long string](super#long-values), an array or
+    /// an object.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -33,7 +34,7 @@ impl<K: RecordKey> JsonQuery<'_, K> {
     /// ```
     ///
     /// # Errors
-    /// As [`page`](JsonQuery::page).
+    /// The errors of [`page`](JsonQuery::page).
     pub fn keys(&self, reader: &impl Reader) -> Result<Page<K>> {
         if self.has_one_entry_each()
             && let Some(entries) = self.exact_entries()?
@@ -44,14 +45,14 @@ impl<K: RecordKey> JsonQuery<'_, K> {
         Ok(Page { items: items.into_iter().map(|(key, _)| key).collect(), next })
     }
 
-    /// The number of documents from the continuation on, on all pages. If a bound of the range is a
-    /// [long string](super#long-values), an array or an object, the documents of the pages are read.
-    /// Otherwise: if no path has `[]`, it is
-    /// that of the entries, which a store may count without reading them. Otherwise it reads the
-    /// entries, and keeps the key of each document in memory.
+    /// The number of documents on all pages after the continuation. If a bound of the range is a
+    /// [long string](super#long-values), an array or an object, the documents are read. Otherwise
+    /// only entries are counted. If no path has `[]`, a store may count the entries without reading
+    /// them. If a path has `[]`, the entries are read, and the key of each document is kept in
+    /// memory.
     ///
     /// # Errors
-    /// As [`page`](JsonQuery::page).
+    /// The errors of [`page`](JsonQuery::page).
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
         let Some(entries) = self.exact_entries()? else { return self.count_of_pages(reader) };
         let entries = entries.after(self.after.as_ref());
@@ -68,7 +69,8 @@ impl<K: RecordKey> JsonQuery<'_, K> {
         Ok(keys.len() as u64)
     }
 
-    /// A document with an entry before the continuation is on a former page.
+    /// Counts page by page: a document with an entry before the continuation is on an earlier page,
+    /// and is not counted again.
     fn count_of_pages(&self, reader: &impl Reader) -> Result<u64> {
         let (mut count, mut query) = (0, self.clone().limit(1_024));
         loop {

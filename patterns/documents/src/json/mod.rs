@@ -1,8 +1,8 @@
 //! JSON collections: documents without a schema, with indexes by path.
 //!
-//! *How does a program begin with documents of any shape, and find them by what is in them?* A
+//! *How does a program store documents of any shape, and find them by their contents?* A
 //! [`Collection`] is a table of [`serde_json::Value`]s. Its indexes are named by paths such as
-//! `address.city` or `items[].sku`, and follow every change in the same transaction. The
+//! `address.city` or `items[].sku`, and are updated in the transaction of each change. The
 //! catalogue's pattern is *aggregates* (soft schema) with *index tables*.
 //!
 //! ```
@@ -37,16 +37,16 @@
 //!
 //! # Paths
 //!
-//! A [`JsonPath`] selects values of a document: names separated by dots, and `[]` for each element
-//! of an array, or `[2]` for one of them. A name with other characters than letters, digits, `_`
-//! and `-` is written as a JSON string: `"first name".length`. A path finds nothing where the
-//! document has another shape.
+//! A [`JsonPath`] selects values of a document: names separated by dots, `[]` for each element of
+//! an array, and `[2]` for the element with index 2. A name with characters other than letters,
+//! digits, `_` and `-` is written as a JSON string: `"first name".length`. A path selects nothing
+//! where the document has another shape.
 //!
 //! # Key layout
 //!
 //! The records are those of a [table](keyloom_tables::table) with the codec
-//! [`Json`](keyloom::value::Json), the indexes those of an [index](keyloom_tables::index). A part
-//! of an index is a nested tuple:
+//! [`Json`](keyloom::value::Json). The index entries are those of an
+//! [index](keyloom_tables::index). A part of an entry is a nested tuple:
 //!
 //! | value | tuple |
 //! |---|---|
@@ -60,8 +60,8 @@
 //! | string that is [too long](#long-values) | (5, its [short form](keyloom_tables::shortened)) |
 //! | array or object that is too long | (6, hash), (7, hash) |
 //!
-//! So values sort by kind, and all numbers in one order: integers are exact up to the limits of
-//! `i64` and `u64`, and `1` and `1.0` are the same. Strings sort by their bytes in UTF-8.
+//! So values sort by kind. All numbers are in one order: integers are exact within the ranges of
+//! `i64` and `u64`, and `1` and `1.0` are equal. Strings sort by their bytes in UTF-8.
 //!
 //! ```text
 //! (index, (5, "Oslo"), (4, 25.5, 0), 1)  ->  the order 1 is in Oslo, and costs 25.5
@@ -70,56 +70,58 @@
 //!
 //! # Long values
 //!
-//! A key has room for about 500 bytes, which the paths of an index share. So an entry holds a long
-//! string by its [short form](keyloom_tables::shortened), if that is not longer: 192 bytes of its
-//! beginning, or 159, 92, 59, 39, 25, 16, 9 and 4 in an index of two to nine paths, and 32 digits
-//! of its SHA-256. Strings of up to 31 bytes more are held whole, and NUL counts as two bytes. An
-//! array or object whose key would be longer is held by 16 bytes of its SHA-256. With more paths
+//! A key has room for about 500 bytes, which the paths of an index share. So an entry stores a long
+//! string in its [short form](keyloom_tables::shortened): its first 192 bytes (159, 92, 59, 39, 25,
+//! 16, 9 and 4 in an index of two to nine paths) and 32 hexadecimal digits of its SHA-256. A string
+//! that is at most 31 bytes longer than this beginning is stored whole; NUL counts as two bytes. An
+//! array or object whose key would be longer is stored as 16 bytes of its SHA-256. With more paths
 //! the key may still be too long ([`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong)).
 //!
-//! Queries compare the documents: each finds exactly the values of its conditions. But in the order
-//! of the index
+//! A query compares the documents with its conditions, so it returns exact results. But in the
+//! order of the index
 //!
 //! * strings that have the first 189 bytes in common (156 in an index of two paths, and so on) may
 //!   come in any order if one of them is longer than that;
-//! * long arrays come before all others except the empty one, in any order, and so do long objects.
+//! * long arrays come before all other arrays except the empty one, in any order among themselves;
+//!   the same holds for long objects.
 //!
-//! A range with such a string as a bound reads the entries and documents of all strings that begin
-//! like it; a range with an array or object as a bound, those of its kind. A continuation of such a
-//! range is also taken by another one that reads the same entries: do not mix them.
+//! A range with such a string as a bound reads the entries and documents of all strings with the
+//! same beginning. A range with an array or object as a bound reads all arrays or all objects. A
+//! continuation of such a range is not refused by a different range that reads the same entries: do
+//! not mix them.
 //!
 //! # Invariants
 //!
 //! * An index has one entry for each combination of the values at its paths. A nested index takes
-//!   combinations within one element only. A document has at most 10,000 entries more than values:
-//!   this limits products, and not the length of a list.
+//!   combinations within one element only. A document has at most 10,000 more entries than values.
+//!   This limits products of lists, not the length of a list.
 //! * A document without a value at the first path of an index has no entry.
 //! * A query returns each document once, at the first of its entries in the order of the query.
-//! * No document is deeper than [`MAX_DEPTH`]. A document that is refused changes nothing.
+//! * No document is deeper than [`MAX_DEPTH`]. A refused document changes nothing in the store.
 //!
 //! # Cost
 //!
 //! | operation | cost in addition to the transaction |
 //! |---|---|
 //! | [`insert`](Collection::insert), [`put`](Collection::put), [`replace`](Collection::replace) | 1 or 2 gets of the document; 1 key written, and 1 for each entry of an index that changes |
-//! | [`merge`](Collection::merge), [`patch`](Collection::patch) | the same: the whole document is written, and the entries that change |
+//! | [`merge`](Collection::merge), [`patch`](Collection::patch) | the same: the whole document and the changed entries are written |
 //! | [`get`](Collection::get) | 1 get |
-//! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries, 1 get for each document, in one round trip; if documents have several entries in the query, further such ranges with 1 get of the state each |
-//! | [`find_like`](Collection::find_like) | the same for the index with the most paths that the example has, and 1 get of its state; all documents if there is no such index |
-//! | [`find_where`](Collection::find_where) | 1 get of the state of each index; the same for each value of a [list](Condition::one_of) and each alternative; all documents if no index finds them |
+//! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries as the page has documents, and 1 get for each document, in one round trip; if documents have several entries in the query, further such ranges with 1 get of the state each |
+//! | [`find_like`](Collection::find_like) | the same for the index with the most leading paths in the example, and 1 get of its state; all documents if there is no such index |
+//! | [`find_where`](Collection::find_where) | 1 get of the state of each index; the same for each value of a [list](Condition::one_of) and each alternative; all documents if no index fits |
 //! | [`update_where`](Collection::update_where) | `find_where`, and for each batch its documents in one round trip and the changes of [`put`](Collection::put); one key in memory for each document |
 //!
 //! # When not to use it
 //!
 //! * If the shape of the records is known: a [`Table`](keyloom_tables::Table) of a type of your own
 //!   is smaller and faster, and the compiler checks its indexes.
-//! * For documents of which parts change often: each change writes the whole document. Store the
-//!   parts as records of their own, such as nested objects.
+//! * If parts of a document change often: each change writes the whole document. Store the parts as
+//!   records of their own, such as nested objects.
 //!
 //! # Source
 //!
-//! Document stores on ordered keys: the document layer of FoundationDB, Firestore, MongoDB (whose
-//! multikey indexes these are). Merge patch: RFC 7396; JSON patch: RFC 6902.
+//! Document stores on ordered keys: the document layer of FoundationDB, Firestore, and MongoDB,
+//! whose multikey indexes have the same entries. Merge patch: RFC 7396; JSON patch: RFC 6902.
 
 mod change;
 mod collection;
@@ -145,17 +147,17 @@ use serde_json::Value;
 
 /// The greatest depth of a document: an object in an object has the depth 2.
 // The functions that compare and change documents are recursive. serde_json parses 127 levels, so
-// it reads each accepted document from its text.
+// it can parse every accepted document.
 pub const MAX_DEPTH: usize = 100;
 
 /// The greatest number of operations of a [patch](Collection::patch).
-// Each operation walks along a path, so this bounds the time that a patch of a client takes.
+// Each operation walks along a path, so the limit bounds the time that a patch from a client takes.
 pub const MAX_PATCH_OPERATIONS: usize = 10_000;
 
-/// The greatest number of bytes that the `copy` operations of a [patch](Collection::patch) copy in
-/// all, each value with its size in memory.
-// Each operation that copies the document into itself doubles it: without a limit, 40 of them would
-// exceed any memory.
+/// The greatest number of bytes that all `copy` operations of a [patch](Collection::patch) copy
+/// together, where each value counts with its size in memory.
+// An operation that copies the document into itself doubles its size. Without a limit, 40 such
+// operations would exceed any memory.
 pub const MAX_PATCH_COPIES: usize = 16 << 20;
 
 /// Whether a value is deeper than a limit. Recurses no deeper than the limit.

@@ -18,29 +18,31 @@ const OBJECT: u8 = 7;
 #[derive(Clone, Debug)]
 pub(super) enum JsonKey<'v> {
     Value(&'v Value),
-    /// The value as an index holds it: whole if it is short, otherwise the beginning of a string,
-    /// and a hash. The number is the greatest number of bytes of the beginning.
+    /// The value as an index stores it: whole if it is short. A long string is its beginning and a
+    /// hash; a long array or object is a hash. The number is the maximum length of the beginning in
+    /// bytes.
     Short(&'v Value, usize),
     /// There is no value.
     Absent,
-    /// The place before all values of a kind.
+    /// The position before all values of a kind.
     Kind(u8),
 }
 
-/// The beginning that all strings share which are ordered by a hash beside this one, if there may
-/// be such strings: the held beginning of a long string ends at most three bytes earlier, at a
-/// character.
+/// The beginning that `text` shares with all strings that may be ordered by a hash next to it;
+/// `None` if there can be no such strings. The stored beginning of a long string ends at a
+/// character, so it can be up to three bytes shorter than `most`.
 pub(super) fn shared_beginning(text: &str, most: usize) -> Option<&str> {
     let shared = most - 3;
     (packed_bytes(text) > shared).then(|| beginning(text, shared))
 }
 
-/// The bytes of a string in a key, without its end: NUL takes two.
+/// The length of a string in a key, without its terminator: NUL takes two bytes.
 fn packed_bytes(text: &str) -> usize {
     text.len() + text.bytes().filter(|byte| *byte == 0).count()
 }
 
-/// The beginning of a string that takes at most `most` bytes in a key, to the end of a character.
+/// The longest beginning of a string that takes at most `most` bytes in a key and ends at a
+/// character.
 fn beginning(text: &str, most: usize) -> &str {
     let mut bytes = 0;
     let fits = |(_, char): &(usize, char)| {
@@ -52,7 +54,8 @@ fn beginning(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// The kinds that compare with a value in a range: those of its type, and the one after them.
+/// The first kind of the type of a value, and the first kind after this type: the bounds of a range
+/// of this type.
 pub(super) fn kinds_of(value: &Value) -> [u8; 2] {
     match value {
         Value::Null => [NULL, FALSE],
@@ -64,13 +67,13 @@ pub(super) fn kinds_of(value: &Value) -> [u8; 2] {
     }
 }
 
-/// The first and the last kind of all values.
+/// The bounds of the kinds of all values.
 pub(super) const ALL_KINDS: [u8; 2] = [ABSENT, OBJECT + 1];
 
 /// A number as the nearest float and the exact difference to it.
 ///
-/// Rounding keeps the order, so of two numbers with different floats the float decides; with the
-/// same float, the difference does.
+/// Rounding keeps the order. So the floats order two numbers, and the differences order numbers
+/// with equal floats.
 fn rounded(number: &Number) -> (f64, i128) {
     let exact = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
     match exact {
@@ -83,11 +86,11 @@ fn rounded(number: &Number) -> (f64, i128) {
     }
 }
 
-/// A string is held whole unless its short form is at most four bytes longer. The short form is
-/// then longer than each string that is held whole, and so differs from it.
+/// A string is stored whole if it is at most 31 bytes longer than the greatest beginning. So every
+/// short form is longer than every whole string, and cannot be equal to one.
 const SAVED: usize = 31;
 
-/// Packs a value as an index holds it.
+/// Packs a value as an index stores it.
 fn pack_short<'o>(value: &Value, most: usize, out: &'o mut Packer) -> &'o mut Packer {
     match value {
         Value::String(text) if packed_bytes(text) > most + SAVED => {
@@ -153,7 +156,7 @@ mod tests {
         pack(&keyloom::List(vec![JsonKey::Value(value)])).to_vec()
     }
 
-    /// Compares an integer with a float exactly, by the integers around the float.
+    /// Compares an integer with a float exactly, through the integers next to the float.
     fn integer_and_float(a: i128, b: f64) -> Ordering {
         if b >= 1e30 {
             return Ordering::Less;
@@ -175,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The documented order, by its definition.
+    /// The documented order, implemented directly from its definition.
     fn compare(a: &Value, b: &Value) -> Ordering {
         let kind = |value: &Value| match value {
             Value::Null => 0,

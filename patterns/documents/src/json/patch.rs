@@ -1,4 +1,4 @@
-//! Applies JSON patches within bounds.
+//! Applies JSON patches, with limits on operations and copied bytes.
 
 use json_patch::{Patch, PatchOperation, patch_unsafe};
 use keyloom::{List, pack};
@@ -30,8 +30,8 @@ pub(super) fn apply(document: &mut Value, patch: &Value, key: &str) -> Result<()
             copies = size_within(source, copies)
                 .ok_or_else(|| too_large(key, "bytes of copies", MAX_PATCH_COPIES))?;
         }
-        // The undo of `patch` reaches a panic if a move replaced a value. The document is a copy,
-        // which is dropped after an error, so nothing needs to be undone.
+        // `json_patch::patch` panics during its undo if a move replaced a value. The document is a
+        // copy that is dropped after an error, so no undo is needed.
         patch_unsafe(document, std::slice::from_ref(operation)).map_err(|mut error| {
             error.operation = n;
             refused(error.to_string())
@@ -44,19 +44,19 @@ fn too_large(key: &str, what: &'static str, limit: usize) -> JsonError {
     JsonError::PatchTooLarge { key: key.to_owned(), what, limit }
 }
 
-/// Whether it is a test of a value that is there. Numbers are equal by value, as RFC 6902 defines:
-/// `1` and `1.0`.
+/// Whether the operation is a test that succeeds. Numbers are compared by value, as RFC 6902
+/// defines: `1` and `1.0` are equal.
 fn is_equal_by_value(document: &Value, operation: &PatchOperation) -> bool {
     let PatchOperation::Test(test) = operation else { return false };
     let packed = |value| pack(&List(vec![JsonKey::Value(value)]));
-    // An expected value that is deeper than documents can be is not packed: that would recurse.
+    // An expected value that is deeper than any document is not packed: packing is recursive.
     let found = document.pointer(test.path.as_str());
     found.is_some_and(|found| {
         !is_deeper(&test.value, MAX_DEPTH) && packed(found) == packed(&test.value)
     })
 }
 
-/// Whether the operation writes a value so that the document is deeper than the limit.
+/// Whether the operation makes the document deeper than the limit.
 fn becomes_deeper(document: &Value, operation: &PatchOperation) -> bool {
     let (path, value) = match operation {
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),
@@ -71,7 +71,8 @@ fn becomes_deeper(document: &Value, operation: &PatchOperation) -> bool {
     value.is_some_and(is_too_deep)
 }
 
-/// What is left of a size after a value, which is not visited further than that.
+/// Subtracts the size of a value from `left`; `None` if the value is larger. Stops visiting the
+/// value at that point.
 fn size_within(value: &Value, left: usize) -> Option<usize> {
     let left = left.checked_sub(size_of::<Value>())?;
     match value {

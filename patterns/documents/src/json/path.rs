@@ -54,12 +54,12 @@ impl JsonPath {
         self.0.contains(&Step::Each)
     }
 
-    /// The path of a field below this one.
+    /// The path of the field `name` below this path.
     pub(super) fn field(&self, name: &str) -> Self {
         self.with(Step::Field(name.to_owned()))
     }
 
-    /// The path of the elements of this one.
+    /// The path of the elements of the array at this path.
     pub(super) fn each(&self) -> Self {
         self.with(Step::Each)
     }
@@ -69,7 +69,7 @@ impl JsonPath {
         Self(Vec::new())
     }
 
-    /// This path, below another one.
+    /// This path appended to another one.
     pub(super) fn below(&self, other: &Self) -> Self {
         Self(other.0.iter().chain(&self.0).cloned().collect())
     }
@@ -148,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The step in brackets, after the opening one.
+    /// Parses a step in brackets, after the opening bracket.
     fn bracket(&mut self) -> Result<Step> {
         let digits = self.rest().chars().take_while(char::is_ascii_digit).count();
         let number = self.rest().get(..digits).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Queries by an index.
+//! Index queries.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -18,20 +18,20 @@ use super::definition::Definition;
 use super::order::{ALL_KINDS, JsonKey, kinds_of, shared_beginning};
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 
-/// The greatest number of entries that are read together for a few documents.
-// A higher limit needs more memory, and reads more in vain once the page is full. A lower one adds
-// round trips where many entries belong to few documents.
+/// The greatest number of entries that are read together, even if the page needs few documents.
+// A higher limit needs more memory, and wastes reads once the page is full. A lower one adds round
+// trips where many entries belong to few documents.
 const BATCH: usize = 1_024;
 
-/// How many keys of documents a page remembers.
-// A key has at most 511 bytes, so they take at most some 5 MB.
+/// The number of document keys that a page remembers.
+// A key has at most 511 bytes, so the keys take at most about 5 MB.
 const MOST_SEEN: usize = 10_000;
 
-/// A query of the entries.
+/// A query of the index entries.
 pub(super) type Entries<'c, K> = IndexQuery<'c, K, Value, AnyParts, &'c DocumentIndex<K>>;
 
-/// A query by an index of a [collection](super::Collection): values at its first paths, and then a
-/// range of values. Nothing is read until [`page`](JsonQuery::page) is called.
+/// A query of an index of a [collection](super::Collection): values for its first paths, and then
+/// optionally a range for the next path. Nothing is read until [`page`](JsonQuery::page) is called.
 pub struct JsonQuery<'c, K: RecordKey> {
     index: &'c PathIndex<K>,
     equal: Vec<Value>,
@@ -65,23 +65,24 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Self { index, equal, range: None, order, limit: 100, after: None }
     }
 
-    /// The value at the next path is this one. `1` and `1.0` are equal.
+    /// The value at the next path equals `value`. `1` and `1.0` are equal.
     #[must_use]
     pub fn equal(mut self, value: impl Into<Value>) -> Self {
         self.equal.push(value.into());
         self
     }
 
-    /// The value at the next path is in this range. If a bound is missing, the range has the values
-    /// of the type of the other one: `json!(5)..` has numbers only. `..` has all values.
+    /// The value at the next path is in this range. If a bound is missing, the range contains only
+    /// values of the type of the other bound: `json!(5)..` contains only numbers. `..` contains all
+    /// values.
     #[must_use]
     pub fn range(mut self, range: impl RangeBounds<Value>) -> Self {
         self.range = Some((range.start_bound().cloned(), range.end_bound().cloned()));
         self
     }
 
-    /// Sets the order of the results: by the values at the paths, and then by key. It is ascending
-    /// by default.
+    /// Sets the order of the results: by the values at the paths, and then by key. Ascending by
+    /// default.
     #[must_use]
     pub fn order(self, order: Order) -> Self {
         Self { order, ..self }
@@ -102,10 +103,10 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     /// The documents in the order of the index, each once, and a continuation for the next page.
     ///
     /// # Errors
-    /// [`JsonError::TooManyConditions`]; [`JsonError::TooDeep`] for a value of the query; those of
-    /// [`IndexQuery::page`](keyloom_tables::IndexQuery::page), such as for an index that is not
-    /// built; an [`UnreadableEntry`](keyloom_tables::UnreadableEntry) if the first document does
-    /// not decode.
+    /// [`JsonError::TooManyConditions`]; [`JsonError::TooDeep`] for a value of the query; the
+    /// errors of [`IndexQuery::page`](keyloom_tables::IndexQuery::page), such as for an index that
+    /// is not built; an [`UnreadableEntry`](keyloom_tables::UnreadableEntry) if the first document
+    /// does not decode.
     pub fn page(&self, reader: &impl Reader) -> Result<Page<(K, Value)>> {
         let selected = self.selected()?;
         let range = selected.key_range(&self.index.index.space());
@@ -147,7 +148,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         }
     }
 
-    /// The entries of the query, if each of them is an answer. Otherwise the documents decide.
+    /// The entries of the query, if every entry is a result. Otherwise `None`: the documents must
+    /// be compared with the conditions.
     pub(super) fn exact_entries(&self) -> Result<Option<Entries<'c, K>>> {
         let selected = self.selected()?;
         Ok((!selected.is_wide).then(|| self.entries_of(selected)))
@@ -168,8 +170,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         each.is_none() && !paths.iter().any(JsonPath::has_elements)
     }
 
-    /// The documents of entries whose keys are not yet `seen`, by their keys in the store. Each is
-    /// read once.
+    /// The documents of the entries, by their keys in the store, except for the documents that are
+    /// in `seen`. Each document is read once.
     fn documents(
         &self,
         reader: &impl Reader,
@@ -191,10 +193,9 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Ok(documents.filter_map(|(key, document)| Some((key, document?))).collect())
     }
 
-    /// The document of an entry, if the entry is the first one of the document that answers the
-    /// query.
+    /// The document of an entry, if this is the first entry of the document that matches the query.
     ///
-    /// Entries are visited in order. So after that entry, the document is needed no more.
+    /// Entries are visited in order. So the document is not needed after this entry.
     fn document(
         &self,
         key: Result<K>,
@@ -214,11 +215,13 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             Order::Descending => entry > &first[..],
         };
         if !is_first && first.as_ref().is_some_and(is_before) {
-            // An entry of the range that is no answer, before one that is.
+            // This entry is in the range but does not match, and a matching entry of the document
+            // follows.
             documents.insert(packed, Ok(Fetched { document, first: Some(first) }));
             return Ok(None);
         }
-        // A document that is forgotten is read again, and this entry is still not its first.
+        // If `seen` is cleared, documents are read again. Later entries are still not the first, so
+        // no document is returned twice.
         if seen.len() >= MOST_SEEN {
             seen.clear();
         }
@@ -226,8 +229,9 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Ok(is_first.then_some((key, document)))
     }
 
-    /// The parts of the first entry of a document that answers the query, with the prefix of the
-    /// index. The key of the document follows them in the entry; they are no prefix of other parts.
+    /// The parts of the first entry of a document that matches the query, with the prefix of the
+    /// index. In the entry, the key of the document follows the parts. Encoded parts are never a
+    /// prefix of other parts.
     fn first(
         &self,
         range: &KeyRange<'_>,
@@ -249,7 +253,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         }
     }
 
-    /// The error of the first entry of this page, with the continuation after it.
+    /// The error of the first entry of this page, with a continuation after that entry.
     fn unreadable(&self, reader: &impl Reader, query: &Entries<'_, K>, error: Error) -> Error {
         let first = query.clone().limit(1).after(self.after.as_ref()).records(reader);
         first.err().unwrap_or(error)
@@ -273,8 +277,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             return Err(JsonError::TooDeep { what, limit: MAX_DEPTH }.into());
         }
         let definition = &index.definition;
-        // What entries hold, and the values themselves: keys of the one are not compared with keys
-        // of the other.
+        // `held` is the key as entries store it, `whole` the key of the complete values. Keys of
+        // the two kinds are never compared with each other.
         let held = |last: JsonKey<'_>| definition.entry(followed(equal, Some(last)));
         let whole = |last: JsonKey<'_>| pack(&List(followed(equal, Some(last))));
         let Some((start, end)) = range else {
@@ -297,7 +301,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         };
         let beginning = |text: &str| {
             let mut key = held(JsonKey::Value(&Value::from(text)));
-            // Without the ends of the string and of the part.
+            // Remove the terminators of the string and of the part.
             key.truncate(key.len() - 2);
             key
         };
@@ -319,7 +323,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Ok(Selected { entries: (from, to), exact: bounds(&whole), is_wide })
     }
 
-    /// The entries near a bound that are ordered by a hash, if there may be some.
+    /// The entries near a bound that are ordered by a hash; `None` if there can be no such entries.
     fn near<'b>(&self, bound: &'b Bound<Value>) -> Option<Near<'b>> {
         match bound {
             Bound::Included(Value::String(text)) | Bound::Excluded(Value::String(text)) => {
@@ -335,7 +339,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     }
 }
 
-/// A document, and its first answer once that is known: it is visited at each of its entries.
+/// A document, and its first matching entry once that is computed. The document is visited at each
+/// of its entries.
 struct Fetched {
     document: Value,
     #[allow(clippy::option_option, reason = "the inner one says that there is no answer")]
@@ -344,13 +349,13 @@ struct Fetched {
 
 /// Entries that are ordered by a hash.
 enum Near<'b> {
-    /// Those of strings with this beginning.
+    /// The entries of strings with this beginning.
     Beginning(&'b str),
-    /// Those of all arrays, or of all objects: from the first kind to the second.
+    /// The entries of all arrays, or of all objects: from the first kind to the second, exclusive.
     Kind([u8; 2]),
 }
 
-/// The kinds that compare with a bound.
+/// The bounds of the type of a bound's value.
 fn kinds_of_bound(bound: &Bound<Value>) -> Option<[u8; 2]> {
     match bound {
         Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),
@@ -364,7 +369,7 @@ fn is_unreadable(error: &Error) -> bool {
 
 type Bounds = (Bound<KeyBuf>, Bound<KeyBuf>);
 
-/// A key alone, and what continues it.
+/// The bounds of all keys that begin with `key`.
 fn only(key: KeyBuf) -> Bounds {
     (Bound::Included(key.clone()), Bound::Included(key))
 }
@@ -374,9 +379,9 @@ fn only(key: KeyBuf) -> Bounds {
 struct Selected {
     /// The entries to visit.
     entries: Bounds,
-    /// The answers, as if the entries held all values whole.
+    /// The matching entries, as if entries stored all values whole.
     exact: Bounds,
-    /// Whether entries are visited that are no answers.
+    /// Whether `entries` contains entries that do not match.
     is_wide: bool,
 }
 
@@ -401,7 +406,7 @@ fn between((start, end): &Bounds, prefix: &[u8]) -> KeyRange<'static> {
     from.intersect(to)
 }
 
-/// These values and another one.
+/// The values of `equal`, followed by `last`.
 fn followed<'v>(equal: &'v [Value], last: Option<JsonKey<'v>>) -> Vec<JsonKey<'v>> {
     equal.iter().map(JsonKey::Value).chain(last).collect()
 }

@@ -13,14 +13,14 @@ use super::condition::Condition;
 
 impl<K: RecordKey> Collection<K> {
     /// Changes all documents that satisfy a condition, in bounded transactions. `change` returns
-    /// the new document, or `None` to delete it. It may run more than once for a document, of which
-    /// one result is stored.
+    /// the new document, or `None` to delete the document. `change` may run more than once for a
+    /// document; only one of its results is stored.
     ///
     /// The keys of the documents are found first, and kept in memory; each transaction then reads
     /// its documents again. So a document is changed once, even if its new value satisfies the
-    /// condition too, and one that others have changed in the meantime so that it does not is left
-    /// alone. A document that others add or change while the keys are found may
-    /// be left out.
+    /// condition too. A document that another writer has changed since, so that it no longer
+    /// satisfies the condition, is not changed. A document that another writer adds or changes
+    /// while the keys are read may be left out.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -45,8 +45,9 @@ impl<K: RecordKey> Collection<K> {
     ///
     /// # Errors
     /// The errors of `change`, of [`find_where`](Collection::find_where) and of
-    /// [`put`](Collection::put). What was committed before stays, and the next update does not know
-    /// of it: let `change` be harmless when it is repeated, or make the condition false.
+    /// [`put`](Collection::put). Earlier transactions stay committed, and the next update may
+    /// change their documents again: make `change` idempotent, or make it change the document so
+    /// that the condition no longer holds.
     pub fn update_where<S: Store>(
         &self,
         store: &S,
@@ -59,15 +60,16 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// [`update_where`](Collection::update_where) with options. Calls `progress` after each
-    /// transaction and stops if that breaks. The next update resumes at the position: without it,
-    /// documents that are changed already and satisfy the condition are changed again.
+    /// transaction and stops if it breaks. The next update resumes at the position of `options`.
+    /// Without a position, documents that were already changed and still satisfy the condition are
+    /// changed again.
     ///
-    /// [`Progress::records`] are the documents visited, [`Progress::written`] and
-    /// [`Progress::removed`] those changed and deleted, [`Progress::undecodable`] those that do not
-    /// decode, which are left alone.
+    /// [`Progress::records`] counts the documents visited, [`Progress::written`] those changed, and
+    /// [`Progress::removed`] those deleted. [`Progress::undecodable`] counts documents that do not
+    /// decode; they are not changed.
     ///
     /// # Errors
-    /// As [`update_where`](Collection::update_where).
+    /// The errors of [`update_where`](Collection::update_where).
     pub fn update_where_with<S: Store>(
         &self,
         store: &S,
@@ -78,7 +80,7 @@ impl<K: RecordKey> Collection<K> {
     ) -> Result<Progress> {
         if let Some(position) = &options.resume {
             refuse_foreign(self.table.space(), position.last.as_deref())?;
-            // Such a position is one of a repair of this collection.
+            // Such a position comes from a repair of this collection.
             if position.stage > 0 || position.entries {
                 return Err(Error::InvalidArgument {
                     what: "the position to resume at",
@@ -118,15 +120,16 @@ impl<K: RecordKey> Collection<K> {
         })
     }
 
-    /// The packed keys of the documents behind `from` that satisfy a condition, in order, and the
-    /// number of those that do not decode.
+    /// The packed keys of the documents after `from` that satisfy a condition, in order, and the
+    /// number of documents that do not decode.
     fn keys_where<S: Store>(
         &self,
         store: &S,
         condition: &Condition,
         from: Option<&KeyBuf>,
     ) -> Result<(Vec<KeyBuf>, u64)> {
-        // Of one snapshot, as long as the store has it: a document that moves is found once.
+        // Reads from one snapshot for as long as the store keeps it, so a document that moves in
+        // the index is found once.
         let snapshots = Snapshots::lasting(store);
         let (mut keys, mut undecodable) = (Vec::new(), 0);
         for found in self.find_where(&snapshots, condition)? {
@@ -138,7 +141,7 @@ impl<K: RecordKey> Collection<K> {
         }
         keys.retain(|key| Some(key) > from);
         keys.sort_unstable();
-        // An index over several snapshots may have a document that moves in it twice.
+        // If several snapshots were used, a document that moved in the index may be found twice.
         keys.dedup();
         Ok((keys, undecodable))
     }

@@ -1,11 +1,11 @@
-//! Which stored elements stay when a list of elements changes.
+//! Decides which stored elements keep their records when a list of elements changes.
 
-/// The ordinals of the new elements, so that as many as possible keep their stored record: those of
-/// the common beginning and of the common end of both lists. `None` if there are not enough
+/// Assigns ordinals to the new elements. Elements of the common prefix and of the common suffix of
+/// both lists keep their ordinals, and so their stored records. `None` if there are not enough
 /// ordinals.
 ///
-/// Elements between these reuse the ordinals of the old ones between them. If more are needed than
-/// are free before the common end, the common end gets new ordinals, too.
+/// The elements in between reuse the ordinals of the old elements in between. If these need more
+/// ordinals than are free before the common suffix, the suffix gets new ordinals, too.
 pub(super) fn align<T: PartialEq>(old: &[(u32, T)], new: &[T]) -> Option<Vec<u32>> {
     let same = |(old, new): &(&(u32, T), &T)| old.1 == **new;
     let start = old.iter().zip(new).take_while(same).count();
@@ -45,7 +45,7 @@ mod tests {
 
     use super::align;
 
-    /// How many records are written or deleted.
+    /// The number of records that are written or deleted.
     fn changes(old: &[(u32, u8)], new: &[u8]) -> usize {
         let ordinals = align(old, new).unwrap();
         assert!(ordinals.is_sorted_by(|a, b| a < b), "{ordinals:?}");
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(changes(&old, &[1, 2, 3, 4, 5]), 1);
         assert_eq!(changes(&old, &[1, 2, 3, 9, 4]), 1);
         assert_eq!(changes(&old, &[]), 4);
-        // Without a free ordinal, the elements after the inserted one are written again.
+        // If no ordinal is free, the elements after the inserted one are written again.
         assert_eq!(changes(&old, &[9, 1, 2, 3, 4]), 5);
     }
 

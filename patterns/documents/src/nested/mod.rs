@@ -1,9 +1,9 @@
 //! Nested objects: which documents have an element that matches on its own?
 //!
-//! A blog post has comments, each with a name and an age. If the fields of all comments are those
-//! of the post, a search for "a comment of Alice, who is 28" also finds a post where John is 28 and
-//! Alice is 31. With nested objects, each element of a list is a record of its own, with an index
-//! of its own. A query matches within one element, and the elements that match select the
+//! A blog post has comments, each with a name and an age. If the values of all comments are merged
+//! into fields of the post, a search for "a comment of Alice, who is 28" also finds a post where
+//! John is 28 and Alice is 31. With nested objects, each element of a list is a separate record in
+//! a separate index. A query matches within one element, and the elements that match select the
 //! documents.
 //!
 //! ```
@@ -72,15 +72,18 @@
 //! * The elements of a document, in the order of their ordinals, are the list at the path.
 //!
 //! Both hold after every transaction that writes through [`Documents`] and [`Nested`] in a program
-//! that declares all paths. Writes through the tables, and records from before a path was declared,
-//! can leave elements without a document or within its record. A program that does not declare a
-//! path that another one has declared can neither write documents nor [`get`](Documents::get) them:
-//! it would return them without these elements. [`check`](Nested::check) reports
-//! them, and [`repair`](Nested::repair) deletes the first and makes records of the second.
+//! that declares all paths. Two kinds of faults are possible after writes through the tables, and
+//! in records from before a path was declared: elements without a document, and elements within the
+//! record of their document. [`check`](Nested::check) reports both. [`repair`](Nested::repair)
+//! deletes elements without a document, and moves elements from the record of a document into
+//! records of their own.
+//!
+//! A program that does not declare all paths can neither write documents nor
+//! [`get`](Documents::get) them: the documents would lack the elements of the missing paths.
 //!
 //! # Queries
 //!
-//! | of the guide | here |
+//! | in Elasticsearch | here |
 //! |---|---|
 //! | `nested` query | a search [`at`](Relation::at) the elements, as [`Matches`](crate::Matches), and [`to_parents`](Relation::to_parents) |
 //! | `score_mode` | [`ScoreMode`](crate::ScoreMode) |
@@ -96,7 +99,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | [`put`](Documents::put) of a document | 1 get, 1 range per path of the document, and per path of each element; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
-//! | [`put_many`](Documents::put_many) | the same for each, but the gets are 1 round trip, the ranges of 256 documents 1 more, and a list of an index is written once |
+//! | [`put_many`](Documents::put_many) | the same for each document, but all gets take 1 round trip, the ranges of each 256 documents 1 more, and a list of an index is written once |
 //! | [`get`](Documents::get) of a document | 1 get, 1 range per path of the document, and per path of each element; 1 get for the entry of the table and of each path in the schema; 1 round trip, and 1 per path |
 //! | [`replace`](Nested::replace) an element | 3 gets, 1 key written and the changes of its index; 1 range per path of the element |
 //! | [`push`](Nested::push) | 3 gets, 1 range, 1 key written and the changes of its index |
@@ -104,21 +107,21 @@
 //! | [`elements`](Nested::elements) | 1 range |
 //! | a query | the search among the elements, and [the step to the documents](crate::relation#cost) |
 //!
-//! A list is compared with the stored one by its common beginning and end. So an element that is
-//! changed, removed or appended is one record. An element that is inserted where no ordinal is free
-//! writes the elements after it again.
+//! Elements in the common prefix and suffix of the new list and the stored list are not written. So
+//! a changed, removed or appended element writes one record. If an element is inserted where no
+//! ordinal is free, the elements after it are written again.
 //!
 //! # When not to use it
 //!
 //! When elements are never searched on their own: keep them in the record. When elements are
-//! written far more often than their documents, or belong to several: make them
+//! written far more often than their documents, or belong to several documents: make them
 //! [children](crate::parent_child).
 //!
 //! # Source
 //!
 //! "Nested Objects" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide* (2015). There,
-//! the elements are hidden documents beside the document, and each change of one writes all of
-//! them.
+//! the elements are hidden documents next to their document, and a change of one element writes all
+//! of them.
 
 mod align;
 mod part;
@@ -139,9 +142,9 @@ use crate::documents::{Documents, PATH, ReadEntries};
 use crate::error::DocumentError;
 use crate::relation::{ParentOf, Relation, with_parent};
 
-/// The greatest number of paths within each other.
-// The key of an element contains an ordinal for each path around it, and each path has a text index
-// of its own.
+/// The greatest nesting depth of paths.
+// The key of an element contains an ordinal for each enclosing path, and each path has its own text
+// index.
 pub const MAX_PATHS: usize = 8;
 
 /// The elements of a document as they are stored: ordinals and bytes.
@@ -149,7 +152,7 @@ type Stored = Vec<(u32, Vec<u8>)>;
 
 /// The elements at a path of documents; see the [module](self).
 ///
-/// It is a [`Relation`] between the documents and the elements. Cheap to clone.
+/// Dereferences to the [`Relation`] between the documents and the elements. Cheap to clone.
 pub struct Nested<P: RecordKey, D: 'static, E: 'static, C = Postcard> {
     relation: Relation<P, D, (P, u32), E, C>,
     elements: Documents<(P, u32), E, C>,
@@ -187,12 +190,12 @@ where
     /// Declares the elements at a path of `documents`. `get` and `get_mut` return the list of
     /// elements of a document; `index` adds the fields of the index of the elements.
     ///
-    /// For a path within the elements, declare it on [`documents`](Self::documents). `version` is
-    /// that of the index, as for [`Documents::declare`].
+    /// Declare paths within the elements on [`documents`](Self::documents). `version` is the
+    /// version of the index, as for [`Documents::declare`].
     ///
     /// # Errors
-    /// [`DocumentError::Path`]; [`DocumentError::TooDeep`] for more than [`MAX_PATHS`] paths within
-    /// each other; the errors of [`Schema::table_with`] and [`Schema::derive`].
+    /// [`DocumentError::Path`]; [`DocumentError::TooDeep`] if more than [`MAX_PATHS`] paths are
+    /// nested; the errors of [`Schema::table_with`] and [`Schema::derive`].
     pub fn declare<S: Store>(
         schema: &Schema<'_, S>,
         documents: &Documents<P, D, C>,
@@ -220,8 +223,9 @@ where
         Ok(nested)
     }
 
-    /// The elements as documents: to declare a path within them, or to read one with the elements
-    /// of its own paths. Its `put` does not check that the document of an element exists.
+    /// The elements as documents: use it to declare a path within them, or to read an element with
+    /// the elements of its own paths. Its `put` does not check that the document of an element
+    /// exists.
     pub fn documents(&self) -> &Documents<(P, u32), E, C> {
         &self.elements
     }
@@ -241,8 +245,8 @@ where
     /// Appends an element to the list of a document, and returns its ordinal.
     ///
     /// # Errors
-    /// [`DocumentError::NoDocument`]; [`Error::InvalidArgument`] after the last ordinal; as
-    /// [`Documents::put`].
+    /// [`DocumentError::NoDocument`]; [`Error::InvalidArgument`] if no ordinal is left; the errors
+    /// of [`Documents::put`].
     pub fn push(&self, txn: &mut impl Writer, document: &P, element: &E) -> Result<u32> {
         txn.guarded(|txn| {
             let parents = self.relation.parents.table().space();
@@ -267,7 +271,7 @@ where
     /// Replaces an element of a document, with the elements of its own paths.
     ///
     /// # Errors
-    /// [`DocumentError::NoRecord`] if there is no such element; as [`Documents::put`].
+    /// [`DocumentError::NoRecord`] if there is no such element; the errors of [`Documents::put`].
     pub fn replace(
         &self,
         txn: &mut impl Writer,
@@ -284,18 +288,18 @@ where
         })
     }
 
-    /// Removes an element of a document, with the elements of its own paths. Returns whether there
-    /// was one.
+    /// Removes an element of a document, with the elements of its own paths. Returns whether the
+    /// element existed.
     ///
     /// # Errors
-    /// As [`Documents::delete`].
+    /// The errors of [`Documents::delete`].
     pub fn remove(&self, txn: &mut impl Writer, document: &P, ordinal: u32) -> Result<bool> {
         self.elements.delete(txn, &(document.clone(), ordinal))
     }
 
     /// The keys of the elements of a document.
     fn range_of(&self, document: &P) -> KeyRange<'static> {
-        // Packed as one element: a tuple is nested in the pair.
+        // `(document,)` packs the key as one element, as the pair does: a tuple stays nested.
         self.elements.table().space().range_of(&(document,))
     }
 

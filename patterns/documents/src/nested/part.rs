@@ -1,4 +1,4 @@
-//! Elements as parts of their documents.
+//! The `Part` of documents that maintains their elements.
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Result};
@@ -27,7 +27,8 @@ where
     E: Clone,
     C: Codec<D> + Codec<E> + 'static,
 {
-    /// Adds what changes if a document gets these elements, and returns their ordinals.
+    /// Adds the records that change if a document gets these elements, and returns the ordinals of
+    /// the elements.
     fn compare(
         &self,
         key: &P,

@@ -1,4 +1,4 @@
-//! Elements that are not where they belong.
+//! Checks and repairs of misplaced elements.
 
 use std::ops::ControlFlow;
 
@@ -22,11 +22,11 @@ where
     E: Clone,
     C: Codec<D> + Codec<E> + 'static,
 {
-    /// Reports what [`Relation::check`] reports, and each document whose record still holds
-    /// elements of this path.
+    /// Reports the inconsistencies of [`Relation::check`], and each document whose record still
+    /// holds elements of this path.
     ///
     /// # Errors
-    /// As [`Relation::check`].
+    /// The errors of [`Relation::check`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = self.relation.check(reader)?;
         let parents = self.relation.parents.table();
@@ -41,21 +41,23 @@ where
         Ok(found)
     }
 
-    /// Makes records of the elements that the records of documents still hold, deletes elements
-    /// without a document, and repairs the index of the elements, in bounded transactions.
+    /// Repairs the elements in bounded transactions: moves elements that the records of documents
+    /// still hold into records of their own, deletes elements without a document, and repairs the
+    /// index.
     ///
     /// A record holds elements if it was put before the path was declared, or through the
-    /// [table](Documents::table). [`get`](Documents::get) returns these elements first, and queries
-    /// do not find them.
+    /// [table](Documents::table). [`get`](Documents::get) returns these elements before the others,
+    /// and queries do not find them.
     ///
     /// # Errors
-    /// As [`Attached::repair`](keyloom_tables::Attached::repair), and as [`Documents::put`].
+    /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair) and of
+    /// [`Documents::put`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Nested::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// [`repair`](Nested::repair) with options. Calls `progress` after each transaction and stops
+    /// if it breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Nested::repair).
@@ -79,7 +81,7 @@ where
         stages.end()
     }
 
-    /// Makes records of the elements that the records of documents hold.
+    /// Moves elements that the records of documents hold into records of their own.
     fn move_elements<S: Store>(
         &self,
         store: &S,
@@ -91,7 +93,7 @@ where
             let last = next.position.last.as_deref();
             let EntryPage { entries, last } = page_behind(last, txn, parents.space(), batch)?;
             next.records += entries.len() as u64;
-            // A record that does not decode is a fault of its own.
+            // Skip records that do not decode; the table's check reports them.
             let records =
                 entries.into_iter().map(|entry| record::<_, P, D, C>(parents.space(), entry));
             let records = records.filter_map(Result::ok);

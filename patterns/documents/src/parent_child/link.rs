@@ -1,4 +1,4 @@
-//! How a record names its parent, and what becomes of it if the parent is deleted.
+//! How a record names its parent, and what happens to the record if the parent is deleted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use keyloom::{Pack, pack};
 
 use crate::relation::ParentOf;
 
-/// A record as the child of another parent.
+/// Returns a record as the child of another parent.
 type WithParent<P, K, V> = dyn Fn(&K, V, &P) -> (K, V) + Send + Sync;
 
-/// How a record of key `K` and value `V` names its parent of key `P`.
+/// How a record with the key `K` and the value `V` names its parent with the key `P`.
 pub struct Link<P, K, V> {
     pub(super) parent_of: Arc<ParentOf<P, K, V>>,
     pub(super) with_parent: Arc<WithParent<P, K, V>>,
@@ -31,10 +31,12 @@ impl<P, K, V> fmt::Debug for Link<P, K, V> {
 }
 
 impl<P, K, V> Link<P, K, V> {
-    /// A link of two functions: the parent of a record, if it has one, and the record as the child
-    /// of another parent. The second one changes the key, the value, or both.
+    /// A link made of two functions. The first returns the parent of a record, if it has one. The
+    /// second returns the record as the child of another parent: it changes the key, the value, or
+    /// both.
     ///
-    /// The functions must be pure, and agree: a record made by the second one has that parent.
+    /// The functions must be pure and consistent: for a record made by the second, the first must
+    /// return the parent that was passed to the second.
     pub fn new(
         parent_of: impl Fn(&K, &V) -> Option<P> + Send + Sync + 'static,
         with_parent: impl Fn(&K, V, &P) -> (K, V) + Send + Sync + 'static,
@@ -44,8 +46,8 @@ impl<P, K, V> Link<P, K, V> {
 }
 
 impl<P: Clone, I: Clone, V> Link<P, (P, I), V> {
-    /// The link of records whose key is the key of the parent and a second part. So the children
-    /// of a parent are adjacent in their table.
+    /// A link for records whose key is a pair of the parent's key and a second part. So the
+    /// children of a parent are adjacent in their table.
     pub fn by_key() -> Self {
         Self::new(
             |key: &(P, I), _: &V| Some(key.0.clone()),
@@ -54,22 +56,23 @@ impl<P: Clone, I: Clone, V> Link<P, (P, I), V> {
     }
 }
 
-/// What becomes of the children when their parent is deleted.
+/// What happens to the children when their parent is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnParentDelete<P> {
     /// A parent with children is not deleted.
     #[default]
     Refuse,
-    /// The children are deleted with the parent, and their own children as their relations say.
+    /// The children are deleted with the parent. Their own children follow the rules of their
+    /// relations.
     Delete,
-    /// The children stay. They are found on their own, and not by a query of their parents.
+    /// The children stay without a parent. Searches find them, but steps from or to parents do not.
     Keep,
-    /// The children become those of this parent.
+    /// The children move to this parent.
     Reparent(P),
 }
 
 impl<P: Pack> OnParentDelete<P> {
-    /// In words, for the definition in the schema.
+    /// The rule as text, for the definition in the schema.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Refuse => "refuse".into(),

@@ -1,7 +1,7 @@
 //! Parent-child: which parents have children that match, and which children have such a parent?
 //!
-//! The branches of a company have employees. Both are records of their own tables, which change
-//! independently, and an employee moves to another branch in one transaction. A query finds the
+//! The branches of a company have employees. Branches and employees are records of separate tables
+//! and change independently. One transaction moves an employee to another branch. A query finds the
 //! branches with matching employees, or the employees of matching branches.
 //!
 //! ```
@@ -47,7 +47,7 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! | query of the guide | here |
+//! | query in Elasticsearch | here |
 //! |---|---|
 //! | `has_child`, with `min_children` and `max_children` | [`to_parents_with`](Relation::to_parents_with) |
 //! | `has_parent` | [`to_children`](Relation::to_children) |
@@ -75,23 +75,23 @@
 //!
 //! * After each [`put`](Children::put) and [`move_to`](Children::move_to), the parent of the record
 //!   exists, and no record is its own ancestor.
-//! * If a parent is deleted through [`Documents`], its children are treated as the
-//!   [rule](OnParentDelete) of the relation says, in the same transaction.
+//! * If a parent is deleted through [`Documents`], the [rule](OnParentDelete) of the relation is
+//!   applied to its children in the same transaction.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`put`](Children::put) | 1 get for the parent, and those of [`Documents::put`]; in a relation of a table with itself, 1 get per ancestor |
-//! | [`put_many`](Children::put_many) | 1 get per parent, in 1 round trip, and those of [`Documents::put_many`] |
-//! | [`move_to`](Children::move_to) | as put, and 1 key deleted if the key changes; then the children of the record move as well, if they have its key |
+//! | [`put`](Children::put) | 1 get for the parent, and the cost of [`Documents::put`]; in a relation of a table with itself, 1 get per ancestor |
+//! | [`put_many`](Children::put_many) | 1 get per parent, in 1 round trip, and the cost of [`Documents::put_many`] |
+//! | [`move_to`](Children::move_to) | as put, and 1 key deleted if the key changes; then the children of the record move as well, if their keys contain its key |
 //! | deletion of a parent with n children | 1 range over the containers of the parent, n gets; then the rule: nothing, or n deletions or moves |
 //! | a query | the search, and [the step](crate::relation#cost) |
 //!
 //! # When not to use it
 //!
-//! When children are always read and written with their parent: they are [nested](crate::nested)
-//! elements. When a search returns children with a few fields of their parent: copy these
+//! When children are always read and written with their parent: make them [nested](crate::nested)
+//! elements. When a search returns children with a few fields of their parent: copy these fields
 //! ([denormalization](keyloom_tables::denormalize)).
 //!
 //! # Source
@@ -124,7 +124,7 @@ use crate::relation::{Relation, with_parent};
 
 /// Records that have a parent; see the [module](self).
 ///
-/// It is a [`Relation`] between the parents and these records. Cheap to clone.
+/// Dereferences to the [`Relation`] between the parents and these records. Cheap to clone.
 pub struct Children<P: RecordKey, D: 'static, K: RecordKey, V: 'static, C = Postcard> {
     relation: Relation<P, D, K, V, C>,
     records: Documents<K, V, C>,
@@ -167,9 +167,9 @@ where
     /// Declares the children of `parents`: a table and its text index. `index` adds the fields of
     /// the index, and `version` is its version, as for [`Documents::declare`].
     ///
-    /// The rule `on_delete` is part of the definition of the parents, since all their writers must
-    /// follow it. Raise `version` to change it: programs with the earlier rule can no longer write
-    /// parents.
+    /// The rule `on_delete` is part of the definition of the parents, since all writers of parents
+    /// must follow it. Raise `version` to change it: programs with the earlier rule can no longer
+    /// write parents.
     ///
     /// # Errors
     /// The errors of [`Schema::table_with`] and [`Schema::derive`].
@@ -192,8 +192,8 @@ where
         Ok(declared)
     }
 
-    /// The records as documents: to declare paths or children of their own. Its `put` and `rename`
-    /// do not check the parent.
+    /// The records as documents: use it to declare paths or children of these records. Its `put`
+    /// and `rename` do not check the parent.
     pub fn documents(&self) -> &Documents<K, V, C> {
         &self.records
     }
@@ -202,7 +202,7 @@ where
     ///
     /// # Errors
     /// [`DocumentError::NoDocument`]; [`DocumentError::OwnAncestor`]; [`DocumentError::TooDeep`]
-    /// for more than [`MAX_DEPTH`] ancestors; as [`Documents::put`].
+    /// for more than [`MAX_DEPTH`] ancestors; the errors of [`Documents::put`].
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| {
             self.check_parent(txn, key, key, value)?;
@@ -210,22 +210,22 @@ where
         })
     }
 
-    /// Deletes a record, and treats its own children as their relations say. Returns whether there
-    /// was one.
+    /// Deletes a record, and applies the rules of their relations to its own children. Returns
+    /// whether the record existed.
     ///
     /// # Errors
-    /// As [`Documents::delete`].
+    /// The errors of [`Documents::delete`].
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         self.records.delete(txn, key)
     }
 
     /// Moves a record to another parent, and returns its new key. Its own elements and children
-    /// follow, if their keys have its key.
+    /// move too, if their keys contain its key.
     ///
     /// # Errors
     /// [`DocumentError::NoRecord`] if there is no such record; [`DocumentError::Exists`] if there
-    /// is one at the new key; [`Error::InvalidArgument`] if the functions of the link contradict
-    /// each other; the errors of [`put`](Self::put).
+    /// is a record at the new key; [`Error::InvalidArgument`] if the functions of the link
+    /// contradict each other; the errors of [`put`](Self::put).
     pub fn move_to(&self, txn: &mut impl Writer, key: &K, parent: &P) -> Result<K> {
         txn.guarded(|txn| {
             let txn = &mut DynWriter::new(txn);
@@ -234,13 +234,13 @@ where
         })
     }
 
-    /// Sets many children with the elements of their paths, as [`put`](Self::put) does each. The
-    /// gets of parents are 1 round trip, and the children are written together: see
-    /// [`Documents::put_many`]. Children of their own kind are put one after the other, since one
-    /// may be the parent of the next.
+    /// Sets many children like [`put`](Self::put), with the elements of their paths. All parents
+    /// are read in 1 round trip, and the children are written together: see
+    /// [`Documents::put_many`]. In a relation of a table with itself, children are put one after
+    /// the other, since a child may be the parent of the next one.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -274,16 +274,17 @@ where
     /// The keys of the children of a parent, by ascending id.
     ///
     /// # Errors
-    /// As [`Relation::to_parents`].
+    /// The errors of [`Relation::to_parents`].
     pub fn keys_of(&self, reader: &impl Reader, parent: &P) -> Result<Vec<K>> {
         self.some_keys_of(reader, parent, usize::MAX)
     }
 
-    /// Deletes at most `most` children of a parent, and returns how many. Before a parent with very
-    /// many children is deleted, call it in transactions of its own, until it returns 0.
+    /// Deletes at most `most` children of a parent, and returns the number of children deleted.
+    /// Before you delete a parent with very many children, call this method in separate
+    /// transactions until it returns 0.
     ///
     /// # Errors
-    /// As [`Documents::delete`].
+    /// The errors of [`Documents::delete`].
     pub fn delete_some(&self, txn: &mut impl Writer, parent: &P, most: usize) -> Result<usize> {
         txn.guarded(|txn| {
             let keys = self.some_keys_of(txn, parent, most)?;
@@ -291,24 +292,24 @@ where
         })
     }
 
-    /// Treats all children without an existing parent by a rule, in bounded transactions, and
+    /// Applies a rule to all children without an existing parent, in bounded transactions, and
     /// repairs the index of the children. [`OnParentDelete::Keep`] and [`OnParentDelete::Refuse`]
-    /// leave these children as they are.
+    /// do not change these children.
     ///
     /// If there is a record at the new key of a child that [`OnParentDelete::Reparent`] would move,
     /// the child stays and counts as [contested](Progress::contested). [`check`](Relation::check)
-    /// still reports it; move it to another parent, or remove one of the two records.
+    /// still reports this child; move it to another parent, or remove one of the two records.
     ///
     /// # Errors
-    /// The other errors of [`move_to`](Self::move_to) for [`OnParentDelete::Reparent`]; as
-    /// [`Attached::repair`](keyloom_tables::Attached::repair).
+    /// The other errors of [`move_to`](Self::move_to) for [`OnParentDelete::Reparent`]; the errors
+    /// of [`Attached::repair`](keyloom_tables::Attached::repair).
     pub fn repair(&self, store: &impl Store, rule: &OnParentDelete<P>) -> Result<Progress> {
         let to_the_end = |_: &_| ControlFlow::Continue(());
         self.repair_with(store, rule, &RepairOptions::default(), to_the_end)
     }
 
     /// [`repair`](Self::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// it breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Self::repair).

@@ -1,4 +1,4 @@
-//! What happens to children whose parent is deleted or moved, or is another one.
+//! Changes of children whose parent is deleted, moved or replaced.
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Error, Reader, Result};
@@ -16,7 +16,7 @@ where
     C: Codec<D> + Codec<V> + 'static,
 {
     /// Moves a record to another parent, unless there is a record at its new key. Returns whether
-    /// it was moved.
+    /// the record was moved.
     pub(super) fn reparent(&self, txn: &mut DynWriter<'_>, key: &K, parent: &P) -> Result<bool> {
         let moved = self.moved_to(txn, key, parent)?;
         let [old, new] = [key, &moved.0].map(|key| self.records.table().space().pack(key));
@@ -99,7 +99,7 @@ where
     fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
         let keys = self.keys_of(txn, from)?;
         keys.iter().try_for_each(|key| {
-            // The parent was written just now, and its ancestors and its height were checked.
+            // The parent was just written, and its ancestors and its height were checked then.
             let (new, value) = self.moved_to(txn, key, to)?;
             self.records.move_at(txn, key, &new, &value, depth)
         })

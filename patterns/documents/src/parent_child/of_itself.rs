@@ -18,8 +18,8 @@ where
     V: Clone,
     C: Codec<V> + 'static,
 {
-    /// Declares a table whose records have a parent in the same table, or none: replies to replies,
-    /// or parts of parts. It has at most [`MAX_DEPTH`] levels.
+    /// Declares a table whose records have a parent in the same table, or no parent: replies to
+    /// replies, or parts of parts. The table has at most [`MAX_DEPTH`] levels.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -66,7 +66,8 @@ where
     }
 }
 
-/// The part of the documents that are their own children. It must not own them.
+/// The `Part` of documents that are children of documents in the same table. It must not own the
+/// documents.
 struct OfItself<K: RecordKey, V: 'static, C> {
     records: WeakDocuments<K, V, C>,
     link: Link<K, K, V>,
@@ -108,13 +109,12 @@ where
         self.relation.parents.table().space() == self.records.table().space()
     }
 
-    /// How many ancestors a child of the record at `parent` has.
+    /// The number of ancestors of a child of the record at `parent`.
     ///
     /// # Errors
     /// [`DocumentError::NoDocument`] if there is no record at `parent`;
-    /// [`DocumentError::OwnAncestor`] if one of the ancestors is at one of the own `keys`, the old
-    /// and the new one;
-    /// [`DocumentError::TooDeep`].
+    /// [`DocumentError::OwnAncestor`] if an ancestor is at one of `keys`, the old and the new key
+    /// of the child; [`DocumentError::TooDeep`].
     pub(super) fn depth_below(
         &self,
         txn: &impl Reader,
@@ -144,7 +144,7 @@ where
         Err(self.too_deep(old))
     }
 
-    /// Refuses to move a record with its descendants so deep that they have too many ancestors.
+    /// Refuses to move a record to a depth at which its descendants would have too many ancestors.
     pub(super) fn refuse_height(
         &self,
         txn: &impl Reader,
@@ -162,7 +162,7 @@ where
         loop {
             let mut below = Vec::new();
             for key in &level {
-                // In a relation of a table with itself, both types of keys are the same.
+                // In a relation of a table with itself, the types of both keys are the same.
                 let parent = keyloom::unpack::<P>(&keyloom::pack(key))?;
                 below.extend(self.keys_of(txn, &parent)?);
             }

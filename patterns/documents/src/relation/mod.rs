@@ -1,8 +1,8 @@
 //! Relation: which records match because of their children, or because of their parent?
 //!
-//! What [`nested`](crate::nested) elements and [`parent_child`](crate::parent_child) records have
-//! in common. The text index of the children has a field [`PARENT`] with the key of the parent.
-//! Matches of one side become matches of the other:
+//! [`nested`](crate::nested) elements and [`parent_child`](crate::parent_child) records are both
+//! children of a relation. The text index of the children has a field [`PARENT`] with the key of
+//! the parent. Matches of one side are mapped to matches of the other:
 //!
 //! ```text
 //! children that match ── ids ──► field "^" of these ids ──► keys of parents ──► ids of parents
@@ -10,7 +10,7 @@
 //!
 //! # Layout
 //!
-//! In the [text index](keyloom_text::index#key-layout) of the children:
+//! The [text index](keyloom_text::index#key-layout) of the children has these keys:
 //!
 //! | key | value |
 //! |---|---|
@@ -19,26 +19,26 @@
 //!
 //! # Invariants
 //!
-//! * Each step finds existing records only, also if children have lost their parent.
+//! * Each step returns only existing records, even if the parent of a child was deleted.
 //!
 //! # Cost
 //!
 //! | step | cost | round trips |
 //! |---|---|---|
-//! | [`to_parents`](Relation::to_parents) of m children of p parents | 1 get per block of 1,016 ids with a match, p gets (nothing if the keys of the parents are ids), 1 range over the ids of all parents | 3, and 1 per 1,024 blocks |
+//! | [`to_parents`](Relation::to_parents) of m children of p parents | 1 get per block of 1,016 ids with a match, p gets (none if the keys of the parents are the ids), 1 range over the ids of all parents | 3, and 1 per 1,024 blocks |
 //! | [`to_children`](Relation::to_children) of p parents | p gets; 1 range per parent, or if there are many, 1 get per block of all children | 2, and 1 per range or 1,024 blocks |
 //! | [`inner_hits`](Relation::inner_hits) of one parent | a search that is restricted to its children | |
-//! | [`counts`](Relation::counts) | a [report](keyloom_bitmaps::Report::breakdown_by) by two fields; then 2 gets for each parent (nothing if keys are ids), 1 range over the ids of all parents | that of the report, and 3 |
+//! | [`counts`](Relation::counts) | a [report](keyloom_bitmaps::Report::breakdown_by) by two fields; then 2 gets for each parent (none if the keys are the ids), 1 range over the ids of all parents | that of the report, and 3 |
 //!
-//! Each of them also reads the states of both indexes, 1 get each.
+//! Each step also reads the states of both indexes, 1 get each.
 //!
 //! Memory: 16 bytes per match, and the keys of the parents.
 //!
 //! # When not to use it
 //!
-//! Each step visits all matches, not only the best. If most children match and only their parents
-//! are searched by other fields, begin with the parents: filter the children by
-//! [`of_parent`](Relation::of_parent) for the parents of one page.
+//! Each step visits all matches, not only the best. If most children match and the parents are
+//! searched by other fields, begin with the parents. Then filter the children by
+//! [`of_parent`](Relation::of_parent), for the parents of one page.
 //!
 //! # Source
 //!
@@ -64,10 +64,10 @@ use crate::matches::Matches;
 use crate::score_mode::ScoreMode;
 use steps::Tallies;
 
-/// The field of the text index of the children that has the key of the parent.
+/// The field with the key of the parent, in the text index of the children.
 pub const PARENT: &str = "^";
 
-/// The parent of a record.
+/// Returns the parent of a record, if it has one.
 pub(crate) type ParentOf<P, K, V> = dyn Fn(&K, &V) -> Option<P> + Send + Sync;
 
 /// Parents and children, each with a text index; see the [module](self).
@@ -113,7 +113,7 @@ where
     /// The index of the children, for searches, if it is readable. Costs one get.
     ///
     /// # Errors
-    /// As [`Attached::at`].
+    /// The errors of [`Attached::at`].
     pub fn at(&self, reader: &impl Reader) -> Result<&TextIndex<K, V>> {
         self.children.at(reader)
     }
@@ -121,7 +121,7 @@ where
     /// The children that match a query. All conditions of a query hold within one child.
     ///
     /// # Errors
-    /// As [`Attached::at`]; see [`Search`].
+    /// The errors of [`Attached::at`] and of [`Search`].
     pub fn matches(&self, reader: &impl Reader, query: impl Into<Query>) -> Result<Matches<K, V>> {
         let index = self.at(reader)?;
         Matches::of(index, &index.search(query), reader)
@@ -131,8 +131,9 @@ where
     /// left out.
     ///
     /// # Errors
-    /// As [`Attached::at`]; [`DocumentError::OtherIndex`](crate::DocumentError::OtherIndex); an
-    /// error with the key if stored bytes are damaged; any error of the store.
+    /// The errors of [`Attached::at`];
+    /// [`DocumentError::OtherIndex`](crate::DocumentError::OtherIndex); an error with the key if
+    /// stored bytes are damaged; any error of the store.
     pub fn to_parents(
         &self,
         reader: &impl Reader,
@@ -142,12 +143,13 @@ where
         self.to_parents_with(reader, children, mode, 1..)
     }
 
-    /// The parents whose number of these children is in `number`, which begins at 1 or later. For
-    /// parents with none or few of them, take all parents
+    /// The parents whose number of matching children is in `number`. The range must not include 0.
+    /// For parents with few matching children or none, take all parents
     /// [`without`](crate::Matches::without) those with more.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `number` includes 0; as [`to_parents`](Self::to_parents).
+    /// [`Error::InvalidArgument`] if `number` includes 0; the errors of
+    /// [`to_parents`](Self::to_parents).
     pub fn to_parents_with(
         &self,
         reader: &impl Reader,
@@ -169,11 +171,11 @@ where
     /// The parents with at least one of these children, where the score of a child is its value of
     /// a field of integers. Children without a value are left out.
     ///
-    /// With [`Matches::scored_by`], it sorts parents by a field of their children. Integers beyond
-    /// 2<sup>53</sup> are rounded.
+    /// Use it with [`Matches::scored_by`] to sort parents by a field of their children. Integers
+    /// beyond 2<sup>53</sup> are rounded.
     ///
     /// # Errors
-    /// As [`to_parents`](Self::to_parents), and
+    /// The errors of [`to_parents`](Self::to_parents), and
     /// [`InvertedIndexError`](keyloom_bitmaps::InvertedIndexError) if there is no such field of
     /// integers.
     pub fn values_of_children(
@@ -196,7 +198,7 @@ where
     /// The children of these parents, each with the score of its parent.
     ///
     /// # Errors
-    /// As [`to_parents`](Self::to_parents).
+    /// The errors of [`to_parents`](Self::to_parents).
     pub fn to_children(
         &self,
         reader: &impl Reader,
@@ -214,18 +216,18 @@ where
         Ok(Matches::new(index, all))
     }
 
-    /// The children of one parent, as a filter of searches among the children. Reads nothing until
-    /// it is evaluated.
+    /// The children of one parent, as a filter for searches among the children. Reads nothing until
+    /// the filter is evaluated.
     ///
     /// # Errors
-    /// None for a relation that was declared by this crate.
+    /// Returns no error for a relation that was declared by this crate.
     pub fn of_parent(&self, parent: &P) -> Result<BitmapExpr> {
         self.children.pattern().records().packed_term(PARENT, &pack_one(parent))
     }
 
     /// The matches of a search among the children of one parent, in the order of the search: at
-    /// most `size` of them, after the first `offset`. `search` is one of [`at`](Self::at), with its
-    /// filters, and with the order that the results should have.
+    /// most `size` of them, after the first `offset`. `search` is a search of the index that
+    /// [`at`](Self::at) returns; its filters and its order apply.
     ///
     /// ```
     /// # use keyloom::{Memory, Order, Store};
@@ -260,7 +262,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// See [`Search`]; as [`Search::records`].
+    /// The errors of [`Search`] and of [`Search::records`].
     pub fn inner_hits(
         &self,
         reader: &impl Reader,
@@ -275,12 +277,12 @@ where
         Ok(page.items.into_iter().skip(offset).collect())
     }
 
-    /// How many of these children have each value of a field, and how many parents have such a
-    /// child, by value. A child with several values counts for each of them. Children without an
-    /// existing parent are left out.
+    /// For each value of a field: the number of these children that have the value, and the number
+    /// of their parents. Ordered by value. A child with several values counts for each of them.
+    /// Children without an existing parent are left out.
     ///
     /// # Errors
-    /// As [`to_parents`](Self::to_parents), and
+    /// The errors of [`to_parents`](Self::to_parents), and
     /// [`breakdown_by`](keyloom_bitmaps::Report::breakdown_by).
     pub fn counts<F: for<'k> Unpack<'k> + PartialEq>(
         &self,
@@ -323,12 +325,12 @@ fn with_none(number: (Bound<&u64>, Bound<&u64>)) -> Error {
     }
 }
 
-/// How often a value occurs among children; see [`Relation::counts`].
+/// The counts for one value of a field; see [`Relation::counts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts<F> {
-    /// The value.
+    /// The value of the field.
     pub value: F,
-    /// The number of children with it.
+    /// The number of children with this value.
     pub children: u64,
     /// The number of parents of these children.
     pub parents: u64,

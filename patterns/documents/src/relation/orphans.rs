@@ -1,4 +1,4 @@
-//! Children whose parents do not exist.
+//! Orphans: children whose parents do not exist.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use keyloom_tables::table::record;
 use super::Relation;
 
 /// The number of children that are read together.
-// Fewer children add round trips; more need more memory.
+// A lower number adds round trips; a higher one needs more memory.
 const TOGETHER: usize = 1_000;
 
 impl<P: RecordKey, D, K: RecordKey, V, C> Relation<P, D, K, V, C>
@@ -26,7 +26,7 @@ where
     /// Costs one range, and one get per child.
     ///
     /// # Errors
-    /// As [`Table::page`](keyloom_tables::Table::page).
+    /// The errors of [`Table::page`](keyloom_tables::Table::page).
     pub fn orphans(
         &self,
         reader: &impl Reader,
@@ -38,7 +38,7 @@ where
         Ok(keyloom_tables::Page { items, next: page.next })
     }
 
-    /// Those of the records whose parent does not exist.
+    /// The keys of those records whose parent does not exist.
     fn without_parent(&self, reader: &impl Reader, records: Vec<(K, V)>) -> Result<Vec<K>> {
         let parents = self.parents.table().space();
         let with_parent = |(key, value): (K, V)| {
@@ -57,7 +57,8 @@ where
     /// whose parent does not exist.
     ///
     /// # Errors
-    /// As [`Attached::check`](keyloom_tables::Attached::check) and [`orphans`](Self::orphans).
+    /// The errors of [`Attached::check`](keyloom_tables::Attached::check) and
+    /// [`orphans`](Self::orphans).
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = self.children.check(reader)?;
         let mut after = None;
@@ -72,8 +73,8 @@ where
         }
     }
 
-    /// Calls `resolve` with all orphans, in transactions of at most `options.batch` children. It
-    /// adds what it did to the progress.
+    /// Calls `resolve` with all orphans, in transactions of at most `options.batch` children.
+    /// `resolve` adds its changes to the progress.
     pub(crate) fn resolve_orphans<S: Store>(
         &self,
         store: &S,
@@ -86,7 +87,7 @@ where
             let EntryPage { entries, last } =
                 page_behind(next.position.last.as_deref(), txn, space, batch)?;
             next.records += entries.len() as u64;
-            // A record that does not decode is a fault of its own.
+            // Skip records that do not decode; the table's check reports them.
             let records = entries.into_iter().map(|entry| record::<_, K, V, C>(space, entry));
             let records: Vec<(K, V)> = records.filter_map(Result::ok).collect();
             let orphans = self.without_parent(txn, records)?;

@@ -11,10 +11,10 @@ use keyloom_text::TextIndex;
 use crate::matches::Matches;
 use crate::score_mode::Tally;
 
-/// If there are at least this many ids per wanted value, the records of each value are read on
-/// their own. Otherwise the values of all records are read, those of 1,016 records with one get.
+/// If there are at least this many ids per wanted value, the ids of each value are read with a
+/// range. Otherwise the values of all records are read, 1,016 records per get.
 // At this number, 16 ranges replace one get and the decoding of 1,016 values. A higher number reads
-// the values of all records for few wanted ones; a lower one begins more ranges.
+// the values of all records even for few wanted values; a lower number reads more ranges.
 const IDS_PER_RANGE: u64 = 64;
 
 /// The records that have one of the wanted values in a field, each with the score of the value. A
@@ -28,7 +28,7 @@ pub(crate) fn with_values<K: RecordKey, V>(
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    // The greatest id is one read. A count would read a container for each 65,024 records.
+    // The greatest id costs one read. A count would read a container for each 65,024 records.
     let last = records.all().last(reader)?.unwrap_or(0);
     let mut all = Vec::new();
     if last / IDS_PER_RANGE >= wanted.len() as u64 {
@@ -52,7 +52,7 @@ pub(crate) fn with_values<K: RecordKey, V>(
     Ok(all)
 }
 
-/// The existing ones of the records with these keys, which are packed as one element each.
+/// The ids of those records that exist. Each key is packed as one element.
 pub(crate) fn existing<K: RecordKey, V>(
     reader: &impl Reader,
     index: &TextIndex<K, V>,
@@ -67,7 +67,7 @@ pub(crate) fn existing<K: RecordKey, V>(
     let mut all: Vec<(u64, f64)> =
         ids.into_iter().zip(scores).filter_map(|(id, score)| Some((id?, score))).collect();
     all.sort_unstable_by_key(|(id, _)| *id);
-    // If keys are ids, a key without a record has an id as well.
+    // If the keys are the ids, a key without a record has an id as well. So keep only existing ids.
     let known = index.records().of_sorted_ids(all.iter().map(|(id, _)| *id));
     let known = known & index.records().all();
     let known = known.ids(reader, ..)?.collect::<Result<Vec<u64>>>()?;
@@ -85,12 +85,12 @@ fn unpack_one<P: for<'k> Unpack<'k>>(packed: &[u8]) -> Result<P> {
 #[derive(Default)]
 pub(crate) struct Tallies {
     all: HashMap<KeyBuf, Tally>,
-    /// The last value: records with consecutive ids often have the same one.
+    /// The last value, as a cache: records with consecutive ids often have the same value.
     last: Option<(KeyBuf, Tally)>,
 }
 
 impl Tallies {
-    /// The scores of all records by each of their values in a field, in the order of the values.
+    /// Tallies the scores of all records by each of their values in a field.
     pub(crate) fn of<K: RecordKey, V>(
         reader: &impl Reader,
         records: &InvertedIndex<K, V>,
