@@ -1,4 +1,4 @@
-//! The shortest path without weights, searched from both ends.
+//! Bidirectional search for the shortest path without weights.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -11,8 +11,7 @@ use crate::Path;
 use crate::keys::VertexId;
 use crate::search::{GraphSearch, Searched};
 
-/// One half of the search: the vertices that it reached, each with its depth and the edge that it
-/// was reached by.
+/// One half of the search: the reached vertices, each with its depth and the edge that led to it.
 struct Half<I> {
     reached: HashMap<I, (usize, Option<(I, String)>)>,
     open: Vec<I>,
@@ -28,7 +27,7 @@ impl<I: VertexId> Half<I> {
         self.reached.get(vertex).map(|(depth, _)| *depth)
     }
 
-    /// The edges from `vertex` back to where the half began.
+    /// The edges from `vertex` back to the start of this half.
     fn back(&self, vertex: &I) -> Vec<(I, String)> {
         let mut edges = Vec::new();
         let mut at = vertex;
@@ -48,10 +47,10 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// Whether `target` can be reached, along the labels and the edges that are allowed.
+    /// Whether `target` can be reached along allowed edges.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
+    /// The errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn reaches<Q>(&self, target: &Q) -> Result<Searched<bool>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -60,11 +59,11 @@ where
         Ok(Searched { found: found.is_some(), explain })
     }
 
-    /// A path with the fewest edges, `None` if there is none. Searches from both ends, each time
-    /// from the one with fewer open vertices.
+    /// A path with the fewest edges; `None` if there is no path. Searches from both ends, and
+    /// always extends the end with fewer open vertices.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
+    /// The errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn shortest_path<Q>(&self, target: &Q) -> Result<Searched<Option<Path<I>>>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -72,8 +71,8 @@ where
         let (target, mut explain) = (target.to_owned(), Explain::default());
         let (mut forward, mut backward) = (Half::new(self.from.clone()), Half::new(target.clone()));
         let mut best = (self.from == target).then_some((0, target));
-        // A whole level at a time: the vertex at which the halves meet first need not be on a
-        // shortest path, but one that was met on the same level is.
+        // A whole level is searched at a time: the first vertex at which the halves meet may not be
+        // on a shortest path, but the best one of the same level is.
         while best.is_none()
             && !forward.open.is_empty()
             && !backward.open.is_empty()

@@ -14,12 +14,13 @@ use crate::keys::{VertexId, shown};
 use crate::search::{GraphSearch, Searched};
 use crate::{GraphError, Path};
 
-/// How many open vertices are expanded together on a store behind a network.
-// Fewer add round trips. More expand vertices in vain: those beyond the target, and those to which
-// a cheaper path is found afterwards.
+/// The number of open vertices that are expanded together on a remote store.
+// A lower number adds round trips. A higher number expands vertices needlessly: vertices beyond the
+// target, and vertices to which a cheaper path is found later.
 const TOGETHER: usize = 64;
 
-/// Vertices and edges that a search must not use: what Yen's algorithm takes out of the graph.
+/// Vertices and edges that a search must not use: those that Yen's algorithm removes from the
+/// graph.
 struct Avoid<I> {
     vertices: HashSet<I>,
     edges: HashSet<(I, String, I)>,
@@ -38,12 +39,13 @@ impl<I: VertexId> Avoid<I> {
     }
 }
 
-/// A vertex, and the number of edges that lead to it if the search bounds that number: the cheapest
-/// way to a vertex may have too many edges for the rest of the path.
+/// A vertex and the number of edges on the path to it. The number is 0 if the search does not bound
+/// the edges. With a bound, the cheapest path to a vertex may leave too few edges for the rest, so
+/// each number of edges is a separate state.
 type State<I> = (I, usize);
 
-/// An open state, ordered so that the heap gives the smallest estimate first, and the smaller state
-/// among equals.
+/// An open state, ordered so that the heap returns the smallest estimate first, and the smaller
+/// state for equal estimates.
 struct Open<I> {
     estimate: f64,
     cost: f64,
@@ -70,21 +72,22 @@ impl<I: Ord> PartialEq for Open<I> {
 
 impl<I: Ord> Eq for Open<I> {}
 
-/// A path and the cost of the way to each of its vertices.
+/// A path, and for each of its vertices the cost of the path up to this vertex.
 #[derive(Clone, PartialEq)]
 struct Costed<I> {
     path: Path<I>,
     costs: Vec<f64>,
 }
 
-/// For each state the cheapest way to it so far: its cost, the state before and the label between.
+/// For each state, the cheapest known path: its cost, the previous state, and the label of the last
+/// edge.
 type Ways<I> = HashMap<State<I>, (f64, Option<(State<I>, String)>)>;
 
-/// Where a search begins and ends, and what it must not use.
+/// The start and the target of a search, and the vertices and edges to avoid.
 struct Task<'t, I> {
     from: &'t I,
-    /// The cost of the way that leads to `from`. The costs of a path are added in its order:
-    /// another order rounds otherwise, so equal paths would have unequal costs.
+    /// The cost of the path that leads to `from`. The weights of a path are added in path order:
+    /// another order would round differently, and equal paths would have unequal costs.
     cost: f64,
     target: &'t I,
     max_edges: usize,
@@ -99,14 +102,14 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// A path with the smallest sum of weights, `None` if there is none (Dijkstra's algorithm).
-    /// With [`max_depth`](GraphSearch::max_depth), the cheapest one among those with at most so many
-    /// edges. A store behind a network reads the edges of up to 64 open vertices in one round trip.
+    /// A path with the smallest sum of weights; `None` if there is no path (Dijkstra's algorithm).
+    /// With [`max_depth`](GraphSearch::max_depth), the cheapest path with at most this number of
+    /// edges. A remote store reads the edges of up to 64 open vertices in one round trip.
     ///
     /// # Errors
     /// [`GraphError::BadWeight`] for a weight that is negative or not a finite number;
-    /// [`GraphError::CostOverflow`] if the cost of all paths is more than an `f64` can hold; errors
-    /// of [`breadth_first`](GraphSearch::breadth_first).
+    /// [`GraphError::CostOverflow`] if the cost of all paths is more than an `f64` can hold; the
+    /// errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn cheapest_path<Q>(
         &self,
         target: &Q,
@@ -118,13 +121,14 @@ where
         self.cheapest_path_with(target, weight, |_| 0.0)
     }
 
-    /// [`cheapest_path`](GraphSearch::cheapest_path) with an estimate of the rest of the way from a
-    /// vertex to the target (A\*). The estimate must never be greater than the true rest: then the
-    /// path is the cheapest one, and vertices that lead away from the target are not expanded.
+    /// [`cheapest_path`](GraphSearch::cheapest_path) with an estimate of the cost from a vertex to
+    /// the target (A\*). The estimate must never be greater than the true cost (it must be
+    /// admissible). Then the path is a cheapest one, and vertices that lead away from the target
+    /// are not expanded.
     ///
     /// # Errors
-    /// Errors of [`cheapest_path`](GraphSearch::cheapest_path); [`GraphError::BadEstimate`] for an
-    /// estimate that is not a number.
+    /// The errors of [`cheapest_path`](GraphSearch::cheapest_path); [`GraphError::BadEstimate`] for
+    /// an estimate that is not a number.
     pub fn cheapest_path_with<Q>(
         &self,
         target: &Q,
@@ -141,11 +145,11 @@ where
         Ok(Searched { found, explain })
     }
 
-    /// The `k` cheapest paths without a repeated vertex, the cheapest first (Yen's algorithm).
-    /// Costs up to k searches per vertex of a path.
+    /// The `k` cheapest simple paths, the cheapest first (Yen's algorithm). Costs up to k searches
+    /// per vertex of a path.
     ///
     /// # Errors
-    /// Errors of [`cheapest_path`](GraphSearch::cheapest_path).
+    /// The errors of [`cheapest_path`](GraphSearch::cheapest_path).
     pub fn k_cheapest_paths<Q>(
         &self,
         target: &Q,
@@ -169,8 +173,8 @@ where
             };
             let Some(next) = candidates.iter().min_by(cheaper).cloned() else { break };
             candidates.retain(|path| *path != next);
-            // Each further path leaves one of those found before at some vertex, the spur, and does
-            // not come back to the vertices before it.
+            // Each further path leaves an earlier path at some vertex, the spur, and does not
+            // return to the vertices before the spur.
             for spur in 0..next.path.labels.len() {
                 let path = spur_path(self, target, &weight, &found, &next, spur, &mut explain)?;
                 if let Some(path) =
@@ -185,7 +189,8 @@ where
     }
 }
 
-/// A state is expanded again when a cheaper way to it is found, so several can be expanded at once.
+/// Runs one search. A state is expanded again if a cheaper path to it is found, so several states
+/// can be expanded together.
 fn run<I, V, E, C, R>(
     search: &GraphSearch<'_, '_, '_, I, V, E, C, R>,
     task: &Task<'_, I>,
@@ -206,7 +211,7 @@ where
     let mut ways = Ways::from([(begin.clone(), (task.cost, None))]);
     let mut end = (task.from == task.target).then(|| (task.cost, begin.clone()));
     let mut heap = BinaryHeap::from([Open { estimate: 0.0, cost: task.cost, state: begin }]);
-    // A way whose cost is more than a number can hold is left out: others may be cheaper.
+    // A path whose cost overflows an `f64` is skipped: other paths may be cheaper.
     let mut overflows = false;
     let vertex = |id: &I| shown(&search.view.graph.vertices.space().pack(id));
     loop {
@@ -296,8 +301,8 @@ fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Costed<I> {
     Costed { path: Path { vertices, labels, cost }, costs }
 }
 
-/// The cheapest path that begins like `path` up to its vertex number `spur`, and then takes an edge
-/// that no path in `found` takes there.
+/// The cheapest path that deviates from `path` at vertex number `spur`. Its next edge differs from
+/// that of every path in `found` with the same vertices and labels up to the spur.
 fn spur_path<I, V, E, C, R>(
     search: &GraphSearch<'_, '_, '_, I, V, E, C, R>,
     target: &I,
@@ -338,7 +343,7 @@ where
     };
     let cost = costs.last().copied().unwrap_or_default();
     let task = Task { from: at, cost, target, max_edges, avoid: &avoid };
-    // A path that costs more than a number can hold is not among the cheapest.
+    // A path whose cost overflows an `f64` is not among the cheapest.
     let rest = match run(search, &task, weight, &|_| 0.0, explain) {
         Err(error) if matches!(error.downcast_ref(), Some(GraphError::CostOverflow { .. })) => None,
         rest => rest?,

@@ -1,4 +1,4 @@
-//! Edges that were written past the graph.
+//! Checks for edges that were written without the methods of the graph.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use keyloom_kit::{Inconsistency, Rule};
 use crate::graph::Graph;
 use crate::keys::{EdgeKey, VertexId, shown};
 
-/// Edges whose ends are looked up together.
-// Fewer edges add round trips; more need more memory.
+/// The number of edges whose ends are looked up together.
+// A lower number adds round trips; a higher one needs more memory.
 const TOGETHER: usize = 1_000;
 
 impl<I: VertexId, V: 'static, E, C: Codec<V> + Codec<E>> Graph<I, V, E, C> {
-    /// Reports edges that no method of the graph writes.
+    /// Reports edges that the methods of the graph would not write.
     pub(crate) fn check_edges(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         if self.is_directed() && self.allows_missing() {
@@ -39,7 +39,7 @@ impl<I: VertexId, V: 'static, E, C: Codec<V> + Codec<E>> Graph<I, V, E, C> {
         Ok(found)
     }
 
-    /// Reports the edges whose ends have no record, and takes them out.
+    /// Reports the edges whose ends have no record, and clears the list.
     fn check_ends(
         &self,
         reader: &impl Reader,

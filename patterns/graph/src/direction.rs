@@ -1,13 +1,14 @@
 //! The direction in which edges are followed.
 
-/// Which edges of a vertex. An undirected graph gives all of them, whatever the direction.
+/// Selects edges of a vertex by their direction. In an undirected graph, every direction selects
+/// all edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Those that begin at the vertex.
+    /// The edges that begin at the vertex.
     Out,
-    /// Those that end at it.
+    /// The edges that end at the vertex.
     In,
-    /// Both: first those that begin there, then those that end there. A loop of a directed graph
-    /// comes twice.
+    /// Both: first the edges that begin at the vertex, then those that end at it. A loop of a
+    /// directed graph is returned twice.
     Both,
 }

@@ -1,11 +1,11 @@
 //! Errors of graphs.
 
-/// Why an operation on a graph was refused. In a [`keyloom::Error`] it is found by
+/// An error of a graph. It is returned in a [`keyloom::Error`]; get it with
 /// [`downcast_ref`](keyloom::Error::downcast_ref).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// The end of an edge is not in the table of vertices, and the graph
+    /// An end of an edge is not in the table of vertices, and the graph
     /// [refuses](crate::Graph::refuse_missing_vertices) such edges.
     #[error(
         "the edge {edge} ends at the vertex {vertex}, which is not in the graph; put the vertex \
@@ -17,7 +17,7 @@ pub enum GraphError {
         /// The missing vertex, as its key.
         vertex: String,
     },
-    /// A label is empty.
+    /// The label of an edge is empty.
     #[error("the label of the edge {edge} is empty; give it a name")]
     EmptyLabel {
         /// The edge, as its key.
@@ -32,7 +32,7 @@ pub enum GraphError {
         /// The vertex, as its key.
         vertex: String,
     },
-    /// A search visited more vertices than it may.
+    /// A search would visit more vertices than its bound allows.
     #[error(
         "the search from {from} visits more than {bound} vertices; raise `max_visited`, or bound \
          it by `max_depth`, labels or a filter"
@@ -40,16 +40,16 @@ pub enum GraphError {
     TooManyVisited {
         /// The first vertex, as its key.
         from: String,
-        /// The bound.
+        /// The largest number of vertices.
         bound: usize,
     },
-    /// A query has more walks than it may.
+    /// A query has more walks than its bound allows.
     #[error(
         "the query has more than {bound} walks; raise `max_walks`, or let `dedup`, `limit` or \
          labels keep fewer"
     )]
     TooManyWalks {
-        /// The bound.
+        /// The largest number of walks.
         bound: usize,
     },
     /// The weight of an edge is negative or not a finite number.
@@ -57,10 +57,10 @@ pub enum GraphError {
     BadWeight {
         /// The edge, as its key.
         edge: String,
-        /// The weight.
+        /// The weight, as text.
         weight: String,
     },
-    /// The estimate of the rest of a way is not a number.
+    /// The estimate of the cost from a vertex to the target is not a number.
     #[error("the estimate from the vertex {vertex} is not a number; correct the function")]
     BadEstimate {
         /// The vertex, as its key.
@@ -90,7 +90,7 @@ pub enum GraphError {
         /// The receiver, as its key.
         vertex: String,
     },
-    /// The edges of a vertex are not those that it had when the run began.
+    /// The edges of a vertex have changed since the run began.
     #[error(
         "the edges of the vertex {vertex} have changed since the run began; `clear` the run, and \
          run it again while no edges change"
@@ -99,7 +99,7 @@ pub enum GraphError {
         /// The vertex, as its key.
         vertex: String,
     },
-    /// A vertex has more edges and messages than may be in memory.
+    /// The state, edges and messages of a vertex take more memory than allowed.
     #[error(
         "the state, edges and messages of the vertex {vertex} take more than {bound} bytes; raise \
          `max_vertex_bytes`, or give the program a combiner of messages"
@@ -107,25 +107,25 @@ pub enum GraphError {
     VertexTooLarge {
         /// The vertex, as its key.
         vertex: String,
-        /// The bound.
+        /// The largest number of bytes.
         bound: usize,
     },
-    /// A run has done all the supersteps that it may.
+    /// A run has not ended after the allowed number of supersteps.
     #[error(
         "the run has not ended after {bound} supersteps; raise `max_supersteps`, or let all \
          vertices of the program vote to halt"
     )]
     NeverHalts {
-        /// The bound.
+        /// The largest number of supersteps.
         bound: u64,
     },
-    /// The results of a run were read before it had finished.
+    /// The results of a run were read before the run had finished.
     #[error("the run with the checkpoint {key} has not finished; call `run` until it has")]
     NotFinished {
         /// The key of the checkpoint.
         key: String,
     },
-    /// The store has a run of the same name with another version or other options.
+    /// The store has a run with the same name, but with another version or other options.
     #[error(
         "the stored run is of {stored}, the program declares {declared}; declare the same, or \
          `clear` the run, and run it again"
@@ -133,10 +133,10 @@ pub enum GraphError {
     OtherRun {
         /// The version and the options in the store.
         stored: String,
-        /// Those of the program.
+        /// The version and the options of the program.
         declared: String,
     },
-    /// A run has data but no checkpoint: it is being cleared, or it is damaged.
+    /// A run has data but no checkpoint: the run is being cleared, or its data are damaged.
     #[error(
         "the run has data, but nothing at key {key}: it was cleared in part, or is damaged; \
          `clear` it, and run it again"
@@ -145,10 +145,10 @@ pub enum GraphError {
         /// The missing key.
         key: String,
     },
-    /// A graph in compressed sparse rows would have more vertices than their numbers can name.
+    /// The graph has 2<sup>31</sup> vertices or more, too many for compressed sparse rows.
     #[error("the graph has 2^31 vertices or more; process a part of it")]
     TooManyVertices,
-    /// The blocks of a graph do not fit together.
+    /// The blocks of a graph are inconsistent.
     #[error("the blocks of the graph are damaged; rebuild them from the edges")]
     DamagedBlocks,
     /// The blocks of a graph are older than the graph.
@@ -160,21 +160,22 @@ pub enum GraphError {
     /// Another program began to build the same blocks.
     #[error("another refresh of these blocks has begun; let that one finish")]
     RefreshTakenOver,
-    /// An algorithm did not reach its tolerance within its bound.
+    /// An algorithm did not reach its tolerance within its number of iterations.
     #[error(
         "after {iterations} iterations, the values still change by {change}; allow more \
          iterations, or a greater tolerance"
     )]
     NotConverged {
-        /// The iterations that were made.
+        /// The number of iterations done.
         iterations: usize,
-        /// The sum of the changes of the last one.
+        /// The sum of the changes in the last iteration.
         change: String,
     },
     /// The vertices have no topological order.
     #[error("the graph has a cycle: {vertices}; delete one of these edges")]
     Cycle {
-        /// The vertices, each with an edge to the next one, and the last one to the first.
+        /// The vertices of the cycle. Each has an edge to the next, and the last has an edge to the
+        /// first.
         vertices: String,
     },
 }

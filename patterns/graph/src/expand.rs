@@ -13,22 +13,23 @@ use crate::incoming::decode_properties;
 use crate::keys::{EdgeKey, VertexId};
 use crate::view::{GraphView, range};
 
-/// How many ranges are read together, and how many edges of each at first.
-// The backends for PostgreSQL and FoundationDB take as many ranges in one request. Fewer edges of
-// each add round trips for vertices with many; more are read in vain if the search ends early.
+/// The number of ranges that are read together, and the number of edges read from each at first.
+// The backends for PostgreSQL and FoundationDB take 1,024 ranges in one request. A lower number of
+// edges adds round trips for vertices with many edges; a higher one wastes reads if the search ends
+// early.
 const RANGES: usize = 1_024;
 pub(crate) const EDGES: usize = 128;
 
-/// Which edges are followed.
+/// Selects the edges that a traversal follows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Along {
     pub(crate) direction: Option<Direction>,
-    /// None stands for all labels.
+    /// Empty means all labels.
     labels: Vec<String>,
 }
 
 impl Along {
-    /// Edges in this direction with one of these labels, each of which counts once.
+    /// Edges in this direction with one of these labels. Repeated labels are ignored.
     pub(crate) fn new<L: Into<String>>(
         direction: Option<Direction>,
         labels: impl IntoIterator<Item = L>,
@@ -42,7 +43,7 @@ impl Along {
         Self { direction, labels: distinct }
     }
 
-    /// How many ranges are read for one vertex.
+    /// The number of ranges that are read for one vertex.
     pub(crate) fn ranges<I: VertexId, V, E, C: Codec<E>>(
         &self,
         graph: &Graph<I, V, E, C>,
@@ -51,7 +52,7 @@ impl Along {
         sides * self.labels.len().max(1)
     }
 
-    /// The same labels against the direction.
+    /// The same labels, in the opposite direction.
     pub(crate) fn reversed(&self) -> Self {
         let direction = match self.direction.unwrap_or(Direction::Out) {
             Direction::Out => Direction::In,
@@ -62,7 +63,7 @@ impl Along {
     }
 }
 
-/// An edge as a traversal meets it, from the vertex that it came from.
+/// An edge in a traversal, from the vertex where the traversal came from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop<'h, I, E> {
     /// The vertex that the traversal came from.
@@ -71,8 +72,7 @@ pub struct Hop<'h, I, E> {
     pub label: &'h str,
     /// The vertex at the other end.
     pub to: &'h I,
-    /// Whether the edge is followed against its direction. In an undirected graph this says
-    /// nothing.
+    /// Whether the edge is followed against its direction. Has no meaning in an undirected graph.
     pub is_backward: bool,
     /// The properties of the edge.
     pub properties: E,
@@ -89,23 +89,23 @@ impl<I: Clone, E> Hop<'_, I, E> {
     }
 }
 
-/// One range that is read: the edges of `from` on one side.
+/// One range to read: the edges of `from` on one side.
 struct Side<'i, I> {
     /// The place of `from` in the list of vertices.
     place: usize,
     from: &'i I,
-    /// The length of what all keys of `from` begin with.
+    /// The length of the common prefix of all keys of `from`.
     own: usize,
     is_mirror: bool,
     range: KeyRange<'static>,
 }
 
-/// Calls `visit` with every edge of the vertices `from`, and the place of its vertex; once it
-/// breaks, no further edge of this vertex. The edges of one vertex and label come in order; those
-/// of a vertex with many edges come after the first edges of the others. At first, `first` edges of
-/// each range are read, 128 at most.
+/// Calls `visit` with every edge of the vertices `from`, and with the place of its vertex. If
+/// `visit` breaks, further edges of this vertex are skipped. The edges of one vertex and label are
+/// visited in order. If a vertex has many edges, the rest of them is visited after the first edges
+/// of the other vertices. At first, `first` edges of each range are read, at most 128.
 ///
-/// A store behind a network reads the edges of up to 1,024 vertices in one round trip.
+/// A remote store reads the edges of up to 1,024 vertices in one round trip.
 pub(crate) fn expand<I, V, E, C, R>(
     view: &GraphView<'_, '_, I, V, E, C, R>,
     from: &[I],
@@ -129,7 +129,8 @@ where
             sides.iter().map(|side| side.range.clone()).enumerate().collect();
         explain.planned += sides.len() as u64;
         let mut limit = first.clamp(1, EDGES);
-        // Pages of one side come in order; sides with more edges come again in the next round.
+        // Pages of one side are read in order; sides with more edges are read again in the next
+        // round.
         while !left.is_empty() {
             let ranges: Vec<_> = left.iter().map(|(_, range)| range.clone()).collect();
             let pages = view.reader.range_many(&ranges, limit)?;
@@ -186,7 +187,7 @@ where
     sides
 }
 
-/// Calls `visit` with the edge of an entry, but not for the second entry of a loop in an undirected
+/// Calls `visit` with the edge of an entry. Skips the second entry of a loop in an undirected
 /// graph.
 fn follow<B, I, V, E, C, R>(
     view: &GraphView<'_, '_, I, V, E, C, R>,

@@ -15,7 +15,7 @@ use crate::incoming::Incoming;
 use crate::keys::{EdgeKey, VertexId, shown};
 use crate::order::in_order;
 
-/// The parts of a degree: 0 for outgoing and 1 for incoming edges, the vertex, the label.
+/// The key of a degree: 0 for outgoing or 1 for incoming edges, the vertex, the label.
 type DegreeKey<I> = (u8, I, String);
 
 /// A graph in a [`Schema`]: vertices with the id `I` and the properties `V`, edges with the
@@ -70,17 +70,17 @@ impl<I: VertexId, V, E, C: Codec<E>> fmt::Debug for Graph<I, V, E, C> {
 }
 
 impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Graph<I, V, E, C> {
-    /// Declares a directed graph in `schema`, and enters its tables if they are new.
+    /// Declares a directed graph in `schema`, and adds its tables if they are new.
     ///
     /// # Errors
-    /// Errors of [`Schema::table_with`] and [`Schema::derive`]: if the store has an undirected
-    /// graph of this name, or other types,
-    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError).
+    /// The errors of [`Schema::table_with`] and [`Schema::derive`], such as
+    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError) if the store has an undirected
+    /// graph with this name, or other types.
     pub fn directed<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
         Self::declare(schema, name, true)
     }
 
-    /// Declares an undirected graph: each edge is stored once and walked from both ends.
+    /// Declares an undirected graph: each edge is one record, and can be followed from both ends.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -100,7 +100,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     /// ```
     ///
     /// # Errors
-    /// Errors of [`directed`](Graph::directed).
+    /// The errors of [`directed`](Graph::directed).
     pub fn undirected<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
         Self::declare(schema, name, false)
     }
@@ -118,19 +118,19 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         Ok(Self { vertices, edges, incoming, degrees, missing: Missing::Allow })
     }
 
-    /// The same graph, which refuses an edge whose ends are not in the table of vertices. Costs 2
-    /// gets more per new edge, in 1 round trip. Delete vertices with
-    /// [`delete_vertex`](Graph::delete_vertex), which deletes their edges, too.
+    /// Makes writes refuse an edge if one of its ends is not in the table of vertices. Costs 2 more
+    /// gets per new edge, in 1 round trip. Delete vertices with
+    /// [`delete_vertex`](Graph::delete_vertex), which also deletes their edges.
     ///
-    /// Without it, a vertex exists as soon as an edge names it, and needs no properties.
+    /// Without this option, a vertex exists as soon as an edge names it, and needs no properties.
     #[must_use]
     pub fn refuse_missing_vertices(mut self) -> Self {
         self.missing = Missing::Refuse;
         self
     }
 
-    /// The same graph, which creates the ends of a new edge that are not in the table of vertices,
-    /// with default properties. Costs 2 gets more per new edge, in 1 round trip.
+    /// Makes writes create the ends of a new edge that are not in the table of vertices, with
+    /// default properties. Costs 2 more gets per new edge, in 1 round trip.
     #[must_use]
     pub fn create_missing_vertices(mut self) -> Self
     where
@@ -140,29 +140,30 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         self
     }
 
-    /// The vertices as a table: to put, read and delete their properties, and to derive data from
-    /// them.
+    /// The table of vertices: use it to put, read and delete properties, and to derive data from
+    /// vertices.
     pub fn vertices(&self) -> &Table<I, V, C> {
         &self.vertices
     }
 
-    /// The edges as a table by `(source, label, target)`: to derive data from them, such as an
-    /// index by a property. An undirected graph has the smaller end as the source; write its edges
-    /// with the methods of the graph.
+    /// The table of edges, with the key `(source, label, target)`: use it to derive data from
+    /// edges, such as an index by a property. In an undirected graph the smaller end is the source,
+    /// so write edges with the methods of the graph.
     pub fn edges(&self) -> &Table<EdgeKey<I>, E, C> {
         &self.edges
     }
 
-    /// The subspaces of what is derived from the edges: the incoming edges, and the degrees.
+    /// The subspaces of the data derived from the edges: the incoming edges, and the degrees.
     pub fn derived_spaces(&self) -> [Subspace; 2] {
         [self.incoming.space(), self.degrees.space()]
     }
 
-    /// Sets an edge and its properties. The ends of an undirected edge may come in either order.
+    /// Sets an edge and its properties. The ends of an undirected edge may be passed in either
+    /// order.
     ///
     /// # Errors
     /// [`GraphError::EmptyLabel`]; [`GraphError::MissingVertex`] in a graph that
-    /// [refuses](Graph::refuse_missing_vertices) those; errors of [`Table::put`].
+    /// [refuses](Graph::refuse_missing_vertices) missing vertices; the errors of [`Table::put`].
     pub fn put_edge<Q>(
         &self,
         txn: &mut impl Writer,
@@ -181,8 +182,8 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         })
     }
 
-    /// Sets many edges: what they replace is read in one round trip, and the entries are written in
-    /// the order of their keys. This is the way to load a graph.
+    /// Sets many edges: reads the old edges in one round trip, and writes the entries in the order
+    /// of their keys. Use it to load a graph.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -198,7 +199,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     /// ```
     ///
     /// # Errors
-    /// Errors of [`put_edge`](Graph::put_edge); nothing is written if the label of one is empty.
+    /// The errors of [`put_edge`](Graph::put_edge). If a label is empty, nothing is written.
     pub fn put_edges(
         &self,
         txn: &mut impl Writer,
@@ -215,10 +216,10 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         })
     }
 
-    /// Deletes an edge, and returns whether it was there.
+    /// Deletes an edge, and returns whether it existed.
     ///
     /// # Errors
-    /// Errors of [`Table::delete`].
+    /// The errors of [`Table::delete`].
     pub fn delete_edge<Q>(
         &self,
         txn: &mut impl Writer,
@@ -235,37 +236,37 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         })
     }
 
-    /// Reports every inconsistency between the edges and what is derived from them.
+    /// Reports every inconsistency between the edges and the data derived from them.
     ///
     /// Also reports edges that were written with the [table](Graph::edges) instead of the graph:
-    /// those of an undirected graph whose source is the larger end, and those whose ends are not in
+    /// edges of an undirected graph whose source is the larger end, and edges whose ends are not in
     /// the table of vertices, if the graph [refuses](Graph::refuse_missing_vertices) or
-    /// [creates](Graph::create_missing_vertices) missing vertices. Such a graph reads its edges once
-    /// more, and gets their ends.
+    /// [creates](Graph::create_missing_vertices) missing vertices. For such a graph, the check
+    /// reads the edges once more, and gets their ends.
     ///
     /// # Errors
-    /// Errors of [`Attached::check`].
+    /// The errors of [`Attached::check`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = self.incoming.check(reader)?;
-        // The mirror reports the edges that do not decode.
+        // The check of the mirror already reports edges that do not decode.
         let degrees = self.degrees.check(reader)?.into_iter();
         found.extend(degrees.filter(|fault| fault.rule != Rule::Undecodable));
         found.extend(self.check_edges(reader)?);
         Ok(found)
     }
 
-    /// Fixes the incoming edges and the degrees, in bounded transactions. Both are repaired
-    /// although the other one fails. Edges that were written past the graph stay: delete them, or
-    /// put them again.
+    /// Repairs the incoming edges and the degrees, in bounded transactions. If the repair of one
+    /// fails, the other is still repaired. Edges that were written without the methods of the graph
+    /// are not repaired: delete them, or put them again.
     ///
     /// # Errors
-    /// Errors of [`Attached::repair`].
+    /// The errors of [`Attached::repair`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`repair`](Graph::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// it breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Graph::repair).
@@ -290,7 +291,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         Ok(key)
     }
 
-    /// Refuses an empty label, and brings the ends in the order in which they are stored.
+    /// Refuses an empty label, and puts the ends in the order in which they are stored.
     fn check_and_order(&self, key: &mut EdgeKey<I>) -> Result<()> {
         if key.1.is_empty() {
             return Err(
@@ -301,7 +302,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         Ok(())
     }
 
-    /// The smaller end of an undirected edge is its source.
+    /// Makes the smaller end of an undirected edge its source.
     pub(crate) fn order_ends(&self, key: &mut EdgeKey<I>) {
         let (source, _, target) = key;
         if !self.is_directed() && source > target {
@@ -349,7 +350,7 @@ impl<I: VertexId, V, E, C: Codec<E>> Graph<I, V, E, C> {
         self.incoming.pattern().directed
     }
 
-    /// The ranges that have the edges of a vertex: `false` for the table, `true` for the mirror.
+    /// The sides that contain the edges of a vertex: `false` for the table, `true` for the mirror.
     pub(crate) fn sides(&self, direction: Direction) -> &'static [bool] {
         match (self.is_directed(), direction) {
             (true, Direction::Out) => &[false],

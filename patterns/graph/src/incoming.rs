@@ -1,4 +1,4 @@
-//! The edges by their targets: derived entries of the table of edges.
+//! The incoming edges: derived entries of the table of edges, ordered by target.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use keyloom_tables::{Maintained, Table, derived};
 
 use crate::{EdgeKey, VertexId};
 
-/// What the value of an entry begins with; the encoded properties follow.
+/// The first byte of the value of an entry; the encoded properties follow.
 pub(crate) const FORMAT: u8 = 1;
 
 /// The mirror of the table of edges: `(target, label, source)`.
@@ -50,14 +50,16 @@ impl<I: VertexId, E, C: Codec<E>> DerivedEntries<EdgeKey<I>, E> for Incoming<I, 
 
     fn entries(&self, (source, label, target): &EdgeKey<I>, edge: &E) -> Vec<DerivedEntry> {
         let mut value = vec![FORMAT];
-        // The table encodes an edge first, and refuses it if that fails.
+        // The table encodes an edge first, and refuses the edge if this fails. So an error here can
+        // be ignored.
         match C::encode(edge, &mut value) {
             Ok(()) => vec![(self.space.pack(&(target, label, source)), value.as_slice().into())],
             Err(_) => Vec::new(),
         }
     }
 
-    /// An edge has the same key after every change, so only the values are compared.
+    /// A change of an edge does not change the key of its mirror entry, so only values are
+    /// compared.
     fn maintain(
         &self,
         _: &mut DynWriter<'_>,

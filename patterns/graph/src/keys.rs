@@ -7,8 +7,8 @@ use keyloom::key::display_named;
 use keyloom_kit::RecordKey;
 use keyloom_kit::parts::{PackAs, Parts};
 
-/// What the id of a vertex must be: a number, a string, or another record key that can be compared
-/// and hashed.
+/// The requirements on the id of a vertex: a number, a string, or another record key that can be
+/// compared and hashed.
 pub trait VertexId:
     RecordKey + Parts<Owned = Self> + PackAs<Self> + Clone + Ord + Hash + fmt::Debug + Send + Sync
 {
@@ -22,7 +22,7 @@ impl<I> VertexId for I where
 /// The key of an edge: source, label, target.
 pub type EdgeKey<I> = (I, String, I);
 
-/// A stored key, as errors name it.
+/// A stored key, formatted for errors.
 pub(crate) fn shown(key: &[u8]) -> String {
     display_named(key).to_string()
 }

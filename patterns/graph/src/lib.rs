@@ -1,9 +1,9 @@
-//! Graphs on ordered keys: vertices, labelled edges and their properties, walked in both
+//! Graphs on ordered keys: vertices, labelled edges and their properties, traversed in both
 //! directions.
 //!
-//! *Which vertices does this vertex point to, and which point to it? How does one get from here to
-//! there?* The catalogue calls the layout an **adjacency list**: all edges of a vertex are one
-//! range of keys.
+//! *Which vertices does this vertex point to, and which point to it? Which path leads from one
+//! vertex to another?* The catalogue calls the layout an **adjacency list**: all edges of a vertex
+//! are one range of keys.
 //!
 //! ```
 //! use keyloom::{Memory, Result, Store};
@@ -30,8 +30,8 @@
 //!
 //! # Key layout
 //!
-//! A graph `g` is two tables of a [schema](keyloom_tables::schema) and what is derived from the
-//! second one:
+//! A graph `g` consists of two tables of a [schema](keyloom_tables::schema), and data derived from
+//! the second table:
 //!
 //! | in the schema | key | value |
 //! |---|---|---|
@@ -41,25 +41,26 @@
 //! | its derived data `degrees` | `(0, source, label)` | number of outgoing edges |
 //! | | `(1, target, label)` | number of incoming edges |
 //!
-//! Since the edges are a table, whatever can be derived from a table can be derived from them: an
-//! index by a property, totals per label. The same holds for vertices.
+//! Since the edges are a table, all kinds of derived data are possible, such as an index by a
+//! property or totals per label. The same holds for the vertices.
 //!
-//! In an **undirected** graph the smaller of the two ends is the source. Reads give the edges of a
-//! vertex from both ranges, a loop once; the degree of its vertex counts a loop twice.
+//! In an **undirected** graph the smaller of the two ends is the source. Reads return the edges of
+//! a vertex from both ranges. They return a loop once, but the degree of a vertex counts a loop
+//! twice.
 //!
-//! In the key of an edge each id is one element, so that a tuple is nested: `((2, 7), label,
-//! target)`. Alone, as the key of a vertex, it is flat: `(2, 7)`.
+//! In the key of an edge each id is one element, so a tuple is nested: `((2, 7), label, target)`.
+//! In the key of a vertex the id is alone, so a tuple is flat: `(2, 7)`.
 //!
 //! # Invariants
 //!
-//! 1. `incoming` has exactly one entry for each edge, with the same properties: an edge that is
-//!    followed backward costs one read, like one that is followed forward.
-//! 2. The degrees are the numbers of edges.
+//! 1. `incoming` has exactly one entry for each edge, with the same properties. So following an
+//!    edge backward costs one read, like following it forward.
+//! 2. Each degree equals the number of edges that it counts.
 //! 3. Two edges with the same source, label and target are one edge. Parallel edges have different
 //!    labels.
 //!
-//! [`Graph::check`] reports violations of 1 and 2, [`Graph::repair`] fixes them. Whether the ends
-//! of an edge must be vertices of the table is the program's choice: see
+//! [`Graph::check`] reports violations of 1 and 2, and [`Graph::repair`] fixes them. By default,
+//! the ends of an edge need not be in the table of vertices; see
 //! [`Graph::refuse_missing_vertices`].
 //!
 //! # Cost
@@ -69,27 +70,27 @@
 //! | [`put_edge`](Graph::put_edge) | 2 gets in 1 round trip | the edge, its mirror entry, 2 counters by atomic add |
 //! | [`delete_edge`](Graph::delete_edge) | the same | the same |
 //! | [`at`](Graph::at) | 1 get | |
-//! | [`neighbours`](GraphView::neighbours) | 1 range; 2 for both directions; nothing but the edges asked for | |
+//! | [`neighbours`](GraphView::neighbours) | 1 range; 2 for both directions; reads only the requested edges | |
 //! | [`degree`](GraphView::degree) | 1 get per label and direction, or 1 range over the labels of the vertex | |
 //! | [`to_csr`](GraphView::to_csr) | 1 range over the edges, 1 over the vertices | |
 //!
 //! # Whole graphs
 //!
-//! [`algorithms`] such as PageRank run over [compressed sparse rows](Csr), made of the keys in
-//! memory or kept in the store as [`Blocks`]: of all edges, or of those with some labels
-//! ([`CsrBuilder::labels`], [`BlockOptions::labels`]).
+//! [`algorithms`] such as PageRank run over [compressed sparse rows](Csr). These are built in
+//! memory from the keys, or kept in the store as [`Blocks`]. They contain all edges, or only edges
+//! with some labels ([`CsrBuilder::labels`], [`BlockOptions::labels`]).
 //!
 //! # When not to use it
 //!
-//! When every vertex has one parent: the trees of `keyloom-trees` answer questions about subtrees
-//! with one range. When edges are only followed from one side and have no properties: an
-//! [index](keyloom_tables::Index) does. For an algorithm that is not among [`algorithms`]: load the
-//! graph into a library such as petgraph with [`each_edge`](GraphView::each_edge).
+//! When every vertex has one parent: the trees of `keyloom-trees` read a subtree with one range.
+//! When edges are only followed from one side and have no properties: an
+//! [index](keyloom_tables::Index) suffices. For an algorithm that is not among [`algorithms`]: load
+//! the graph into a library such as petgraph with [`each_edge`](GraphView::each_edge).
 //!
 //! # Source
 //!
 //! "Adjacency lists" and "batch graph processing" of the catalogue of NoSQL data-modeling patterns;
-//! the edge store of JanusGraph and the double-written edges of Dgraph and of TAO keep the same two
+//! the edge store of JanusGraph and the doubly written edges of Dgraph and of TAO use the same two
 //! ranges.
 
 pub mod algorithms;

@@ -9,12 +9,12 @@ use keyloom::{Entry, Error, Result, unpack};
 use crate::incoming::decode_properties;
 use crate::keys::VertexId;
 
-/// An edge as one of its ends sees it: its label, the vertex at the other end, and its properties.
-/// It keeps the bytes of the entry, and copies nothing but the id of the vertex.
+/// An edge from the view of one of its ends: its label, the vertex at the other end, and its
+/// properties. Keeps the bytes of the entry, and copies only the id of the vertex.
 pub struct Neighbour<B, I, E> {
     key: B,
     value: B,
-    /// Where the label begins in the key.
+    /// The offset of the label in the key.
     label: usize,
     vertex: I,
     is_incoming: bool,
@@ -22,8 +22,8 @@ pub struct Neighbour<B, I, E> {
 }
 
 impl<B: Deref<Target = [u8]>, I: VertexId, E> Neighbour<B, I, E> {
-    /// From an entry of the edges of one vertex, whose keys begin with `prefix` bytes that stand
-    /// for the vertex.
+    /// Decodes an entry of the edges of one vertex. The first `prefix` bytes of the key identify
+    /// the vertex.
     pub(crate) fn decode<C: Codec<E>>(
         (key, value): Entry<B>,
         prefix: usize,
@@ -38,9 +38,10 @@ impl<B: Deref<Target = [u8]>, I: VertexId, E> Neighbour<B, I, E> {
 
     /// The label of the edge.
     ///
-    /// Borrowed from the entry unless the label has a NUL, which the key encodes as two bytes.
+    /// Borrowed from the entry. Copied if the label contains a NUL, which the key encodes as two
+    /// bytes.
     pub fn label(&self) -> Cow<'_, str> {
-        // It was decoded before.
+        // This cannot fail: the key was decoded before.
         unpack::<(Cow<'_, str>, I)>(self.key.get(self.label..).unwrap_or_default())
             .map_or_else(|_| Cow::Borrowed(""), |(label, _)| label)
     }
@@ -55,17 +56,17 @@ impl<B: Deref<Target = [u8]>, I: VertexId, E> Neighbour<B, I, E> {
         self.vertex
     }
 
-    /// The properties of the edge. They are in the entry: nothing more is read.
+    /// The properties of the edge, decoded from the entry. Reads nothing from the store.
     ///
     /// # Errors
-    /// If they do not decode.
+    /// An error if the properties do not decode.
     pub fn properties(&self) -> Result<E> {
         decode_properties(self.is_incoming, &self.value, self.decode)
             .map_err(|error| error.at(&self.key))
     }
 
-    /// Whether the entry is of the incoming edges: the other end is the source. In an undirected
-    /// graph this says nothing.
+    /// Whether the entry is an incoming edge: the other end is the source. Has no meaning in an
+    /// undirected graph.
     pub fn is_incoming(&self) -> bool {
         self.is_incoming
     }

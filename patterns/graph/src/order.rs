@@ -1,4 +1,4 @@
-//! The order in which many edges are written.
+//! Sorts edges before they are written.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::EdgeKey;
 /// An edge whose label is a number.
 type Numbered<I, E> = (I, u32, I, E);
 
-/// Collects edges, and sorts them by their keys, equal keys in the given order. Places their labels
-/// in this order in memory, too.
+/// Collects edges, and sorts them by their keys (a stable sort). Assigns the label strings so that
+/// they are in this order in memory, too.
 ///
-/// Each part of a load visits the edges in the order of their keys. It would wait for a cache miss
-/// per label. Few labels are distinct, so the sort compares numbers; afterwards the edges get the
-/// strings of their labels back, those of one label in the order in which they were passed.
+/// Each phase of a load visits the edges in the order of their keys, and would have a cache miss
+/// for each label. Few labels are distinct, so the sort compares numbers. Then the edges get label
+/// strings back; the strings of one label are assigned in the order in which they were passed.
 ///
 /// # Errors
 /// The first error among the edges.
@@ -45,9 +45,9 @@ pub(crate) fn in_order<I: Ord, E>(
 #[derive(Default)]
 struct Labels {
     numbers: HashMap<String, u32>,
-    /// By number, the label of each edge that has it.
+    /// For each number, the label string of each edge with this label.
     strings: Vec<Vec<String>>,
-    /// The last number.
+    /// The number of the last label, as a cache.
     last: u32,
 }
 
@@ -68,14 +68,15 @@ impl Labels {
         if let Some(number) = self.numbers.get(label) {
             return *number;
         }
-        // More labels than a `u32` has values would take more memory than there is.
+        // More labels than a `u32` has values would not fit in memory.
         let number = self.strings.len() as u32;
         self.numbers.insert(label.to_owned(), number);
         self.strings.push(Vec::new());
         number
     }
 
-    /// For each number the place of its label in order, and the strings by these places.
+    /// For each number, the place of its label in sorted order; and for each place, the strings of
+    /// the label.
     fn in_order(self) -> (Vec<u32>, Vec<impl Iterator<Item = String>>) {
         let mut order: Vec<(usize, Vec<String>)> = self.strings.into_iter().enumerate().collect();
         order.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));

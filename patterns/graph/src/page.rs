@@ -19,9 +19,9 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// A page of the [`neighbours`](GraphView::neighbours) of a vertex, for vertices with more
-    /// edges than an answer may have. It holds label, vertex and properties of each. Costs one
-    /// range per direction.
+    /// A page of the [`neighbours`](GraphView::neighbours) of a vertex: the label, vertex and
+    /// properties of each edge. Use it for vertices with more edges than a response can hold. Costs
+    /// one range per direction.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -41,7 +41,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Errors of [`neighbours`](GraphView::neighbours);
+    /// The errors of [`neighbours`](GraphView::neighbours);
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the continuation of another
     /// query.
     pub fn page<Q: Pack + ?Sized>(
@@ -55,7 +55,7 @@ where
     where
         I: Borrow<Q>,
     {
-        // A continuation belongs to the range of one side, which it names by its bounds.
+        // A continuation belongs to the range of one side, and contains its bounds.
         let graph = self.graph;
         let sides = graph.sides(direction);
         let ranges: Vec<KeyRange<'_>> =
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// Which of the ranges a continuation belongs to.
+/// The index of the range that a continuation belongs to.
 fn side_of(after: &Continuation, ranges: &[KeyRange<'_>]) -> Result<usize> {
     let mut refused = None;
     for (n, range) in ranges.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! Work on several threads whose result does not depend on their number.
+//! Work on several threads. Results do not depend on the number of threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// How many threads an algorithm uses.
+/// The number of threads of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threads(usize);
 
 impl Threads {
-    /// One per core.
+    /// One thread per core.
     pub(crate) fn all() -> Self {
         Self(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
     }
@@ -49,8 +49,8 @@ pub(crate) fn collect<J: Send, T: Send>(
     results.into_iter().flatten().collect()
 }
 
-/// Calls `work` with each range and the values of that range. The ranges follow each other from 0
-/// on. Returns the results in the order of the ranges.
+/// Calls `work` with each range and the values of this range. The ranges must be consecutive and
+/// start at 0. Returns the results in the order of the ranges.
 pub(crate) fn fill<V: Send, T: Send>(
     threads: Threads,
     ranges: &[Range<u32>],

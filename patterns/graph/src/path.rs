@@ -5,9 +5,9 @@
 pub struct Path<I> {
     /// The vertices, from the first to the last.
     pub vertices: Vec<I>,
-    /// The labels of the edges between them: one less than there are vertices.
+    /// The labels of the edges between the vertices: one label fewer than vertices.
     pub labels: Vec<String>,
-    /// The sum of the weights; of a search without weights, the number of edges.
+    /// The sum of the weights; in a search without weights, the number of edges.
     pub cost: f64,
 }
 

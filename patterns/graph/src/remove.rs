@@ -1,4 +1,4 @@
-//! Deleting a vertex with its edges.
+//! Deletes a vertex with its edges.
 
 use std::ops::ControlFlow;
 
@@ -14,15 +14,15 @@ use crate::neighbours::Neighbour;
 use crate::view::range;
 
 /// The largest number of edges that a transaction deletes.
-// `BatchSize` halves it if the store refuses so many. Fewer add commits; more keep other writers
-// out for longer.
+// `BatchSize` halves this number if the store refuses the transaction. A lower number adds commits;
+// a higher one blocks other writers for longer.
 const BATCH: usize = 1_000;
 
 impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Graph<I, V, E, C> {
     /// Sets the properties of a vertex.
     ///
     /// # Errors
-    /// Errors of [`Table::put`](keyloom_tables::Table::put).
+    /// The errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn put_vertex<Q>(&self, txn: &mut impl Writer, id: &Q, properties: &V) -> Result<()>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -30,10 +30,10 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         txn.guarded(|txn| self.vertices.put(txn, &id.to_owned(), properties))
     }
 
-    /// Deletes a vertex and all of its edges, in as many transactions as it takes. The vertex is
-    /// deleted with its last edges. Edges that others add meanwhile are deleted, too.
+    /// Deletes a vertex and all of its edges, in as many transactions as needed. The vertex is
+    /// deleted with its last edges. Edges that other writers add in the meantime are deleted, too.
     ///
-    /// If it was stopped or killed, call it again: it continues with the edges that are left.
+    /// If the deletion was stopped or killed, call it again: it continues with the remaining edges.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -49,7 +49,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     /// ```
     ///
     /// # Errors
-    /// Errors of [`Table::delete_many`](keyloom_tables::Table::delete_many) and
+    /// The errors of [`Table::delete_many`](keyloom_tables::Table::delete_many) and
     /// [`Store::transact`].
     pub fn delete_vertex<Q>(&self, store: &impl Store, id: &Q) -> Result<Progress>
     where
@@ -58,11 +58,11 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         self.delete_vertex_with(store, id, |_| ControlFlow::Continue(()))
     }
 
-    /// [`delete_vertex`](Graph::delete_vertex), which calls `progress` after each commit and stops
-    /// if that breaks. [`Progress::removed`] counts edges.
+    /// [`delete_vertex`](Graph::delete_vertex) with a callback: calls `progress` after each commit
+    /// and stops if it breaks. [`Progress::removed`] counts edges.
     ///
     /// # Errors
-    /// Errors of [`delete_vertex`](Graph::delete_vertex).
+    /// The errors of [`delete_vertex`](Graph::delete_vertex).
     pub fn delete_vertex_with<Q>(
         &self,
         store: &impl Store,
@@ -85,11 +85,11 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         Ok(done)
     }
 
-    /// Deletes a vertex that has no edges, in the given transaction, and returns whether the table
-    /// of vertices had it.
+    /// Deletes a vertex that has no edges, in the given transaction. Returns whether the vertex was
+    /// in the table of vertices.
     ///
     /// # Errors
-    /// [`GraphError::HasEdges`]; errors of [`Table::delete`](keyloom_tables::Table::delete).
+    /// [`GraphError::HasEdges`]; the errors of [`Table::delete`](keyloom_tables::Table::delete).
     pub fn delete_lone_vertex<Q>(&self, txn: &mut impl Writer, id: &Q) -> Result<bool>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -103,8 +103,8 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         })
     }
 
-    /// Deletes at most `most` edges of a vertex, and the vertex if it has no more. Returns how many
-    /// edges were deleted, and whether the vertex is gone.
+    /// Deletes at most `most` edges of a vertex, and the vertex if no edges are left. Returns the
+    /// number of deleted edges, and whether the vertex was deleted.
     fn delete_some<Q>(&self, txn: &mut impl Writer, id: &Q, most: usize) -> Result<(usize, bool)>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -120,8 +120,8 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         })
     }
 
-    /// At most `most` edges of a vertex; fewer if it has no more. A loop is found from both sides,
-    /// and returned once.
+    /// At most `most` edges of a vertex; fewer only if it has no more edges. A loop is found from
+    /// both sides, but returned once.
     fn some_edges<Q>(&self, reader: &impl Reader, id: &Q, most: usize) -> Result<Vec<EdgeKey<I>>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -140,7 +140,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
                 let vertex = id.to_owned();
                 match is_mirror {
                     false => edges.push((vertex, label, other)),
-                    // The table has a loop, too.
+                    // A loop: the table returned it already.
                     true if other == vertex => {}
                     true => edges.push((other, label, vertex)),
                 }

@@ -1,18 +1,19 @@
-//! Searches from one vertex: breadth first, depth first, shortest and cheapest paths.
+//! Searches from one vertex: breadth-first, depth-first, shortest and cheapest paths.
 //!
 //! # Cost
 //!
-//! A search reads the edges of each vertex that it expands once. Of a search that expands n
-//! vertices with m edges, at depth d:
+//! A search reads the edges of each expanded vertex once. For a search that expands n vertices with
+//! m edges, to the depth d:
 //!
-//! | search | keys read | round trips, of a store behind a network |
+//! | search | keys read | round trips of a remote store |
 //! |---|---|---|
 //! | [`breadth_first`](GraphSearch::breadth_first) | m | d, and 1 more for each 1,024 vertices of a level |
 //! | [`depth_first`](GraphSearch::depth_first), [`simple_paths`](GraphSearch::simple_paths) | m | n |
 //! | [`shortest_path`](GraphSearch::shortest_path), [`reaches`](GraphSearch::reaches) | the edges around both ends, up to half of the distance each | d |
-//! | [`cheapest_path`](GraphSearch::cheapest_path) | m; a vertex that a cheaper way is found to is read again | n / 64 at best, n at worst |
+//! | [`cheapest_path`](GraphSearch::cheapest_path) | m; a vertex is read again if a cheaper path to it is found | n / 64 at best, n at worst |
 //!
-//! Vertices with more than 128 edges cost further round trips, each of which reads 8 times as many.
+//! Vertices with more than 128 edges cost further round trips; each round trip reads 8 times as
+//! many edges as the previous one.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -28,33 +29,34 @@ use crate::keys::{VertexId, shown};
 use crate::view::GraphView;
 use crate::{GraphError, Path};
 
-/// How many vertices a search visits at most by default.
-// All of them are kept in memory, and a search without a limit may visit the whole graph.
+/// The default for the largest number of vertices that a search visits.
+// All visited vertices are kept in memory, and a search without a limit may visit the whole graph.
 const VISITED: usize = 1_000_000;
 
-/// What a search found, and what it read.
+/// The result of a search, and its reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched<T> {
-    /// What it found.
+    /// The result of the search.
     pub found: T,
-    /// What it read: one range per vertex and label, and the entries of these.
+    /// The reads: one range per vertex and label, and the entries of these ranges.
     pub explain: Explain,
 }
 
 /// A vertex that a search visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit<I> {
-    /// The vertex.
+    /// The visited vertex.
     pub vertex: I,
-    /// The number of edges from the first vertex.
+    /// The number of edges from the start vertex.
     pub depth: usize,
-    /// The place in the list of the vertex that it was reached from, `None` for the first one.
+    /// The index of the vertex from which this vertex was reached, in the list of visits; `None`
+    /// for the start vertex.
     pub parent: Option<usize>,
 }
 
 type Filter<'f, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'f>;
 
-/// A search from one vertex: what [`GraphView::search`] returns. See the [module](self).
+/// A search from one vertex, returned by [`GraphView::search`]. See the [module](self).
 pub struct GraphSearch<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     pub(crate) view: &'v GraphView<'g, 'r, I, V, E, C, R>,
     pub(crate) from: I,
@@ -128,7 +130,7 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// Follows edges in this direction.
+    /// Follows edges in this direction. Default: outgoing.
     #[must_use]
     pub fn direction(mut self, direction: Direction) -> Self {
         self.along.direction = Some(direction);
@@ -149,25 +151,25 @@ where
         self
     }
 
-    /// Goes at most so many edges away.
+    /// Visits only vertices that are at most `edges` edges away.
     #[must_use]
     pub fn max_depth(mut self, edges: usize) -> Self {
         self.max_depth = edges;
         self
     }
 
-    /// Visits at most so many vertices; a search that would visit more is an error. Provided:
-    /// 1,000,000, which bounds the memory.
+    /// Sets the largest number of vertices that the search may visit; a search that would visit
+    /// more returns an error. Default: 1,000,000, which bounds the memory.
     #[must_use]
     pub fn max_visited(mut self, vertices: usize) -> Self {
         self.max_visited = vertices;
         self
     }
 
-    /// Every vertex that can be reached, in the order of the distance, the first vertex included.
+    /// Every vertex that can be reached, including the start vertex, in the order of distance.
     ///
     /// # Errors
-    /// [`GraphError::TooManyVisited`]; any error of the store; an edge that does not decode.
+    /// [`GraphError::TooManyVisited`]; any error of the store; an error if an edge does not decode.
     pub fn breadth_first(&self) -> Result<Searched<Vec<Visit<I>>>> {
         let mut explain = Explain::default();
         let mut visits = vec![Visit { vertex: self.from.clone(), depth: 0, parent: None }];
@@ -192,16 +194,16 @@ where
         Ok(Searched { found: visits, explain })
     }
 
-    /// Every vertex that can be reached, depth first: a vertex, then all that its first edge leads
-    /// to, then all that its second edge leads to. Costs one round trip per vertex.
+    /// Every vertex that can be reached, in depth-first order: a vertex, then all vertices reached
+    /// through its first edge, then those reached through its second edge. Costs one round trip per
+    /// vertex.
     ///
-    /// With [`max_depth`](GraphSearch::max_depth), a vertex whose first way was a detour is expanded
-    /// again on each shorter way, since more lies within the depth then: at most that many times.
-    /// Its place in the list remains that of its first way, its depth and parent are those of the
-    /// shortest one.
+    /// With [`max_depth`](GraphSearch::max_depth), a vertex is expanded again for each shorter path
+    /// to it, at most `max_depth` times, since more vertices are then within the depth. The vertex
+    /// keeps its place in the list, but gets the depth and parent of the shortest path.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
+    /// The errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn depth_first(&self) -> Result<Searched<Vec<Visit<I>>>> {
         let mut explain = Explain::default();
         let mut visits = Vec::<Visit<I>>::new();
@@ -238,17 +240,18 @@ where
         Ok(Searched { found: visits, explain })
     }
 
-    /// Whether a way of `depth` edges to a vertex leads further than the known one.
+    /// Whether the depth is limited, and a path of `depth` edges is shorter than the known path to
+    /// the vertex.
     fn is_shorter(&self, known: Option<&Visit<I>>, depth: usize) -> bool {
         self.max_depth < usize::MAX && known.is_some_and(|known| depth < known.depth)
     }
 
-    /// Every path to `target` without a repeated vertex and with at most `max_edges` edges, depth
-    /// first. There can be exponentially many: `visit` receives one after the other, until it
+    /// Visits every simple path to `target` with at most `max_edges` edges, in depth-first order.
+    /// There can be exponentially many paths: `visit` is called with one after the other, until it
     /// breaks.
     ///
     /// # Errors
-    /// Errors of [`breadth_first`](GraphSearch::breadth_first).
+    /// The errors of [`breadth_first`](GraphSearch::breadth_first).
     pub fn simple_paths<Q>(
         &self,
         target: &Q,
@@ -261,8 +264,8 @@ where
         let (target, mut explain) = (target.to_owned(), Explain::default());
         let max_edges = max_edges.min(self.max_depth);
         let mut path = Path { vertices: vec![self.from.clone()], labels: Vec::new(), cost: 0.0 };
-        // For each vertex of the path, the hops that are not tried yet. A list instead of a
-        // recursion, so that a long path does not exhaust the stack.
+        // For each vertex of the path, the edges that are not tried yet. An explicit stack instead
+        // of recursion, so that a long path does not exhaust the thread's stack.
         let mut open: Vec<std::vec::IntoIter<(String, I)>> = Vec::new();
         if self.from == target {
             return Ok(match visit(path) {
@@ -324,8 +327,8 @@ where
         })
     }
 
-    /// The same against the direction of the search; the hops lead from their `from` to a vertex of
-    /// `to`, as the search would follow them.
+    /// Calls `visit` with the allowed edges that lead to `to`. Each hop leads from its `from` to a
+    /// vertex of `to`, in the direction of the search.
     pub(crate) fn expand_backward(
         &self,
         to: &[I],

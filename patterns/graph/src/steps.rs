@@ -1,8 +1,8 @@
-//! Queries step by step, in the words of Gremlin: from some vertices along edges to others.
+//! Step-by-step traversal queries with the step names of Gremlin.
 //!
-//! Each step is evaluated for all walks at once. A store behind a network reads the edges of up to
-//! 1,024 vertices in one round trip, and the properties of up to 1,024 vertices in another; a
-//! vertex that many walks have come to is read once.
+//! Each step is evaluated for all walks at once. A remote store reads the edges of up to 1,024
+//! vertices in one round trip, and the properties of up to 1,024 vertices in another. A vertex that
+//! many walks have reached is read once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -19,11 +19,11 @@ use crate::keys::VertexId;
 use crate::search::Searched;
 use crate::view::GraphView;
 
-/// How many walks a query keeps at most by default.
-// All of them are kept in memory, and the walks of a query can multiply at each step.
+/// The default for the largest number of walks that a query keeps.
+// All walks are kept in memory, and their number can multiply at each step.
 const WALKS: usize = 1_000_000;
-/// How many vertices are read together.
-// The backends for PostgreSQL and FoundationDB take as many ranges in one request.
+/// The number of vertices that are read together.
+// The backends for PostgreSQL and FoundationDB take 1,024 ranges in one request.
 const VERTICES: usize = 1_024;
 
 type EdgeTest<'q, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'q>;
@@ -31,7 +31,7 @@ type VertexTest<'q, I, V> = Box<dyn Fn(&I, &V) -> bool + 'q>;
 
 enum Step<'q, I, V, E> {
     Move(Along),
-    /// Keeps walks whose last edge passes.
+    /// Keeps walks whose last edge passes the test.
     Edge(EdgeTest<'q, I, E>),
     Vertex(VertexTest<'q, I, V>),
     Dedup,
@@ -39,13 +39,13 @@ enum Step<'q, I, V, E> {
     Repeat(usize, Vec<Step<'q, I, V, E>>),
 }
 
-/// A walk: the vertex it has come to, and the walk that it continues.
+/// A walk: its last vertex, and the walk that it continues.
 struct Walk<I> {
     vertex: I,
     before: Option<usize>,
 }
 
-/// A query over a graph: what [`GraphView::from`] returns. See the [module](self).
+/// A query over a graph, returned by [`GraphView::from`]. See the [module](self).
 pub struct Steps<'q, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     view: &'q GraphView<'g, 'r, I, V, E, C, R>,
     begin: Vec<I>,
@@ -121,19 +121,21 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// Follows the outgoing edges with one of these labels, or with any if there is none.
+    /// Follows the outgoing edges with one of these labels; all outgoing edges if `labels` is
+    /// empty.
     #[must_use]
     pub fn out<L: Into<String>>(self, labels: impl IntoIterator<Item = L>) -> Self {
         self.along(Direction::Out, labels)
     }
 
-    /// Follows the incoming edges with one of these labels, or with any if there is none.
+    /// Follows the incoming edges with one of these labels; all incoming edges if `labels` is
+    /// empty.
     #[must_use]
     pub fn in_<L: Into<String>>(self, labels: impl IntoIterator<Item = L>) -> Self {
         self.along(Direction::In, labels)
     }
 
-    /// Follows edges in both directions.
+    /// Follows edges in both directions with one of these labels; all edges if `labels` is empty.
     #[must_use]
     pub fn both<L: Into<String>>(self, labels: impl IntoIterator<Item = L>) -> Self {
         self.along(Direction::Both, labels)
@@ -147,35 +149,36 @@ where
         self.step(Step::Move(Along::new(Some(direction), labels)))
     }
 
-    /// Keeps the walks whose last edge passes `test`. It must stand directly after
-    /// [`out`](Steps::out), [`in_`](Steps::in_) or [`both`](Steps::both).
+    /// Keeps the walks whose last edge passes `test`. Must directly follow [`out`](Steps::out),
+    /// [`in_`](Steps::in_), [`both`](Steps::both) or another `has_edge`.
     #[must_use]
     pub fn has_edge(self, test: impl Fn(&Hop<'_, I, E>) -> bool + 'q) -> Self {
         self.step(Step::Edge(Box::new(test)))
     }
 
-    /// Keeps the walks that have come to a vertex whose properties pass `test`. A vertex that is
-    /// not in the table of vertices does not pass. Costs one get per vertex, all in one round trip.
+    /// Keeps the walks whose last vertex has properties that pass `test`. A vertex that is not in
+    /// the table of vertices does not pass. Costs one get per vertex, up to 1,024 in one round
+    /// trip.
     #[must_use]
     pub fn has(self, test: impl Fn(&I, &V) -> bool + 'q) -> Self {
         self.step(Step::Vertex(Box::new(test)))
     }
 
-    /// Keeps the first walk to each vertex.
+    /// Keeps the first walk that reached each vertex.
     #[must_use]
     pub fn dedup(self) -> Self {
         self.step(Step::Dedup)
     }
 
-    /// Keeps the first `walks` walks. Directly after a step along edges, it bounds what that step
-    /// reads: of each vertex, direction and label 128 edges at first, and at most about nine times
-    /// the limit.
+    /// Keeps the first `walks` walks. Directly after a step along edges, `limit` also bounds the
+    /// reads of that step: for each vertex, direction and label, up to 128 edges at first, and at
+    /// most about nine times the limit.
     #[must_use]
     pub fn limit(self, walks: usize) -> Self {
         self.step(Step::Limit(walks))
     }
 
-    /// Repeats the steps that `body` adds.
+    /// Repeats the steps that `body` adds, `times` times.
     #[must_use]
     pub fn repeat(mut self, times: usize, body: impl FnOnce(Self) -> Self) -> Self {
         let before = std::mem::take(&mut self.steps);
@@ -184,9 +187,9 @@ where
         repeated.step(Step::Repeat(times, body))
     }
 
-    /// Keeps at most so many walks at a time; a query that would have more is an error. Provided:
-    /// 1,000,000, which bounds the memory. For [`paths`](Steps::paths), the walks of all steps
-    /// count, since each path is made of them.
+    /// Sets the largest number of walks at a time; a query that would have more returns an error.
+    /// Default: 1,000,000, which bounds the memory. For [`paths`](Steps::paths), the walks of all
+    /// steps count, since each path consists of them.
     #[must_use]
     pub fn max_walks(mut self, walks: usize) -> Self {
         self.max_walks = walks;
@@ -198,13 +201,13 @@ where
         self
     }
 
-    /// The vertices that the walks have come to; one that several have come to stands there several
-    /// times.
+    /// The last vertex of each walk. If several walks reached a vertex, it is returned once for
+    /// each of them.
     ///
     /// # Errors
-    /// [`GraphError::TooManyWalks`]; [`Error::InvalidArgument`] for [`has_edge`](Steps::has_edge)
-    /// in another place than after an edge; any error of the store; an edge or a vertex that does
-    /// not decode.
+    /// [`GraphError::TooManyWalks`]; [`Error::InvalidArgument`] for a [`has_edge`](Steps::has_edge)
+    /// that does not follow a step along edges; any error of the store; an error if an edge or a
+    /// vertex does not decode.
     pub fn vertices(&self) -> Result<Searched<Vec<I>>> {
         self.run(false, |all, last| {
             last.iter().filter_map(|n| Some(all.get(*n)?.vertex.clone())).collect()
@@ -214,7 +217,7 @@ where
     /// The vertices of each walk, from the first to the last.
     ///
     /// # Errors
-    /// Errors of [`vertices`](Steps::vertices).
+    /// The errors of [`vertices`](Steps::vertices).
     pub fn paths(&self) -> Result<Searched<Vec<Vec<I>>>> {
         self.run(true, |all, last| {
             let path = |n: &usize| {
@@ -234,15 +237,15 @@ where
     /// The number of walks.
     ///
     /// # Errors
-    /// Errors of [`vertices`](Steps::vertices).
+    /// The errors of [`vertices`](Steps::vertices).
     pub fn count(&self) -> Result<Searched<usize>> {
         self.run(false, |_, last| last.len())
     }
 
-    /// The number of walks that have come to each vertex.
+    /// For each vertex, the number of walks that end there.
     ///
     /// # Errors
-    /// Errors of [`vertices`](Steps::vertices).
+    /// The errors of [`vertices`](Steps::vertices).
     pub fn group_count(&self) -> Result<Searched<BTreeMap<I, u64>>> {
         self.run(false, |all, last| {
             let mut counts = BTreeMap::new();
@@ -274,14 +277,14 @@ where
     }
 }
 
-/// A query that is being evaluated.
+/// The state of a query during its evaluation.
 struct Run<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     view: &'v GraphView<'g, 'r, I, V, E, C, R>,
-    /// The walks that the last step along edges has made, with what they continue if
-    /// `keeps_walks`.
+    /// The walks of the last step along edges; if `keeps_walks`, also the walks of all earlier
+    /// steps.
     walks: Vec<Walk<I>>,
     keeps_walks: bool,
-    /// Those that the last step has left.
+    /// The indexes of the walks that the last step kept.
     last: Vec<usize>,
     max_walks: usize,
     explain: Explain,
@@ -344,8 +347,8 @@ where
             });
         }
         let mut targets = vec![Vec::new(); vertices.len()];
-        // No vertex needs more than `limit` edges, and so many vertices at a time have no more
-        // walks than are allowed.
+        // No vertex needs more than `limit` edges. So this number of vertices at a time cannot
+        // exceed the allowed number of walks.
         let together = match limit <= self.max_walks {
             true => (self.max_walks / limit.max(1)).clamp(1, VERTICES),
             false => VERTICES,
@@ -356,7 +359,7 @@ where
         };
         let (mut found, mut begin_of_part) = (0, 0);
         for part in vertices.chunks(together).take_while(|_| limit > 0) {
-            // The walks before this part count, so a vertex of it needs only the rest.
+            // Earlier parts already found some walks, so a vertex of this part needs only the rest.
             let rest = limit - found.min(limit);
             if rest == 0 {
                 break;
@@ -396,7 +399,7 @@ where
         Ok(())
     }
 
-    /// Keeps the walks that have come to a vertex whose properties pass.
+    /// Keeps the walks whose last vertex has properties that pass the test.
     fn keep_vertices(&mut self, test: &VertexTest<'_, I, V>) -> Result<()> {
         let mut passes = HashMap::<I, bool>::new();
         for walk in self.last.iter().filter_map(|n| self.walks.get(*n)) {

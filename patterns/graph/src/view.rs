@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::keys::{EdgeKey, VertexId};
 use crate::neighbours::Neighbour;
 
-/// A graph in a snapshot or a transaction: what [`Graph::at`] returns.
+/// A graph in a snapshot or a transaction, returned by [`Graph::at`].
 pub struct GraphView<'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     pub(crate) graph: &'g Graph<I, V, E, C>,
     pub(crate) reader: &'r R,
@@ -34,11 +34,11 @@ impl<I: VertexId, V, E, C: Codec<E>, R> fmt::Debug for GraphView<'_, '_, I, V, E
 }
 
 impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Graph<I, V, E, C> {
-    /// The graph in a snapshot or a transaction, for reading. Costs one get, and checks that the
+    /// A view of the graph in a snapshot or a transaction. Costs one get, to check that the
     /// incoming edges are readable.
     ///
     /// # Errors
-    /// Errors of [`Attached::at`](keyloom_tables::Attached::at).
+    /// The errors of [`Attached::at`](keyloom_tables::Attached::at).
     pub fn at<'g, 'r, R: Reader>(
         &'g self,
         reader: &'r R,
@@ -56,10 +56,11 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// The properties of a vertex, `None` if the table of vertices does not have it. Costs one get.
+    /// The properties of a vertex; `None` if the vertex is not in the table of vertices. Costs one
+    /// get.
     ///
     /// # Errors
-    /// Errors of [`Table::get`](keyloom_tables::Table::get).
+    /// The errors of [`Table::get`](keyloom_tables::Table::get).
     pub fn vertex<Q: Pack + ?Sized>(&self, id: &Q) -> Result<Option<V>>
     where
         I: Borrow<Q>,
@@ -70,7 +71,7 @@ where
     /// The properties of an edge. Costs one get.
     ///
     /// # Errors
-    /// Errors of [`Table::get`](keyloom_tables::Table::get).
+    /// The errors of [`Table::get`](keyloom_tables::Table::get).
     pub fn edge<Q>(&self, source: &Q, label: &str, target: &Q) -> Result<Option<E>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -80,11 +81,12 @@ where
         self.graph.edges.get(self.reader, &key)
     }
 
-    /// The edges of a vertex, of one label or of all, in the order of label and other end. Streams:
-    /// a vertex may have millions. In an undirected graph, a loop comes once.
+    /// The edges of a vertex, with one label or with any, ordered by label and other end. The edges
+    /// are streamed: a vertex may have millions. In an undirected graph, a loop is returned once.
     ///
     /// # Errors
-    /// Any error of the store; the iterator, also if a key is not that of an edge.
+    /// Any error of the store. The iterator also returns an error if a key does not decode as an
+    /// edge.
     pub fn neighbours<Q: Pack + ?Sized>(
         &self,
         id: &Q,
@@ -107,7 +109,7 @@ where
                 let neighbour =
                     entry.and_then(|entry| Neighbour::decode::<C>(entry, prefix, *is_mirror));
                 match neighbour {
-                    // The same edge stands in the table.
+                    // The table returned the same edge already.
                     Ok(found) if !directed && *is_mirror && is_loop(&found, &own) => None,
                     found => Some(found),
                 }
@@ -116,12 +118,12 @@ where
         Ok(both.into_iter().flatten().flatten())
     }
 
-    /// The number of edges of a vertex, of one label or of all. A loop counts twice in an
-    /// undirected graph, and if both directions are counted. Costs one get per direction with a
-    /// label, else one range over the labels, after one get for the state of the counters.
+    /// The number of edges of a vertex, with one label or with any. A loop counts twice in an
+    /// undirected graph, and if both directions are counted. Costs one get for the state of the
+    /// counters. Each direction costs one get with a label, or one range over the labels without.
     ///
     /// # Errors
-    /// Errors of [`Attached::at`](keyloom_tables::Attached::at) and of
+    /// The errors of [`Attached::at`](keyloom_tables::Attached::at) and of
     /// [`Totals::get`](keyloom_tables::Totals::get).
     pub fn degree<Q: Pack + ?Sized>(
         &self,
@@ -151,7 +153,7 @@ where
     /// Costs one range over all edges.
     ///
     /// # Errors
-    /// Any error of the store; if an edge does not decode.
+    /// Any error of the store; an error if an edge does not decode.
     pub fn each_edge(&self, mut visit: impl FnMut(EdgeKey<I>, E) -> ControlFlow<()>) -> Result<()> {
         for edge in self.graph.edges.range(self.reader, ..)? {
             let (key, properties) = edge?;
@@ -175,8 +177,8 @@ pub(crate) fn range<Q: Pack + ?Sized>(
     }
 }
 
-/// Whether the other end is the vertex that `own` stands for. All of the packed id counts: the form
-/// of one id may end like that of another, as 20 and 0 do.
+/// Whether the other end is the vertex with the packed id `own`. Compares the whole packed id: the
+/// encoding of one id may be a suffix of another, as with 0 and 20.
 pub(crate) fn is_loop<B, I: VertexId, E>(found: &Neighbour<B, I, E>, own: &KeyBuf) -> bool
 where
     B: std::ops::Deref<Target = [u8]>,

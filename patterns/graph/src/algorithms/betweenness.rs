@@ -5,27 +5,29 @@ use keyloom::{Error, Result};
 use crate::csr::{Adjacency, Rows};
 use crate::parallel::{Threads, collect};
 
-/// What [`betweenness`] returns, per vertex.
+/// The result of [`betweenness`]: one value per vertex in each list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Betweenness {
-    /// The estimated number of pairs of other vertices, in order, whose shortest paths lead through
-    /// the vertex; a pair with several shortest paths counts with the share of them.
+    /// The estimated number of ordered pairs of other vertices whose shortest paths lead through
+    /// the vertex. If only some shortest paths of a pair do, the pair counts with their share.
     pub scores: Vec<f64>,
-    /// The standard error of each score: about two of three scores are off by less. 0 if all
-    /// vertices were sampled. Too small for a vertex whose score comes from the paths of few
-    /// sources, such as the only neighbour of one vertex: the sample may have none of them.
+    /// The standard error of each score: about two thirds of the scores have a smaller error. 0 if
+    /// all vertices were sampled. The standard error is too small for a vertex whose score comes
+    /// from the paths of few sources, such as the only neighbour of one vertex: the sample may
+    /// contain none of these sources.
     pub errors: Vec<f64>,
 }
 
-/// On how many shortest paths each vertex lies, estimated from the shortest paths that begin at
-/// `samples` vertices. They are drawn with `seed`; with all vertices as samples, the scores are
-/// exact. Parallel edges count as different paths.
+/// Betweenness centrality: the number of shortest paths through each vertex, estimated from the
+/// shortest paths that begin at `samples` vertices. The sample is drawn with `seed`. If all
+/// vertices are sampled, the scores are exact. Parallel edges count as different paths.
 ///
-/// Keeps up to two numbers per vertex and thread.
+/// Keeps two numbers per vertex for each of up to 16 parts of the sample, and the state of one
+/// search per thread.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for fewer than 2 samples, unless
-/// that is all vertices.
+/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for fewer than 2 samples, unless the
+/// graph has fewer than 2 vertices.
 pub fn betweenness(graph: &Adjacency<'_>, samples: usize, seed: u64) -> Result<Betweenness> {
     let vertices = graph.vertices as usize;
     let samples = samples.min(vertices);
@@ -38,7 +40,7 @@ pub fn betweenness(graph: &Adjacency<'_>, samples: usize, seed: u64) -> Result<B
     }
     let out = graph.out();
     let sources = draw(graph.vertices, samples, seed);
-    // The sums are added in the order of the parts, whatever thread computes them.
+    // The sums are added in the order of the parts, whichever thread computes them.
     let parts = sources.chunks(sources.len().div_ceil(PARTS).max(1)).collect();
     let sums = collect(Threads::all(), parts, |sources: &[u32]| {
         let mut search = Brandes::new(&out, vertices);
@@ -57,7 +59,7 @@ pub fn betweenness(graph: &Adjacency<'_>, samples: usize, seed: u64) -> Result<B
     Ok(Betweenness { scores, errors })
 }
 
-/// Parts of the sample that are summed separately.
+/// The number of parts of the sample that are summed separately.
 // Fewer parts would leave cores idle. Each part keeps two sums for every vertex until the end.
 const PARTS: usize = 16;
 
@@ -75,7 +77,7 @@ fn add(sums: &mut [f64], more: &[f64]) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
-/// Different vertices, drawn by the first steps of a shuffle.
+/// Distinct vertices, drawn by the first steps of a shuffle.
 fn draw(vertices: u32, samples: usize, seed: u64) -> Vec<u32> {
     let mut drawn: Vec<u32> = (0..vertices).collect();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -87,13 +89,13 @@ fn draw(vertices: u32, samples: usize, seed: u64) -> Vec<u32> {
     drawn
 }
 
-/// The dependencies of one source after the other.
+/// Brandes' algorithm: adds the dependencies of one source after the other.
 struct Brandes<'c> {
     out: &'c Rows<'c>,
     sums: Vec<f64>,
     squares: Vec<f64>,
     depths: Vec<u32>,
-    /// Shortest paths from the source.
+    /// The number of shortest paths from the source to each vertex.
     paths: Vec<f64>,
     dependencies: Vec<f64>,
     order: Vec<u32>,

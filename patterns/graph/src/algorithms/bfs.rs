@@ -8,16 +8,17 @@ use crate::csr::{Adjacency, Rows, VertexNumber};
 use crate::parallel::{Threads, collect};
 
 const UNSEEN: u32 = u32::MAX;
-/// A level is searched from the unseen vertices if it has at least one edge of so many.
+/// A level is searched backwards, from the unseen vertices, if more than one in 15 edges of the
+/// graph begins in the level.
 // The alpha of the GAP benchmark suite (Beamer et al. 2015). A lower number follows the edges of
 // large levels one by one; a higher one visits all unseen vertices for small levels.
 const EDGES_PER_SEARCHED: u64 = 15;
 
-/// The number of edges on a shortest path from `source` to each vertex, `None` for vertices that
+/// The number of edges on a shortest path from `source` to each vertex; `None` for vertices that
 /// cannot be reached. Follows edges in their direction.
 ///
-/// Changes the direction of the search at levels with many edges (Beamer et al. 2012): then each
-/// unseen vertex looks for one neighbour in the level before.
+/// Searches levels with many edges backwards (Beamer et al. 2012): each unseen vertex is scanned
+/// for one neighbour in the previous level.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex.
@@ -45,7 +46,7 @@ pub fn bfs(graph: &Adjacency<'_>, source: VertexNumber) -> Result<Vec<Option<u32
     Ok(depths.into_iter().map(depth).collect())
 }
 
-/// The next level, from the vertices of the last one.
+/// The vertices of the next level, found from those of the previous level.
 fn step(out: &Rows<'_>, depths: &[AtomicU32], level: &[u32], depth: u32) -> Vec<u32> {
     let mut next = Vec::new();
     for vertex in level {
@@ -60,8 +61,8 @@ fn step(out: &Rows<'_>, depths: &[AtomicU32], level: &[u32], depth: u32) -> Vec<
     next
 }
 
-/// Sets the depth of a vertex if it is unseen and has a neighbour in the level before. Only one
-/// thread writes the depth of a vertex, and none writes the depth before.
+/// Sets the depth of a vertex if it is unseen and has a neighbour in the previous level. Only one
+/// thread writes the depth of a vertex, and no thread writes the depths of the previous level.
 fn reach(incoming: &Rows<'_>, depths: &[AtomicU32], vertex: u32, depth: u32) -> bool {
     let own = &depths[vertex as usize];
     let is_reached = own.load(Relaxed) == UNSEEN

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, each};
 
-/// Edges of each vertex that are joined first, to find most of the largest component.
-// As in Afforest. Fewer leave the largest component in parts, whose edges are all joined later;
-// more join edges that the largest component could skip.
+/// The number of edges of each vertex that are joined first, to find most of the largest component.
+// As in Afforest. A lower number leaves the largest component in parts, whose edges must all be
+// joined later. A higher number joins edges that the largest component could skip.
 const SAMPLED: usize = 2;
 
-/// The component of each vertex, if the direction of edges is ignored: the vertex of the component
-/// with the smallest id.
+/// The weakly connected component of each vertex, named by the vertex of the component with the
+/// smallest id. The direction of edges is ignored.
 ///
-/// Joins two edges of each vertex first. The vertices of the largest component are then skipped
-/// (Afforest, Sutton et al. 2018), since each remaining edge between two components is found from
-/// its other end.
+/// Joins two edges of each vertex first. Then skips the vertices of the largest component
+/// (Afforest, Sutton et al. 2018): an edge between this component and another one is found from its
+/// other end.
 pub fn weak_components(graph: &Adjacency<'_>) -> Vec<VertexNumber> {
     let sides = graph.sides();
     let Some(out) = sides.first() else { return Vec::new() };
@@ -51,7 +51,8 @@ pub(super) fn by_smallest_id(graph: &Adjacency<'_>, mut components: Vec<u32>) ->
     VertexNumber::all(components)
 }
 
-/// Disjoint sets, which several threads join. The root of a set is its smallest member.
+/// Disjoint sets (union-find), which several threads join. The root of a set is its smallest
+/// member.
 struct Sets {
     parents: Vec<AtomicU32>,
 }
@@ -61,7 +62,7 @@ impl Sets {
         Self { parents: (0..count).map(AtomicU32::new).collect() }
     }
 
-    /// The root of a set. Halves the path to it.
+    /// The root of a set. Halves the path to the root.
     fn root(&self, mut member: u32) -> u32 {
         loop {
             let parent = self.parents[member as usize].load(Relaxed);
@@ -69,7 +70,7 @@ impl Sets {
                 return member;
             }
             let above = self.parents[parent as usize].load(Relaxed);
-            // A parent is only ever replaced by a smaller member of the same set.
+            // A parent is only replaced by a smaller member of the same set.
             self.parents[member as usize].fetch_min(above, Relaxed);
             member = above;
         }
@@ -87,7 +88,7 @@ impl Sets {
         }
     }
 
-    /// The root that most of 1,024 vertices have.
+    /// The most frequent root among about 1,024 vertices.
     fn frequent_root(&self) -> Option<u32> {
         let step = (self.parents.len() / 1_024).max(1);
         let mut roots: Vec<u32> =

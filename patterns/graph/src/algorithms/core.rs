@@ -1,9 +1,9 @@
-//! Cores.
+//! Core numbers (k-cores).
 
 use super::triangles::simple_neighbours;
 use crate::csr::Adjacency;
 
-/// The core number of each vertex: the largest k for which it is in a part of the graph where each
+/// The core number of each vertex: the largest k for which the vertex is in a subgraph where each
 /// vertex has at least k neighbours. Directions, loops and parallel edges are ignored.
 ///
 /// ```
@@ -39,13 +39,13 @@ pub fn core_numbers(graph: &Adjacency<'_>) -> Vec<u32> {
     peeling.degrees
 }
 
-/// Vertices in the order of the degree that is left to them.
+/// The vertices, ordered by their remaining degree.
 struct Peeling {
     degrees: Vec<u32>,
     order: Vec<u32>,
-    /// Where each vertex is in the order.
+    /// The place of each vertex in the order.
     places: Vec<u32>,
-    /// Where the vertices of each degree begin.
+    /// The place in the order of the first vertex of each degree.
     starts: Vec<u32>,
 }
 
@@ -64,13 +64,15 @@ impl Peeling {
         Self { degrees, order, places, starts }
     }
 
-    /// Lowers the degree of a neighbour of the removed vertex `gone`, to at least that of `gone`.
+    /// Lowers the degree of a neighbour of the removed vertex `gone` by 1, but not below that of
+    /// `gone`.
     fn lower(&mut self, vertex: u32, gone: u32) {
         let degree = self.degrees[vertex as usize];
         if degree <= self.degrees[gone as usize] {
             return;
         }
-        // It changes places with the first vertex of its degree, which moves the boundary.
+        // The vertex swaps places with the first vertex of its degree; then the boundary between
+        // the degrees moves by one.
         let (own, first) = (self.places[vertex as usize], self.starts[degree as usize]);
         let other = self.order[first as usize];
         self.order.swap(own as usize, first as usize);

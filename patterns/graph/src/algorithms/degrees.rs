@@ -3,7 +3,7 @@
 use crate::csr::Adjacency;
 use crate::direction::Direction;
 
-/// How the edges are distributed over the vertices.
+/// The distribution of degrees in a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DegreeStats {
     /// The smallest degree.
@@ -12,7 +12,7 @@ pub struct DegreeStats {
     pub largest: u64,
     /// The average degree.
     pub mean: f64,
-    /// Vertices without edges, then with 1, with 2 and 3, with 4 to 7, and so on.
+    /// The number of vertices without edges, then with 1 edge, with 2 or 3, with 4 to 7, and so on.
     pub histogram: Vec<u64>,
 }
 
@@ -28,7 +28,7 @@ pub fn degree_stats(graph: &Adjacency<'_>, direction: Direction) -> DegreeStats 
         }
     }
     if !graph.is_directed {
-        // The list of a vertex has a loop once.
+        // The list of a vertex contains a loop once, so add the second count.
         let out = graph.out();
         for (vertex, sum) in (0..).zip(&mut degrees) {
             out.each(vertex, |to| *sum += u64::from(to == vertex));

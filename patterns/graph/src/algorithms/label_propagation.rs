@@ -3,14 +3,14 @@
 use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, fill};
 
-/// The community of each vertex after so many iterations: the vertex after which the community is
-/// named. In each iteration, all vertices together take the label that most of their neighbours
-/// have; the smallest id wins a tie. In a directed graph a neighbour in both directions counts
-/// twice.
+/// The community of each vertex after `iterations` iterations. A community is named after one of
+/// the vertices. In each iteration, each vertex takes the label that most of its neighbours have;
+/// the smallest id wins a tie. All vertices change at the same time. In a directed graph, a
+/// neighbour in both directions counts twice.
 pub fn label_propagation(graph: &Adjacency<'_>, iterations: usize) -> Vec<VertexNumber> {
     let sides = graph.sides();
     let ranges = sides.first().map(|side| side.ranges()).unwrap_or_default();
-    // Labels are places in the order of the ids.
+    // A label is the place of its vertex in the order of the ids.
     let order = graph.by_id();
     let mut labels: Vec<u32> = (0..graph.vertices).collect();
     for (place, vertex) in (0..).zip(order.iter().flatten()) {

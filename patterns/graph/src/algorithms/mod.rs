@@ -1,8 +1,8 @@
 //! Algorithms over a whole graph in [compressed sparse rows](crate::Csr).
 //!
-//! They return one value per vertex, by the [number](crate::VertexNumber) that the vertex has in
-//! the rows; [`Csr::zip`](crate::Csr::zip) puts the ids beside them. Where an algorithm uses several
-//! threads, the result does not depend on their number.
+//! The functions return one value per vertex, indexed by the [number](crate::VertexNumber) of the
+//! vertex in the rows. [`Csr::zip`](crate::Csr::zip) pairs these values with the ids. If an
+//! algorithm uses several threads, the result does not depend on their number.
 //!
 //! ```
 //! use keyloom::{Memory, Store};
@@ -24,7 +24,7 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! | function | answers | time | definition |
+//! | function | result | time | definition |
 //! |---|---|---|---|
 //! | [`bfs`] | fewest edges from a vertex | n + m | Graphalytics |
 //! | [`shortest_paths`] | least weight from a vertex | about n + m | Graphalytics SSSP; delta-stepping, Meyer and Sanders 2003 |
@@ -34,19 +34,19 @@
 //! | [`label_propagation`] | communities | m log d per iteration | Graphalytics CDLP |
 //! | [`local_clustering`], [`triangles`] | how connected neighbours are | m<sup>1.5</sup> | Graphalytics LCC |
 //! | [`core_numbers`] | how densely a vertex is embedded | n + m | Batagelj and Zaveršnik 2003 |
-//! | [`betweenness`] | on how many shortest paths a vertex lies | (n + m) per sample | Brandes 2001, sampled |
+//! | [`betweenness`] | the number of shortest paths through a vertex | (n + m) per sample | Brandes 2001, sampled |
 //! | [`topological_order`] | an order in which all edges point forward | n + m | Kahn 1962 |
 //! | [`degree_stats`] | how edges are distributed | n | |
 //!
-//! n is the number of vertices, m that of edges, d the largest degree. Parallel edges count as
-//! often as they occur, except for triangles, clustering and cores, which are defined on simple
-//! graphs: there, loops and repetitions are left out.
+//! n is the number of vertices, m the number of edges, and d the largest degree. Each parallel edge
+//! counts. Triangles, clustering and cores are defined on simple graphs: there, loops and repeated
+//! edges are ignored.
 //!
-//! No algorithm reads the store, so a [`Budget`](keyloom::Budget) stops the reading of the rows and
-//! not the work on them. The table bounds that work before it begins: by n, m, and the number of
-//! iterations or samples, which the caller gives.
+//! No algorithm reads the store, so a [`Budget`](keyloom::Budget) stops the reading of the rows,
+//! but not the algorithm. The table bounds the work of an algorithm in advance, by n, m, and the
+//! number of iterations or samples that the caller passes.
 
-// A vertex number is below the number of vertices: `Adjacency::check` has seen every list. The
+// A vertex number is below the number of vertices: `Adjacency::check` checked every list. The
 // arrays have one value per vertex.
 #![allow(clippy::indexing_slicing)]
 

@@ -11,14 +11,15 @@ use crate::parallel::{Threads, collect, fill};
 /// The parameters of [`page_rank`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageRankOptions {
-    /// The probability to follow an edge instead of starting again. Default: 0.85.
+    /// The probability that a step follows an edge instead of restarting. Default: 0.85.
     pub damping: f64,
     /// The largest number of iterations. Default: 20.
     pub iterations: usize,
-    /// Stop as soon as the sum of the changes of all ranks is at most this; an error if that is not
-    /// reached. `None`, the default: all iterations are made.
+    /// If set, iteration stops when the sum of the changes of all ranks is at most this value;
+    /// [`page_rank`] returns an error if `iterations` do not suffice. With `None`, the default, all
+    /// iterations are done.
     pub tolerance: Option<f64>,
-    /// The vertices at which a walk starts again, for personalised ranks. Empty, the default, means
+    /// The vertices at which a walk restarts, for personalised PageRank. Empty, the default, means
     /// all vertices.
     pub restart_at: Vec<VertexNumber>,
 }
@@ -29,7 +30,7 @@ impl Default for PageRankOptions {
     }
 }
 
-/// Refuses a damping factor that is no probability.
+/// Refuses a damping factor that is not a probability.
 pub(crate) fn check_damping(damping: f64) -> Result<()> {
     match (0.0..=1.0).contains(&damping) {
         true => Ok(()),
@@ -55,7 +56,7 @@ impl PageRankOptions {
         self.restart_at.iter().try_for_each(|vertex| graph.number(*vertex).map(drop))
     }
 
-    /// The probability of each vertex to be the one at which a walk starts again.
+    /// For each vertex, the probability that a restart goes to it.
     fn restart(&self, vertices: usize) -> Vec<f64> {
         if self.restart_at.is_empty() {
             return vec![1.0 / vertices as f64; vertices];
@@ -71,7 +72,7 @@ impl PageRankOptions {
 /// The incoming lists of consecutive vertices.
 struct Lists {
     first: u32,
-    /// Where the list of each vertex ends.
+    /// The end of the list of each vertex.
     ends: Vec<u32>,
     neighbours: Vec<u32>,
 }
@@ -95,8 +96,8 @@ impl Lists {
     }
 }
 
-/// The sum of the shares of some vertices. Four sums at a time, so that an addition does not wait
-/// for the one before.
+/// The sum of the shares of some vertices. Keeps four partial sums, so that an addition does not
+/// wait for the previous one.
 fn sum(vertices: &[u32], shares: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let fours = vertices.chunks_exact(4);
@@ -110,8 +111,8 @@ fn sum(vertices: &[u32], shares: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// The rank of each vertex: how likely a random walk is there. The ranks sum to 1; the rank of
-/// vertices without outgoing edges is distributed like that of a restart. Takes 4 bytes of memory
+/// The rank of each vertex: the probability that a random walk is there. The ranks sum to 1. The
+/// rank of vertices without outgoing edges is distributed like restarts. Takes 4 bytes of memory
 /// per edge and 28 per vertex.
 ///
 /// ```
@@ -138,9 +139,9 @@ pub fn page_rank(graph: &Adjacency<'_>, options: &PageRankOptions) -> Result<Vec
     let vertices = graph.vertices as usize;
     let (incoming, degrees) = (graph.incoming(), graph.out().degrees());
     let ranges = incoming.ranges();
-    // Decoded once: each iteration reads all of them.
-    // On RMAT scale 20, beside two builds, ten iterations that decode the lists take 1.94 times as
-    // long as the crate graph, with lists that are decoded once 1.50 times.
+    // Decoded once: each iteration reads all of them. Measured on RMAT scale 20, while two builds
+    // ran: ten iterations that decode the lists each time take 1.94 times as long as the crate
+    // `graph`; with lists that are decoded once, 1.50 times.
     let lists = collect(Threads::all(), ranges.clone(), |range| Lists::of(&incoming, range));
     let restart = options.restart(vertices);
     let (mut ranks, mut shares) = (restart.clone(), vec![0.0; vertices]);

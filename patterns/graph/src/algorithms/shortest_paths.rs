@@ -5,11 +5,11 @@ use keyloom::{Error, Result};
 use crate::GraphError;
 use crate::csr::{Adjacency, VertexNumber};
 
-/// The weight of a cheapest path from `source` to each vertex, infinity for vertices that cannot be
+/// The weight of a cheapest path from `source` to each vertex; infinity for vertices that cannot be
 /// reached.
 ///
-/// Delta-stepping: vertices are settled in steps of one bucket of distances each, the average
-/// weight wide, instead of one by one from a heap.
+/// Delta-stepping: vertices are settled by buckets of distances, each as wide as the average
+/// weight, instead of one by one from a heap.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex or the
@@ -33,7 +33,7 @@ pub fn shortest_paths(graph: &Adjacency<'_>, source: VertexNumber) -> Result<Vec
     while let Some((vertices, from)) = buckets.take() {
         for vertex in vertices {
             let distance = distances[vertex as usize];
-            // It was found again at a smaller distance, in an earlier bucket.
+            // The vertex was found again at a smaller distance, in an earlier bucket.
             if distance < from {
                 continue;
             }
@@ -59,14 +59,15 @@ pub fn shortest_paths(graph: &Adjacency<'_>, source: VertexNumber) -> Result<Vec
 struct Buckets {
     width: f64,
     ring: Vec<Vec<u32>>,
-    /// The bucket that is searched.
+    /// The number of the bucket that is searched now.
     now: u64,
     held: usize,
 }
 
 impl Buckets {
-    // The largest number of buckets, whose empty lists take 1.5 MiB. Without it, one weight far
-    // above the average would need a ring of any length. Wider buckets search more vertices again.
+    // The largest number of buckets. Their empty lists take 1.5 MiB. Without this bound, one weight
+    // far above the average would need a ring of any length. Wider buckets search more vertices
+    // again.
     const MOST: f64 = 65_536.0;
 
     fn new(graph: &Adjacency<'_>) -> Self {
@@ -84,7 +85,7 @@ impl Buckets {
     }
 
     fn put(&mut self, vertex: u32, distance: f64) {
-        // Rounding must not put it behind the ring or before what is searched.
+        // Rounding must not put the vertex after the end of the ring or before the current bucket.
         let last = self.now + self.ring.len() as u64 - 1;
         let bucket = ((distance / self.width) as u64).clamp(self.now, last);
         let place = (bucket % self.ring.len() as u64) as usize;
@@ -92,8 +93,9 @@ impl Buckets {
         self.held += 1;
     }
 
-    /// The vertices of the first bucket that has some, and where it begins. What is put into the
-    /// same bucket meanwhile is taken next.
+    /// Takes the vertices of the first non-empty bucket. Returns them with a lower bound of their
+    /// distances: the start of the previous bucket. If more vertices are put into the same bucket,
+    /// the next call returns them.
     fn take(&mut self) -> Option<(Vec<u32>, f64)> {
         if self.held == 0 {
             return None;

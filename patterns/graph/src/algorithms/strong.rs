@@ -5,10 +5,11 @@ use crate::csr::{Adjacency, Rows, VertexNumber};
 
 const UNSEEN: u32 = u32::MAX;
 
-/// The strongly connected component of each vertex: the vertex of the component with the smallest
-/// id. Two vertices are in one component if there are paths in both directions.
+/// The strongly connected component of each vertex, named by the vertex of the component with the
+/// smallest id. Two vertices are in one component if there are paths in both directions.
 ///
-/// Tarjan's algorithm on a stack of its own, so that deep graphs do not exhaust that of the thread.
+/// Tarjan's algorithm with an explicit stack, so that deep graphs do not exhaust the stack of the
+/// thread.
 pub fn strong_components(graph: &Adjacency<'_>) -> Vec<VertexNumber> {
     let mut search = Tarjan {
         out: graph.out(),
@@ -28,7 +29,7 @@ pub fn strong_components(graph: &Adjacency<'_>) -> Vec<VertexNumber> {
 
 struct Tarjan<'c> {
     out: Rows<'c>,
-    /// When each vertex was first seen.
+    /// The position of each vertex in the order of the first visits.
     order: Vec<u32>,
     low: Vec<u32>,
     components: Vec<u32>,
@@ -77,7 +78,8 @@ impl Tarjan<'_> {
         self.open.push(vertex);
     }
 
-    /// Closes the component of which the vertex was seen first.
+    /// Closes the component of a vertex, if the vertex was the first of the component to be
+    /// visited.
     fn leave(&mut self, vertex: u32) {
         if self.low[vertex as usize] != self.order[vertex as usize] {
             return;

@@ -5,12 +5,12 @@ use keyloom::Result;
 use crate::GraphError;
 use crate::csr::{Adjacency, VertexNumber};
 
-/// The vertices in an order in which every edge leads from an earlier to a later vertex. Among
-/// vertices that may come next, the smallest number comes first.
+/// The vertices in an order in which every edge leads from an earlier to a later vertex. Ties are
+/// broken by the smallest number.
 ///
 /// # Errors
-/// [`GraphError::Cycle`] with the vertices of a cycle, if there is one. An undirected graph has one
-/// as soon as it has an edge.
+/// [`GraphError::Cycle`] with the vertices of a cycle, if the graph has one. Every undirected graph
+/// with an edge has a cycle.
 pub fn topological_order(graph: &Adjacency<'_>) -> Result<Vec<VertexNumber>> {
     let out = graph.out();
     let mut waiting = graph.incoming().degrees();
@@ -35,8 +35,8 @@ pub fn topological_order(graph: &Adjacency<'_>) -> Result<Vec<VertexNumber>> {
     }
 }
 
-/// A cycle, found by walking back from a vertex that waits: each such vertex has an edge from
-/// another one.
+/// A cycle, found by walking backwards from a vertex that still waits for a predecessor: each
+/// waiting vertex has an edge from another waiting vertex.
 fn cycle_before(graph: &Adjacency<'_>, waiting: &[u32], mut vertex: u32) -> Vec<u32> {
     let incoming = graph.incoming();
     let mut walked = Vec::new();

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::csr::{Adjacency, Rows};
 use crate::parallel::{Threads, collect};
 
-/// The number of triangles, without regard to directions.
+/// The number of triangles. Directions are ignored.
 pub fn triangles(graph: &Adjacency<'_>) -> u64 {
     Oriented::new(graph).each_triangle(|found: &mut u64, _| *found += 1).into_iter().sum()
 }
 
-/// How connected the neighbours of each vertex are: the number of edges between them, divided by
-/// the largest number that is possible. Neighbours in either direction count; the edges between
-/// them count per direction. 0 for vertices with fewer than two neighbours.
+/// The local clustering coefficient of each vertex: the number of edges between its neighbours,
+/// divided by the largest possible number. Neighbours in either direction count; the edges between
+/// them count once per direction. 0 for vertices with fewer than two neighbours.
 pub fn local_clustering(graph: &Adjacency<'_>) -> Vec<f64> {
     let oriented = Oriented::new(graph);
     let edges: Vec<AtomicU64> = (0..graph.vertices).map(|_| AtomicU64::new(0)).collect();
@@ -29,27 +29,28 @@ pub fn local_clustering(graph: &Adjacency<'_>) -> Vec<f64> {
     coefficients.collect()
 }
 
-/// A triangle, and in how many directions each of its sides is an edge.
+/// A triangle, and for each side the number of directions in which it is an edge.
 struct Triangle {
     vertices: [u32; 3],
-    /// Between the first and second, first and third, second and third.
+    /// The sides between the first and second, first and third, and second and third vertex.
     sides: [u64; 3],
 }
 
 impl Triangle {
-    /// Each vertex with the edges across from it.
+    /// Each vertex with the number of edges on the opposite side.
     fn corners(&self) -> [(u32, u64); 3] {
         let ([a, b, c], [ab, ac, bc]) = (self.vertices, self.sides);
         [(a, bc), (b, ac), (c, ab)]
     }
 }
 
-/// The simple graph below a graph: each edge is kept at the end with fewer neighbours, so that no
-/// list is longer than the root of twice the number of edges.
+/// The underlying simple graph. Each edge is stored at the end with fewer neighbours, so no list is
+/// longer than the square root of twice the number of edges.
 struct Oriented {
     degrees: Vec<u32>,
     starts: Vec<usize>,
-    /// Twice the number of the other end; 1 more if there are edges in both directions.
+    /// For each edge, twice the number of its other end, plus 1 if there are edges in both
+    /// directions.
     ends: Vec<u32>,
     ranges: Vec<Range<u32>>,
 }
@@ -94,8 +95,8 @@ impl Oriented {
         &self.ends[self.starts[vertex as usize]..self.starts[vertex as usize + 1]]
     }
 
-    /// Calls `visit` with each triangle once, and a value that is kept for each range of vertices.
-    /// Returns these values.
+    /// Calls `visit` once with each triangle, and with a value that belongs to its range of
+    /// vertices. Returns the values of all ranges.
     fn each_triangle<T: Default + Send>(&self, visit: impl Fn(&mut T, Triangle) + Sync) -> Vec<T> {
         collect(Threads::all(), self.ranges.clone(), |range| {
             let mut kept = T::default();
@@ -116,8 +117,8 @@ fn directions(end: u32) -> u64 {
     u64::from(end & 1) + 1
 }
 
-/// The neighbours of a vertex in either direction, each once, without itself; as in
-/// [`Oriented::ends`].
+/// The neighbours of a vertex in either direction, each once, without the vertex itself; encoded as
+/// in [`Oriented::ends`].
 fn simple(sides: &[Rows<'_>], vertex: u32, around: &mut Vec<u32>) {
     around.clear();
     for side in sides {
@@ -134,7 +135,7 @@ fn simple(sides: &[Rows<'_>], vertex: u32, around: &mut Vec<u32>) {
         return;
     }
     around.sort_unstable();
-    // A neighbour that both directions have comes twice.
+    // A neighbour in both directions occurs twice.
     around.dedup_by(|next, kept| {
         let is_same = next == kept;
         *kept |= u32::from(is_same);
@@ -142,15 +143,15 @@ fn simple(sides: &[Rows<'_>], vertex: u32, around: &mut Vec<u32>) {
     });
 }
 
-/// The neighbours of a vertex in either direction, each once, without itself.
+/// The neighbours of a vertex in either direction, each once, without the vertex itself.
 pub(super) fn simple_neighbours(sides: &[Rows<'_>], vertex: u32, around: &mut Vec<u32>) {
     simple(sides, vertex, around);
     around.iter_mut().for_each(|end| *end >>= 1);
 }
 
-/// Calls `visit` with each vertex that is in both ascending lists, and with its directions in each.
-/// The comparison of the two heads is computed without a branch, which a processor could not
-/// predict.
+/// Calls `visit` with each vertex that is in both ascending lists, and with its number of
+/// directions in each. The two heads are compared without a branch, since a processor could not
+/// predict it.
 #[inline]
 fn common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32, [u64; 2])) {
     let (mut i, mut j) = (0, 0);

@@ -1,4 +1,4 @@
-//! Which vertices changed: noted by the writers of edges and vertices.
+//! Marks of changed vertices, which the writers of edges and vertices set.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,7 +29,8 @@ impl<I, E, C> EdgeChanges<I, E, C> {
         Self { keys: Keys::new(space), source, weight, types: PhantomData }
     }
 
-    /// The blocks in a snapshot, whether or not the graph changed since. Checks every list.
+    /// The blocks in a snapshot, even if the graph has changed since they were written. Checks
+    /// every list.
     pub(super) fn load<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -66,7 +67,7 @@ impl<I, E, C> fmt::Debug for EdgeChanges<I, E, C> {
 }
 
 impl<I: VertexId, E, C> EdgeChanges<I, E, C> {
-    /// Marks the ends of an edge, if edges with its label are taken.
+    /// Marks the ends of an edge, if the blocks include edges with its label.
     fn mark(&self, (source, label, target): &EdgeKey<I>, writes: &mut SortedWrites) -> Result<()> {
         if !self.source.labels.has(label) {
             return Ok(());
@@ -86,7 +87,7 @@ impl<I: VertexId, E: 'static, C: 'static> Derived<EdgeKey<I>, E> for EdgeChanges
         changes.iter().try_for_each(|change| self.mark(change.key, writes))
     }
 
-    /// Blocks that were written before are not those of the records that the build visits.
+    /// Deletes the state, because existing blocks may not match the records that the build visits.
     fn update_in_build(
         &self,
         _: Option<&[u8]>,
@@ -135,9 +136,9 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
         Arc::new(self.clone())
     }
 
-    /// Compares the lists of every vertex that is not marked with the graph. Builds the rows of the
-    /// graph in memory. An edge that cannot be read is reported; the lists of its ends are not
-    /// known, and are not compared.
+    /// For every unmarked vertex, compares its lists in the blocks with those of the graph. Builds
+    /// the rows of the graph in memory. Reports each edge that cannot be read; the lists of its
+    /// ends are unknown and are not compared.
     fn check<D: Codec<E>>(
         &self,
         reader: &impl Reader,
@@ -177,7 +178,7 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
             if is_same || reader.get(&mark)?.is_some() {
                 continue;
             }
-            // An id that the graph does not have may be damaged. A mark at that id would not help.
+            // An id that is not in the graph may be damaged, and a mark for this id would not help.
             let fault = match numbers {
                 (None, _) => Inconsistency::new(self.keys.state(), Rule::Wrong)
                     .with_text("has blocks with a vertex that is not in the graph"),
@@ -190,7 +191,7 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
     }
 
     /// Marks the vertices whose lists are wrong; the next refresh writes them. If the blocks cannot
-    /// be read, it builds all of them.
+    /// be read, deletes the state, so that the next refresh builds all blocks.
     fn repair_with<S: Store, D: Codec<E>>(
         &self,
         store: &S,
@@ -235,7 +236,7 @@ impl<'c> Named<'c> {
         Self { ids: rows.packed_ids(), rows, sides: rows.sides() }
     }
 
-    /// Each id with its number on both sides.
+    /// Each id with its numbers in `self` and in `other`.
     fn pairs(&self, other: &Self) -> std::collections::BTreeMap<&'c [u8], Numbers>
     where
         Self: 'c,
@@ -267,7 +268,7 @@ impl<'c> Named<'c> {
     }
 }
 
-/// The changes of the table of vertices, noted with those of the edges.
+/// Marks changes of the table of vertices, in the same subspace as changes of the edges.
 pub(crate) struct VertexChanges<I, V> {
     space: Subspace,
     keys: Keys,
@@ -299,7 +300,7 @@ impl<I: VertexId, V: 'static> Derived<I, V> for VertexChanges<I, V> {
         changes: &[RecordChange<'_, I, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        // Properties are not in the blocks.
+        // The blocks do not contain properties, so only new and deleted vertices are marked.
         let mut changes =
             changes.iter().filter(|change| change.old.is_some() != change.new.is_some());
         changes.try_for_each(|change| writes.put(&self.keys.mark(&pack(&(change.key,))), &[]))
@@ -343,8 +344,8 @@ impl<I: VertexId, V: 'static> Maintained for VertexChanges<I, V> {
         Arc::new(self.clone())
     }
 
-    /// Reports keys in the subspace, which stays empty: marks are among the blocks, whose check
-    /// compares the vertices, too.
+    /// Reports keys in the subspace, which must stay empty. The marks are stored with the blocks,
+    /// and the check of the blocks also compares the vertices.
     fn check<D: Codec<V>>(
         &self,
         reader: &impl Reader,

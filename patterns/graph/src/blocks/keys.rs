@@ -1,10 +1,10 @@
-//! Where blocks, marks and the state are stored.
+//! The keys of blocks, marks and the state.
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, KeyRange, Reader, Result, Subspace};
 use serde::{Deserialize, Serialize};
 
-/// 2 since hubs have blocks of their own.
+/// Since version 2, hubs have separate blocks.
 const FORMAT: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,17 +14,17 @@ pub(super) enum Side {
     Incoming,
 }
 
-/// What is stored about the blocks.
+/// The state of the blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stored {
-    /// Raised by each build, so that a build that was overtaken stops.
+    /// Incremented by each build, so that an earlier build that still runs stops.
     pub(super) build: u64,
-    /// Raised by each transaction of a refresh, so that what another one keeps of the blocks is
-    /// found to be old.
+    /// Incremented by each transaction of a refresh, so that a concurrent refresh detects that its
+    /// cached layout is stale.
     pub(super) step: u64,
     pub(super) is_complete: bool,
     pub(super) vertices: u32,
-    /// Vertices that are in the order of their ids; later ones were added.
+    /// The number of vertices that are in the order of their ids; later vertices were added.
     pub(super) sorted: u32,
 }
 
@@ -68,8 +68,8 @@ impl Keys {
         self.space.pack(&(1_u8,))
     }
 
-    /// The state; `None` before the first build, and if it is damaged or older, so that the blocks
-    /// are built again.
+    /// The state. `None` before the first build, or if the state is damaged or has an older format;
+    /// then the blocks are built again.
     pub(super) fn stored(&self, reader: &impl Reader) -> Result<Option<Stored>> {
         match reader.get(&self.state())?.as_deref() {
             Some([FORMAT, rest @ ..]) => Ok(Postcard::decode(rest).ok()),
@@ -92,7 +92,8 @@ impl Keys {
         self.space.pack(&(2_u8, side as u8, first, n))
     }
 
-    /// The blocks of one side that begin with the vertex `first`: one, or all blocks of a hub.
+    /// The blocks of one side that begin with the vertex `first`: one block, or all blocks of a
+    /// hub.
     pub(super) fn blocks_of(&self, side: Side, first: u32) -> KeyRange<'static> {
         self.space.range_of(&(2_u8, side as u8, first))
     }

@@ -1,4 +1,4 @@
-//! What a refresh keeps of the blocks from one transaction to the next.
+//! The layout of the blocks, which a refresh caches across its transactions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,23 +6,24 @@ use std::ops::Range;
 use super::keys::{Side, Stored};
 use crate::csr::{Adjacency, Bytes, Rows, packed_id, sorted_number};
 
-/// The ids, and where the blocks of the lists begin: what all steps need, so that each step reads
-/// only the blocks that it rewrites. It belongs to one state of the blocks.
+/// The ids, and the first vertices of the blocks of lists. With this layout, each step reads only
+/// the blocks that it rewrites. A layout is valid for one state of the blocks.
 pub(super) struct Layout {
     pub(super) stored: Stored,
-    /// All blocks of ids at first; only those in order are searched.
+    /// The blocks of ids when the layout was loaded; only those in order are searched.
     ids: Vec<Bytes<'static>>,
-    /// The numbers of the ids that were added later.
+    /// The numbers of the ids that were added after the build.
     later: HashMap<Vec<u8>, u32>,
     /// The first vertices of the outgoing and of the incoming blocks; a hub counts once.
     starts: [Vec<u32>; 2],
 }
 
-/// What a step changed in the layout.
+/// The changes of a step to the layout.
 pub(super) struct Relaid {
     pub(super) stored: Stored,
     pub(super) added: Vec<Vec<u8>>,
-    /// The vertices that a side has in new blocks, and the first vertices of these.
+    /// For each replacement: its side, the vertices in the new blocks, and the first vertex of each
+    /// new block.
     pub(super) starts: Vec<(Side, Range<u32>, Vec<u32>)>,
 }
 
@@ -42,7 +43,8 @@ impl Layout {
         self.later.get(id).copied().or_else(|| sorted_number(&self.ids, self.stored.sorted, id))
     }
 
-    /// The vertices of the block that has this one; `None` for an added vertex.
+    /// The vertices of the block that contains `vertex`; `None` for a vertex that is not in the
+    /// blocks yet.
     pub(super) fn range(&self, side: Side, vertex: u32) -> Option<Range<u32>> {
         if vertex >= self.stored.vertices {
             return None;
@@ -62,7 +64,7 @@ impl Layout {
         }
     }
 
-    /// Follows a step that was committed.
+    /// Applies the changes of a committed step.
     pub(super) fn apply(&mut self, relaid: Relaid) {
         self.later.extend(relaid.added.into_iter().zip(self.stored.vertices..));
         let [out, incoming] = &mut self.starts;

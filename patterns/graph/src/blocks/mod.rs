@@ -1,4 +1,4 @@
-//! Compressed sparse rows that are kept in the store, and brought up to date from what changed.
+//! Compressed sparse rows that are kept in the store and updated incrementally.
 
 mod changes;
 mod keys;
@@ -25,8 +25,8 @@ use crate::keys::VertexId;
 
 /// The [compressed sparse rows](Csr) of a graph, kept in the store in blocks.
 ///
-/// Writers of the graph note which vertices changed; [`refresh`](Blocks::refresh) rewrites the
-/// blocks of those vertices. On LMDB the blocks are read where they are mapped, without a copy.
+/// Writers of the graph mark changed vertices, and [`refresh`](Blocks::refresh) rewrites the blocks
+/// of these vertices. On LMDB the blocks are read directly from the memory map, without a copy.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -53,7 +53,7 @@ use crate::keys::VertexId;
 ///
 /// # Key layout
 ///
-/// In the subspace of this derived data of the table of edges:
+/// The keys are in the subspace of this derived data of the table of edges:
 ///
 /// | key | value |
 /// |---|---|
@@ -63,9 +63,9 @@ use crate::keys::VertexId;
 ///
 /// # Cost
 ///
-/// Each write of an edge puts two more keys, one for each end, and reads nothing more. In blocks of
-/// [some labels](BlockOptions::labels), an edge with another label puts none, and the blocks stay
-/// up to date.
+/// Each write of an edge puts two more keys, one for each end, and has no additional reads. If the
+/// blocks are limited to [some labels](BlockOptions::labels), an edge with another label puts no
+/// more keys, and the blocks stay up to date.
 pub struct Blocks<
     I: VertexId,
     V: 'static = (),
@@ -98,7 +98,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// [`refresh`](Blocks::refresh).
     ///
     /// # Errors
-    /// Errors of [`Schema::derive`].
+    /// The errors of [`Schema::derive`].
     pub fn declare<S: Store>(
         schema: &Schema<'_, S>,
         graph: &Graph<I, V, E, C>,
@@ -111,7 +111,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// changes, drop the blocks or give them another name.
     ///
     /// # Errors
-    /// Errors of `declare`.
+    /// The errors of `declare`.
     pub fn declare_weighted<S: Store>(
         schema: &Schema<'_, S>,
         graph: &Graph<I, V, E, C>,
@@ -121,7 +121,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         Self::declare_with(schema, graph, name, BlockOptions::new().weight(weight))
     }
 
-    /// [`declare`](Blocks::declare) with options, such as the labels of the edges that are taken.
+    /// [`declare`](Blocks::declare) with options, such as the labels of the edges in the blocks.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -148,7 +148,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an empty list of labels;
     /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError) if the schema has these blocks
-    /// with other labels; errors of `declare`.
+    /// with other labels; the errors of `declare`.
     pub fn declare_with<S: Store>(
         schema: &Schema<'_, S>,
         graph: &Graph<I, V, E, C>,
@@ -180,13 +180,14 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         &self.changes.pattern().keys
     }
 
-    /// The rows, if they are those of the graph in this snapshot or transaction. Costs two gets for
-    /// the state, one range of at most one key for the changes, and one over the blocks. Every list
+    /// The rows, if they match the graph in this snapshot or transaction. Costs two gets for the
+    /// state, one range of at most one key for the marks, and one range over the blocks. Every list
     /// is checked.
     ///
     /// # Errors
-    /// [`GraphError::StaleBlocks`] if the graph changed since the last [`refresh`](Blocks::refresh)
-    /// or there was none; [`GraphError::DamagedBlocks`]; errors of [`Attached::at`].
+    /// [`GraphError::StaleBlocks`] if the graph changed since the last
+    /// [`refresh`](Blocks::refresh), or if the blocks were never refreshed;
+    /// [`GraphError::DamagedBlocks`]; the errors of [`Attached::at`].
     pub fn at<'r, R: Reader>(&self, reader: &'r R) -> Result<Csr<'r, I>> {
         self.changes.at(reader)?;
         self.vertex_changes.at(reader)?;
@@ -203,30 +204,32 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         self.changes.pattern().load(reader, stored)
     }
 
-    /// Brings the blocks up to date: rewrites those of changed vertices, in transactions of at most
-    /// 1,000 vertices, and 32 blocks (about 1 MB) or one hub. Builds all blocks if there are none,
-    /// if vertices are gone, if many were added since, or if the changed vertices have more than a
-    /// quarter of the edges; that takes about 24 bytes of memory per edge. If it was stopped or
-    /// killed, call it again: rewrites continue, a build of all blocks begins again.
+    /// Brings the blocks up to date: rewrites the blocks of changed vertices. Each transaction
+    /// rewrites at most 1,000 vertices, and 32 blocks (about 1 MB) or one hub. All blocks are built
+    /// if there are none, or if vertices were deleted. They are also built if many vertices were
+    /// added since the last build, or if the changed vertices have more than a quarter of the
+    /// edges. A build takes about 24 bytes of memory per edge. If a refresh was stopped or killed,
+    /// call it again: rewrites continue, but a build of all blocks starts over.
     ///
-    /// A rewrite costs one range over the blocks at first; then each transaction reads the edges of
-    /// the changed vertices, and the blocks that it rewrites. On LMDB, after 1,000 changed edges of
-    /// 1.9 million, that takes an eighth to a third of the time of a build.
+    /// A rewrite first reads one range over the blocks. Then each transaction reads the edges of
+    /// the changed vertices, and the blocks that it rewrites. On LMDB, after changes to 1,000 of
+    /// 1.9 million edges, a rewrite takes an eighth to a third of the time of a build.
     ///
     /// # Errors
-    /// [`GraphError::RefreshTakenOver`] if another program began to build the blocks meanwhile;
-    /// errors of [`to_weighted_csr`](crate::GraphView::to_weighted_csr) and of [`Store::transact`].
+    /// [`GraphError::RefreshTakenOver`] if another program began to build the blocks in the
+    /// meantime; the errors of [`to_weighted_csr`](crate::GraphView::to_weighted_csr) and of
+    /// [`Store::transact`].
     pub fn refresh(&self, store: &impl Store) -> Result<Progress> {
         self.refresh_with(store, |_| ControlFlow::Continue(()))
     }
 
-    /// Reports every vertex whose lists in the blocks differ from the graph, although it is not
-    /// marked as changed, and every edge whose key or weight cannot be read; the lists of its ends
-    /// are not compared. Builds the rows of the graph in memory.
+    /// Reports every vertex that is not marked as changed, but whose lists in the blocks differ
+    /// from the graph. Also reports every edge whose key or weight cannot be read; the lists of the
+    /// ends of such an edge are not compared. Builds the rows of the graph in memory.
     ///
     /// # Errors
-    /// Errors of [`to_csr`](crate::GraphView::to_csr), but for edges that do not decode, and of
-    /// [`Attached::at`].
+    /// The errors of [`to_csr`](crate::GraphView::to_csr), except for edges that do not decode, and
+    /// of [`Attached::at`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         self.changes.check(reader)
     }
@@ -234,14 +237,14 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// Marks the vertices whose lists are wrong, and [refreshes](Blocks::refresh) the blocks.
     ///
     /// # Errors
-    /// Errors of [`check`](Blocks::check) and of [`refresh`](Blocks::refresh).
+    /// The errors of [`check`](Blocks::check) and of [`refresh`](Blocks::refresh).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`repair`](Blocks::repair) with options. Calls `progress` after each transaction and stops
-    /// if that breaks. A build of all blocks that was stopped begins again, and a refresh has
-    /// batches of its own.
+    /// if it breaks. A build of all blocks that was stopped starts over. The refresh uses its own
+    /// batch sizes.
     ///
     /// # Errors
     /// The errors of [`repair`](Blocks::repair).

@@ -1,10 +1,10 @@
-//! Which edges blocks have, and whether with weights.
+//! Options of blocks: the labels of the edges, and weights.
 
 use std::fmt;
 
 use crate::csr::Labels;
 
-/// Options of [`Blocks`](crate::Blocks). By default, they have all edges, without weights.
+/// Options of [`Blocks`](crate::Blocks). By default, blocks contain all edges, without weights.
 pub struct BlockOptions<E> {
     pub(super) labels: Labels,
     pub(super) weight: Option<fn(&E) -> f64>,
@@ -17,11 +17,11 @@ impl<E> BlockOptions<E> {
         Self { labels: Labels::default(), weight: None }
     }
 
-    /// Takes only edges with one of these labels, as
-    /// [`CsrBuilder::labels`](crate::CsrBuilder::labels) does. The labels are part of the
-    /// definition in the schema; their order is not. For other labels, drop the blocks or give them
-    /// another name. An empty list is an error of
-    /// [`declare_with`](crate::Blocks::declare_with).
+    /// Includes only edges with one of these labels, as
+    /// [`CsrBuilder::labels`](crate::CsrBuilder::labels) does. The set of labels is part of the
+    /// definition in the schema; their order is not. To change the labels, drop the blocks or give
+    /// them another name. For an empty list, [`declare_with`](crate::Blocks::declare_with) returns
+    /// an error.
     #[must_use]
     pub fn labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         self.labels = Labels::of(labels);

@@ -1,4 +1,4 @@
-//! Bringing blocks up to date.
+//! Refreshes of the blocks.
 
 use std::ops::{ControlFlow, Range};
 
@@ -13,39 +13,39 @@ use crate::GraphError;
 use crate::csr::{Adjacency, first_of};
 use crate::keys::VertexId;
 
-/// Changed vertices of one transaction.
-// Bounds the marks that a step reads. `BLOCKS` bounds what it writes.
+/// The largest number of changed vertices that one transaction rewrites.
+// Bounds the marks that a step reads. `BLOCKS` bounds the writes of a step.
 const VERTICES: usize = 1_000;
-/// Blocks of one transaction, about 1 MB.
+/// The largest number of blocks that one transaction rewrites, about 1 MB.
 // This is less than the 1.3 MiB that a transaction of etcd accepts.
 pub(super) const BLOCKS: usize = 32;
 
-// When all blocks are built although few vertices are marked. To read an edge of a marked vertex
-// costs as much as to build SHARE edges, and a marked vertex as much as MARK of its edges.
+// The cost model that decides between a rewrite and a build of all blocks. Reading an edge of a
+// marked vertex costs as much as building SHARE edges; a marked vertex costs as much as MARK edges.
 const SHARE: u64 = 4;
 const MARK: u64 = 8;
-/// Marked vertices with fewer edges are rewritten in any case.
-// In a small graph, the share alone would build all blocks after a few changes.
+/// If the cost of the marked vertices, in edges, is at most this number, they are always rewritten.
+// In a small graph, SHARE alone would cause a build of all blocks after a few changes.
 const FEW: u64 = 4_096;
 
-/// What one transaction of a refresh did.
+/// The outcome of one transaction of a refresh.
 pub(super) enum Step {
     /// No vertex is marked.
     UpToDate,
-    /// So many marked vertices, and so many blocks written.
+    /// Marked vertices were rewritten; `blocks` is the number of blocks written.
     Rewritten { vertices: usize, blocks: usize, relaid: Relaid },
-    /// The layout must be loaded: at first, and if another program changed the blocks.
+    /// The layout must be loaded: in the first step, and after another program changed the blocks.
     Load,
     /// All blocks must be built.
     Build,
 }
 
 impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
-    /// [`refresh`](Blocks::refresh), which calls `progress` after each commit and stops if that
-    /// breaks. [`Progress::records`] counts vertices, [`Progress::written`] blocks.
+    /// [`refresh`](Blocks::refresh) with a callback: calls `progress` after each commit and stops
+    /// if it breaks. [`Progress::records`] counts vertices, [`Progress::written`] counts blocks.
     ///
     /// # Errors
-    /// Errors of `refresh`.
+    /// The errors of `refresh`.
     pub fn refresh_with(
         &self,
         store: &impl Store,
@@ -91,8 +91,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         }
     }
 
-    /// The layout of the blocks; `None` if they must be built, or a build costs less than to read
-    /// the edges of the marked vertices.
+    /// The layout of the blocks; `None` if they must be built, or if a build costs less than
+    /// reading the edges of the marked vertices.
     fn layout(&self, store: &impl Store) -> Result<Option<Layout>> {
         let snapshot = Snapshots::lasting(store);
         let Some(stored) = self.keys().stored(&snapshot)?.filter(|stored| stored.is_complete)
@@ -127,7 +127,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         Ok(false)
     }
 
-    /// Builds all blocks from one snapshot. What changes meanwhile is marked.
+    /// Builds all blocks from one snapshot. Concurrent changes are marked for the next refresh.
     fn build(
         &self,
         store: &impl Store,
@@ -168,7 +168,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let (vertices, sorted) = (rows.vertices, rows.vertices);
         let complete = Stored { build, step: 0, is_complete: true, vertices, sorted };
         store.transact(|txn| {
-            // A commit whose outcome was unknown may have happened.
+            // An earlier commit with an unknown outcome may have succeeded.
             if self.keys().stored(txn)?.as_ref() == Some(&complete) {
                 return Ok(());
             }
@@ -178,7 +178,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Forgets the marks: the snapshot is taken later, and has these changes.
+    /// Deletes the marks: the snapshot of the build is taken later, so it contains these changes.
     fn begin_build(&self, txn: &mut impl Writer) -> Result<u64> {
         let before = self.keys().stored(txn)?.map_or(0, |stored| stored.build);
         let begun =
@@ -212,7 +212,7 @@ pub(super) fn keyed<'c>(
     blocks.map(with_key).collect()
 }
 
-/// What replaces the blocks of some vertices.
+/// New blocks that replace the blocks of a range of vertices.
 pub(super) struct Replacement {
     pub(super) side: Side,
     pub(super) range: Range<u32>,
@@ -221,7 +221,7 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// The vertices, and where their new blocks begin.
+    /// The side, the vertices, and the first vertex of each new block.
     pub(super) fn relaid(&self) -> (Side, Range<u32>, Vec<u32>) {
         let mut starts: Vec<u32> = self.blocks.iter().map(|(_, block)| first_of(block)).collect();
         starts.dedup();

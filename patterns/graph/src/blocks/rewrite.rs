@@ -1,4 +1,4 @@
-//! Rewriting the blocks of changed vertices.
+//! Rewrites of the blocks of changed vertices.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
@@ -56,7 +56,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         marks.map(|mark| Ok(KeyBuf::from(&*mark?.0))).collect()
     }
 
-    /// How many of the marked vertices one transaction rewrites: as many as are in [`BLOCKS`]
+    /// The number of marked vertices that one transaction rewrites: those in the first [`BLOCKS`]
     /// blocks, and at least one.
     fn fitting(&self, layout: &Layout, marks: &[KeyBuf]) -> usize {
         let mut starts = BTreeSet::new();
@@ -72,7 +72,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         marks.len()
     }
 
-    /// What must be written, and the layout after it; `None` if all blocks must be built.
+    /// The blocks to write, and the resulting changes of the layout; `None` if all blocks must be
+    /// built.
     fn replacements(
         &self,
         reader: &impl Reader,
@@ -105,7 +106,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
                     of_out.insert(number, out);
                     of_incoming.insert(number, incoming);
                 }
-                // A vertex is gone, and the numbers after it change.
+                // A vertex was deleted, so the numbers after it change.
                 (false, Some(_)) => return Ok(None),
                 (false, None) => {}
             }
@@ -154,7 +155,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         Ok(lists)
     }
 
-    /// The blocks of one direction that change, and those of added vertices.
+    /// The changed blocks of one direction, and the blocks of added vertices.
     fn replace(
         &self,
         reader: &impl Reader,
@@ -214,8 +215,8 @@ fn push(writer: &mut BlockWriter, list: &List, is_weighted: bool) {
     writer.push(&to, if is_weighted { &weights } else { &[] });
 }
 
-/// Appends a list that did not change, as it is encoded. One in several pieces is that of a hub,
-/// whose blocks have nothing else.
+/// Appends an unchanged list in its encoded form. A list in several pieces is the list of a hub; it
+/// is encoded again.
 fn copy(writer: &mut BlockWriter, rows: &Rows<'_>, vertex: u32, is_weighted: bool) {
     let mut pieces = rows.pieces(vertex);
     match (pieces.next(), pieces.next()) {
@@ -225,10 +226,11 @@ fn copy(writer: &mut BlockWriter, rows: &Rows<'_>, vertex: u32, is_weighted: boo
     }
 }
 
-/// The values of all keys in the ranges, in order. In one round trip, unless a range has many.
+/// The values of all keys in the ranges, in order. Costs one round trip, and one more for each
+/// range with many keys.
 fn whole<'r, R: Reader>(reader: &'r R, ranges: &[KeyRange<'static>]) -> Result<Vec<R::Bytes<'r>>> {
-    // A vertex has one block for each 4,096 neighbours. Fewer blocks cost large hubs one more round
-    // trip each; more let one page return more.
+    // A hub has one block for each 4,096 neighbours. A lower number costs one more round trip for
+    // each large hub; a higher number lets one page return more.
     const BLOCKS_OF_HUB: usize = 4;
     let mut values = Vec::with_capacity(ranges.len());
     for (range, page) in ranges.iter().zip(reader.range_many(ranges, BLOCKS_OF_HUB)?) {
@@ -244,7 +246,7 @@ fn whole<'r, R: Reader>(reader: &'r R, ranges: &[KeyRange<'static>]) -> Result<V
     Ok(values)
 }
 
-/// The numbers of vertices, to which new ones are added.
+/// The numbers of the vertices in the layout and of new vertices.
 struct Numbers<'l> {
     layout: &'l Layout,
     later: HashMap<Vec<u8>, u32>,

@@ -7,29 +7,30 @@
 //! | 2 | 0 |
 //! | 4 | first vertex, little-endian like all numbers here |
 //! | 4 | number of vertices, n |
-//! | 4 n | where each list ends; its upper 4 bits are two widths |
+//! | 4 n | the end of each list; the upper 4 bits are two widths |
 //! | | the lists |
 //!
-//! A list has the neighbours in ascending order: the first one as its distance from the vertex,
-//! zigzag-encoded, each further one as the distance from the one before. All distances of a list
-//! have the same width of 1 to 4 bytes, so that no branch depends on them. The weights follow, 1, 2
-//! or 4 bytes each if they are whole numbers, else 8.
+//! A list contains the neighbours in ascending order. The first neighbour is stored as its distance
+//! from the vertex, zigzag-encoded; each further neighbour as its distance from the previous one.
+//! All distances of a list have the same width of 1 to 4 bytes, so decoding does not branch on the
+//! width of each. The weights follow, with 1, 2 or 4 bytes each if all are whole numbers, else with
+//! 8.
 //!
-//! A hub, with more neighbours than one block takes, has blocks of its own with the same first
-//! vertex.
+//! A hub has more neighbours than one block takes. The list of a hub is split over separate blocks
+//! with the same first vertex.
 
 const FORMAT: u8 = 1;
 const HEADER: usize = 12;
-/// A list ends in the lower bits, the upper 4 are its widths.
+/// The lower 28 bits are the end of a list, the upper 4 bits its widths.
 const TAG_SHIFT: u32 = 28;
-/// The size at which a block is complete. Below the 100 KB that FoundationDB allows, and few
-/// overflow pages are left partly empty on LMDB.
+/// The size at which a block is complete. It is below the 100 KB that FoundationDB allows, and
+/// leaves few overflow pages of LMDB partly empty.
 const BLOCK_BYTES: usize = 32 << 10;
-/// The largest number of neighbours that one block has of a vertex.
-// With weights, a piece takes at most some 48 KiB, below the 100 KB that FoundationDB allows.
+/// The largest number of neighbours of a vertex in one block.
+// With weights, a piece takes at most about 48 KiB, below the 100 KB that FoundationDB allows.
 const PIECE: usize = 4_096;
 
-/// The neighbours of a vertex that one block has.
+/// The neighbours of a vertex in one block: its list, or a piece of a hub's list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'c> {
     pub(crate) vertex: u32,
@@ -63,7 +64,7 @@ impl<'c> Piece<'c> {
         }
     }
 
-    /// The neighbours one by one, for a visit that ends early.
+    /// An iterator over the neighbours, for visits that end early.
     pub(crate) fn neighbours(self) -> impl Iterator<Item = u32> + use<'c> {
         let mut last = None;
         self.distances.chunks_exact(self.width).map(move |bytes| {
@@ -126,7 +127,7 @@ pub(crate) struct Block<'c> {
 }
 
 impl<'c> Block<'c> {
-    /// `None` if the bytes do not begin with the header of a block.
+    /// Parses the header of a block; `None` if the bytes do not begin with a valid header.
     pub(crate) fn parse(bytes: &'c [u8]) -> Option<Self> {
         let (header, rest) = bytes.split_at_checked(HEADER)?;
         let [FORMAT, is_weighted @ 0..=1, 0, 0, numbers @ ..] = header else { return None };
@@ -136,7 +137,7 @@ impl<'c> Block<'c> {
         Some(Self { first, count, is_weighted: *is_weighted == 1, ends, lists })
     }
 
-    /// Whether the lists follow each other to the end of the block.
+    /// Whether the lists are consecutive and end at the end of the block.
     pub(crate) fn has_whole_lists(&self) -> bool {
         let mut from = 0;
         let are_whole = (0..self.count).all(|place| {
@@ -150,7 +151,7 @@ impl<'c> Block<'c> {
         are_whole && from == self.lists.len()
     }
 
-    /// Where a list ends, and its tag.
+    /// The end of a list, and its tag.
     fn end(&self, place: u32) -> (usize, u32) {
         let at = place as usize * 4;
         let end = self.ends.get(at..at + 4).map_or(0, number);
@@ -189,7 +190,7 @@ pub(crate) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// For the lists of the vertices from `first` on.
+    /// A writer for the lists of the vertices from `first`.
     pub(crate) fn new(first: u32, is_weighted: bool) -> Self {
         Self { is_weighted, first, ends: Vec::new(), lists: Vec::new(), full: Vec::new() }
     }
@@ -204,7 +205,8 @@ impl BlockWriter {
     pub(crate) fn push(&mut self, neighbours: &[u32], weights: &[f64]) {
         let vertex = self.next();
         let is_hub = neighbours.len() > PIECE;
-        // The blocks of a hub have nothing else, so that they are rewritten only if it changes.
+        // The blocks of a hub contain no other lists, so they are rewritten only if the hub
+        // changes.
         if is_hub && !self.ends.is_empty() {
             self.complete();
         }
@@ -220,7 +222,7 @@ impl BlockWriter {
         }
     }
 
-    /// Appends the list of the next vertex as another block has it.
+    /// Appends the list of the next vertex in its encoded form, from another block.
     pub(crate) fn push_encoded(&mut self, list: &Piece<'_>) {
         self.lists.extend(list.distances);
         self.lists.extend(list.weights);
@@ -251,7 +253,7 @@ impl BlockWriter {
         self.end(tag | (width - 1) as u32);
     }
 
-    /// Appends bytes in the place of a list.
+    /// Appends bytes instead of a list.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         self.lists.extend(bytes);
         self.end(0);
@@ -284,12 +286,12 @@ impl BlockWriter {
     }
 }
 
-/// Bytes that a number needs, at least 1.
+/// The number of bytes that a number needs, at least 1.
 fn width_of(number: u32) -> usize {
     (4 - number.leading_zeros() as usize / 8).max(1)
 }
 
-/// Appends the weights, and returns the logarithm of their width.
+/// Appends the weights, and returns the base-2 logarithm of their width.
 fn push_weights(lists: &mut Vec<u8>, weights: &[f64]) -> u32 {
     let whole = |weight: &f64| {
         let number = *weight as u32;

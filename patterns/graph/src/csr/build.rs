@@ -1,4 +1,4 @@
-//! Compressed sparse rows of a graph in ordered keys.
+//! Builds compressed sparse rows from a graph in ordered keys.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use crate::GraphError;
 use crate::graph::Graph;
 use crate::keys::{VertexId, shown};
 
-/// Where the edges and the vertices of a graph are stored, and which edges are taken.
+/// The subspaces of the edges and vertices of a graph, and the labels of the edges that are
+/// included.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     edges: Subspace,
@@ -75,7 +76,7 @@ impl Source {
         })
     }
 
-    /// Calls `visit` with the entry of each edge that is taken and the numbers of its ends, or the
+    /// Calls `visit` with the entry of each included edge, and with the numbers of its ends or the
     /// error of its key.
     fn each_arc<'r, I: VertexId, R: Reader>(
         &self,
@@ -101,8 +102,8 @@ impl Source {
         Ok(())
     }
 
-    /// Numbers the vertices of the table. Its keys are ids alone, where a tuple is flat; in the key
-    /// of an edge, an id is one element.
+    /// Numbers the vertices of the table. A key of the table is an id alone, in which a tuple is
+    /// flat; in the key of an edge, each id is one element.
     fn each_vertex<I: VertexId>(
         &self,
         reader: &impl Reader,
@@ -118,24 +119,25 @@ impl Source {
     }
 }
 
-/// The source and the label that the last edge had. A key that begins with the same bytes has the
-/// same, so it is not decoded.
+/// The source and the label of the last edge. If the next key begins with the same bytes, it has
+/// the same source and label, and these are not decoded again.
 #[derive(Default)]
 struct Ends {
     prefix: Vec<u8>,
-    /// `None` if edges with this label are not taken.
+    /// `None` if edges with this label are not included.
     source: Option<u32>,
 }
 
 impl Ends {
-    /// Whether the key begins with the source and the label. An encoded string that is followed by
-    /// 0xFF goes on with a NUL; no element begins with this byte.
+    /// Whether the key begins with the source and the label. If 0xFF follows, the label is longer:
+    /// 0xFF after the terminator of a string encodes a NUL, and no element begins with 0xFF.
     fn begin(&self, key: &[u8]) -> bool {
         let rest = key.strip_prefix(&*self.prefix);
         !self.prefix.is_empty() && rest.is_some_and(|rest| rest.first() != Some(&0xFF))
     }
 
-    /// Takes the source and the label of a key, or returns why it does not decode.
+    /// Sets the source and the label from a key. The inner result is the error if the key does not
+    /// decode.
     fn set<I: VertexId>(
         &mut self,
         key: &[u8],
@@ -153,7 +155,7 @@ impl Ends {
     }
 }
 
-/// A weight, if it is one that cheapest paths can be made of.
+/// Returns a weight that cheapest paths can use; refuses negative and non-finite weights.
 pub(crate) fn checked_weight(weight: f64, edge: impl FnOnce() -> String) -> Result<f64> {
     match weight >= 0.0 && weight.is_finite() {
         true => Ok(weight),
@@ -180,7 +182,7 @@ struct Arcs {
 }
 
 impl Arcs {
-    /// Replaces the numbers by their places in the order of the ids.
+    /// Replaces each number by the place of its id in the order of the ids.
     fn renumber(&mut self, places: &[u32]) {
         let place = |number: u32| places.get(number as usize).copied().unwrap_or_default();
         for (from, to) in &mut self.pairs {
@@ -202,8 +204,8 @@ impl Arcs {
     }
 }
 
-/// Groups arcs by their first vertex with a counting sort, and encodes the lists. Each arc comes
-/// with the place of its weight.
+/// Groups arcs by their first vertex with a counting sort, and encodes the lists. Each arc is
+/// paired with the index of its weight.
 fn lists<A: Iterator<Item = ((u32, u32), usize)>>(
     vertices: u32,
     arcs: impl Fn() -> A,
@@ -238,7 +240,7 @@ fn lists<A: Iterator<Item = ((u32, u32), usize)>>(
     encode(&starts, &mut targets, &mut costs, weights.is_some())
 }
 
-/// `ends` has the end of each list.
+/// Encodes the lists; `ends` contains the end of each list.
 fn encode(
     ends: &[usize],
     targets: &mut [u32],

@@ -1,4 +1,4 @@
-//! Which edges of a graph become compressed sparse rows.
+//! Options for building compressed sparse rows.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use super::{Csr, Labels, Source};
 use crate::keys::VertexId;
 use crate::view::GraphView;
 
-/// Options of [compressed sparse rows](Csr) that are made of ordered keys: what
-/// [`GraphView::rows`] returns.
+/// Builds [compressed sparse rows](Csr) from ordered keys, with options. Returned by
+/// [`GraphView::rows`].
 pub struct CsrBuilder<'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     view: GraphView<'g, 'r, I, V, E, C, R>,
     labels: Labels,
@@ -36,7 +36,7 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// Options of compressed sparse rows, for algorithms over a part of the edges. Reads nothing
+    /// A builder of compressed sparse rows, for algorithms over some of the edges. Reads nothing
     /// yet.
     ///
     /// ```
@@ -63,11 +63,11 @@ where
         CsrBuilder { view: *self, labels: Labels::default() }
     }
 
-    /// The graph in compressed sparse rows, for algorithms over all of it. The vertices are those
-    /// of the table and the ends of edges.
+    /// The whole graph in compressed sparse rows, for [algorithms](crate::algorithms). Its vertices
+    /// are those of the table and the ends of edges.
     ///
-    /// Costs one range over the edges and one over the vertices. While it runs, it takes about 24
-    /// bytes of memory per edge, and the ids.
+    /// Costs one range over the edges and one over the vertices. Takes about 24 bytes of memory per
+    /// edge while it runs, and the memory of the ids.
     ///
     /// # Errors
     /// Any error of the store; [`GraphError::TooManyVertices`](crate::GraphError::TooManyVertices)
@@ -79,8 +79,8 @@ where
     /// [`to_csr`](GraphView::to_csr) with the weights of the edges, for cheapest paths.
     ///
     /// # Errors
-    /// Errors of `to_csr`; [`GraphError::BadWeight`](crate::GraphError::BadWeight) for a weight
-    /// that is negative or not a finite number; if an edge does not decode.
+    /// The errors of `to_csr`; [`GraphError::BadWeight`](crate::GraphError::BadWeight) for a weight
+    /// that is negative or not a finite number; an error if an edge does not decode.
     pub fn to_weighted_csr(&self, weight: impl Fn(&E) -> f64) -> Result<Csr<'static, I>> {
         self.rows().to_weighted_csr(weight)
     }
@@ -94,11 +94,11 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    /// Takes only edges with one of these labels; a label named twice counts once. The vertices are
+    /// Includes only edges with one of these labels; repeated labels are ignored. The vertices are
     /// those of the table and the ends of these edges. Parallel edges with different labels stay
-    /// parallel edges. An empty list is an error of [`to_csr`](CsrBuilder::to_csr).
+    /// parallel edges. For an empty list, [`to_csr`](CsrBuilder::to_csr) returns an error.
     ///
-    /// All edges are read, since their keys begin with the source. Only those that are taken use
+    /// All edges are read, since their keys begin with the source. Only the included edges use
     /// memory.
     #[must_use]
     pub fn labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
@@ -109,7 +109,7 @@ where
     /// The rows without weights.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an empty list of labels;
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an empty list of labels; the
     /// errors of [`GraphView::to_csr`].
     pub fn to_csr(self) -> Result<Csr<'static, I>> {
         self.csr(None::<fn(&E) -> f64>)
@@ -118,7 +118,7 @@ where
     /// The rows with the weights of the edges. Edges of other labels are not decoded.
     ///
     /// # Errors
-    /// Errors of [`to_csr`](CsrBuilder::to_csr) and of [`GraphView::to_weighted_csr`].
+    /// The errors of [`to_csr`](CsrBuilder::to_csr) and of [`GraphView::to_weighted_csr`].
     pub fn to_weighted_csr(self, weight: impl Fn(&E) -> f64) -> Result<Csr<'static, I>> {
         self.csr(Some(weight))
     }

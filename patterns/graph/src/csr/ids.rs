@@ -1,5 +1,5 @@
-//! The ids of vertices, in blocks: those that were there when the blocks were built in order, later
-//! ones behind them.
+//! The ids of vertices, in blocks. The ids from the build are in order; ids that were added later
+//! follow them.
 
 use super::Bytes;
 use super::block::{Block, first_of};
@@ -11,8 +11,8 @@ pub(crate) fn packed_id<'c>(blocks: &'c [Bytes<'_>], vertex: u32) -> &'c [u8] {
     block.map_or(&[], |block| block.bytes(vertex - block.first))
 }
 
-/// The number of a packed id, among the first `sorted` vertices, which are in the order of their
-/// ids.
+/// The number of a packed id, if it is among the first `sorted` vertices, which are in the order of
+/// their ids.
 pub(crate) fn sorted_number(blocks: &[Bytes<'_>], sorted: u32, id: &[u8]) -> Option<u32> {
     let in_order = blocks.partition_point(|block| first_of(block) < sorted);
     let blocks = blocks.get(..in_order)?;

@@ -1,4 +1,4 @@
-//! Numbers for ids.
+//! Assigns numbers to ids.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use smallvec::SmallVec;
 
 type Id = SmallVec<[u8; 16]>;
 
-/// Gives each id a number, in the order of first occurrence.
+/// Assigns a number to each id, in the order of first occurrence.
 #[derive(Default)]
 pub(crate) struct Interner {
     numbers: HashMap<Id, u32>,
 }
 
 impl Interner {
-    /// The number of an id; a new one if it is new. `None` if there are too many ids.
+    /// The number of an id. A new id gets the next number. `None` if there are too many ids.
     pub(crate) fn number(&mut self, id: &[u8]) -> Option<u32> {
         if let Some(number) = self.numbers.get(id) {
             return Some(*number);
@@ -23,7 +23,7 @@ impl Interner {
         Some(number)
     }
 
-    /// The ids in order, and the place in that order of each number.
+    /// The ids in order, and for each number the place of its id in this order.
     pub(crate) fn sorted(self) -> (Vec<Id>, Vec<u32>) {
         let mut ids: Vec<(u64, Id, u32)> =
             self.numbers.into_iter().map(|(id, number)| (head(&id), id, number)).collect();
@@ -38,11 +38,12 @@ impl Interner {
     }
 }
 
-/// Vertices that a graph in compressed sparse rows may have: distances are zigzag-encoded in 32
+/// The largest number of vertices in compressed sparse rows: distances are zigzag-encoded in 32
 /// bits.
 pub(crate) const MOST: u32 = 1 << 31;
 
-/// The first 8 bytes as a number, which is compared first because it needs no pointer.
+/// The first 8 bytes of an id as a number. It is compared first, because this needs no pointer
+/// dereference.
 fn head(id: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(id).for_each(|(byte, id)| *byte = *id);

@@ -1,10 +1,10 @@
-//! Which edges of a graph are taken.
+//! The labels of the edges that rows include.
 
 use std::collections::BTreeSet;
 
 use keyloom::{Error, Result};
 
-/// The labels of the edges that are taken; `None` stands for all.
+/// The labels of the included edges; `None` means all labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Labels(Option<BTreeSet<String>>);
 
@@ -13,7 +13,7 @@ impl Labels {
         Self(Some(labels.into_iter().map(Into::into).collect()))
     }
 
-    /// Refuses an empty list, which a search takes for all labels.
+    /// Refuses an empty list, which would mean all labels in a search.
     pub(super) fn check(&self) -> Result<()> {
         match self.0.as_ref().is_some_and(BTreeSet::is_empty) {
             false => Ok(()),
@@ -29,13 +29,13 @@ impl Labels {
         self.0.as_ref().is_none_or(|labels| labels.contains(label))
     }
 
-    /// The labels in order; none stands for all.
+    /// The labels in order; empty if all labels are included.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().map(String::as_str)
     }
 
-    /// The labels in the definition of blocks, empty for all. The escapes of ASCII, unlike those of
-    /// `Debug`, do not change with the version of Unicode.
+    /// The labels as text for the definition of blocks; empty if all labels are included. ASCII
+    /// escapes, unlike those of `Debug`, do not depend on the version of Unicode.
     pub(crate) fn definition(&self) -> String {
         let names: Vec<_> =
             self.names().map(|label| format!("\"{}\"", label.escape_default())).collect();

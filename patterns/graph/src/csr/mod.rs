@@ -1,7 +1,7 @@
-//! A whole graph in compressed sparse rows: what the [algorithms](crate::algorithms) run on.
+//! A whole graph in compressed sparse rows, the input of the [algorithms](crate::algorithms).
 //!
-//! Each vertex gets a number from 0 on, in the order of the ids. The neighbours of a vertex are a
-//! list of numbers in ascending order, stored as distances of 1 to 4 bytes. A graph with 1 million
+//! Vertices are numbered from 0, in the order of their ids. The neighbours of a vertex are a list
+//! of numbers in ascending order, stored as distances of 1 to 4 bytes. A graph with 1 million
 //! vertices and 16 million edges takes about 7 bytes per edge for both directions, instead of about
 //! 60 bytes per edge as keys.
 
@@ -32,7 +32,7 @@ use crate::direction::Direction;
 use crate::keys::VertexId;
 use crate::parallel::{Threads, collect};
 
-/// A block: bytes of the store, or of this process.
+/// The bytes of a block, borrowed from the store or owned.
 pub(crate) type Bytes<'r> = Box<dyn Deref<Target = [u8]> + 'r>;
 
 /// A graph in compressed sparse rows, without the ids of its vertices: see [`Csr`].
@@ -41,7 +41,8 @@ pub struct Adjacency<'r> {
     pub(crate) edges: u64,
     pub(crate) is_directed: bool,
     pub(crate) is_weighted: bool,
-    /// So many vertices at the beginning are in the order of their ids; later ones were added.
+    /// The number of vertices at the beginning that are in the order of their ids. Later vertices
+    /// were added after the build.
     pub(crate) sorted: u32,
     pub(crate) ids: Vec<Bytes<'r>>,
     pub(crate) out: Vec<Bytes<'r>>,
@@ -65,7 +66,7 @@ fn rows<'c>(blocks: &'c [Bytes<'_>]) -> Rows<'c> {
 }
 
 impl Adjacency<'_> {
-    /// The number of vertices. They have the numbers from 0 on.
+    /// The number of vertices. Vertices are numbered from 0.
     pub fn vertex_count(&self) -> u32 {
         self.vertices
     }
@@ -90,7 +91,7 @@ impl Adjacency<'_> {
         self.is_weighted
     }
 
-    /// The size of the lists in bytes, without that of the ids.
+    /// The size of the lists in bytes, without the ids.
     pub fn list_bytes(&self) -> u64 {
         self.out.iter().chain(&self.incoming).map(|block| block.len() as u64).sum()
     }
@@ -116,12 +117,12 @@ impl Adjacency<'_> {
         rows(&self.out)
     }
 
-    /// The same as `out` if the graph is undirected.
+    /// The incoming lists; the same as `out` if the graph is undirected.
     pub(crate) fn incoming(&self) -> Rows<'_> {
         rows(if self.is_directed { &self.incoming } else { &self.out })
     }
 
-    /// Both directions of a directed graph.
+    /// The rows of both directions; only `out` if the graph is undirected.
     pub(crate) fn sides(&self) -> Vec<Rows<'_>> {
         match self.is_directed {
             true => vec![self.out(), self.incoming()],
@@ -129,7 +130,8 @@ impl Adjacency<'_> {
         }
     }
 
-    /// The numbers of the vertices in the order of their ids, if they are not in that order.
+    /// The numbers of the vertices in the order of their ids; `None` if the numbers are already in
+    /// this order.
     pub(crate) fn by_id(&self) -> Option<Vec<u32>> {
         if self.sorted == self.vertices {
             return None;
@@ -153,7 +155,7 @@ impl Adjacency<'_> {
         shown.collect::<Vec<_>>().join(", ")
     }
 
-    /// The number of a vertex of these rows.
+    /// Checks that a number is a vertex of these rows, and returns it.
     pub(crate) fn number(&self, VertexNumber(vertex): VertexNumber) -> Result<u32> {
         if vertex < self.vertices {
             return Ok(vertex);
@@ -165,7 +167,7 @@ impl Adjacency<'_> {
         })
     }
 
-    /// Edges whose ends are the same vertex.
+    /// The number of edges whose ends are the same vertex.
     fn loops(&self) -> u64 {
         let mut loops = 0;
         self.out().each_piece(0..self.vertices, |piece| {
@@ -174,7 +176,7 @@ impl Adjacency<'_> {
         loops
     }
 
-    /// Checks all blocks, and counts the edges. While marked vertices are not rewritten, the two
+    /// Checks all blocks, and counts the edges. As long as vertices are marked as changed, the two
     /// directions may have different numbers of edges.
     pub(crate) fn check(mut self) -> Result<Self> {
         rows(&self.ids).check(self.vertices)?;
@@ -192,7 +194,7 @@ impl Adjacency<'_> {
         Ok(self)
     }
 
-    /// [`check`](Adjacency::check) of blocks of which no vertex is marked.
+    /// [`check`](Adjacency::check) for blocks without marked vertices.
     pub(crate) fn check_complete(self) -> Result<Self> {
         match self.is_directed && self.incoming().edges() != self.edges {
             true => Err(crate::GraphError::DamagedBlocks.into()),
@@ -201,8 +203,8 @@ impl Adjacency<'_> {
     }
 }
 
-/// A graph in compressed sparse rows, whose vertices have ids of the type `I`. It is made of
-/// [ordered keys](crate::GraphView::to_csr) and holds no transaction.
+/// A graph in compressed sparse rows, whose vertices have ids of the type `I`. Built from [ordered
+/// keys](crate::GraphView::to_csr), it holds no transaction.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -251,8 +253,8 @@ impl<'r, I: VertexId> Csr<'r, I> {
         Self { adjacency, types: PhantomData }
     }
 
-    /// The number of the vertex with this id. A binary search; in [blocks](crate::Blocks), one over
-    /// all vertices that were added since they were built.
+    /// The number of the vertex with this id. Costs a binary search; in [blocks](crate::Blocks),
+    /// also a scan of all vertices that were added since the build.
     pub fn vertex<Q: Pack + ?Sized>(&self, id: &Q) -> Option<VertexNumber>
     where
         I: std::borrow::Borrow<Q>,
@@ -274,11 +276,11 @@ impl<'r, I: VertexId> Csr<'r, I> {
         decode(packed_id(&self.ids, self.number(vertex)?))
     }
 
-    /// The ids of the vertices beside the values that an algorithm returned for them, in the order
-    /// of the numbers.
+    /// Pairs the ids of the vertices with the values that an algorithm returned, in the order of
+    /// the numbers.
     ///
     /// # Errors
-    /// Each item, if an id does not decode.
+    /// An item is an error if its id does not decode.
     pub fn zip<T>(
         &self,
         values: impl IntoIterator<Item = T>,

@@ -1,8 +1,8 @@
 //! The numbers of vertices.
 
 /// The number of a vertex in [compressed sparse rows](crate::Csr), which
-/// [`Csr::vertex`](crate::Csr::vertex) returns for an id. It is meaningful only for the rows that
-/// it comes from. A type of its own, so that an id is not taken for a number:
+/// [`Csr::vertex`](crate::Csr::vertex) returns for an id. The number is meaningful only for the
+/// rows that returned it. It has its own type, so that ids and numbers cannot be confused:
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -47,20 +47,20 @@
 pub struct VertexNumber(pub(crate) u32);
 
 impl VertexNumber {
-    /// The vertex with this number; vertices have the numbers from 0 on. For programs that keep
+    /// The vertex with this number; vertices are numbered from 0. Use it in programs that store
     /// numbers, such as a copy of the rows in arrays.
     #[must_use]
     pub const fn from_index(index: u32) -> Self {
         Self(index)
     }
 
-    /// The number as an index, such as into the values that an algorithm returns.
+    /// The number as an index, for example into the values that an algorithm returns.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The same numbers, in the same memory.
+    /// Converts a vector of numbers without copying it.
     pub(crate) fn all(numbers: Vec<u32>) -> Vec<Self> {
         numbers.into_iter().map(Self).collect()
     }

@@ -7,21 +7,22 @@ use keyloom::Result;
 use super::block::{Block, Piece};
 use crate::GraphError;
 
-/// One entry of the hint per so many vertices.
-// Four bytes for 128 vertices. A smaller shift needs more memory; a larger one walks over more
-// blocks.
+/// The hint has one entry for each `1 << HINT_SHIFT` vertices.
+// This takes four bytes for 128 vertices. A smaller shift needs more memory; a larger one scans
+// more blocks.
 const HINT_SHIFT: u32 = 7;
 
 /// The neighbours of every vertex in one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows<'c> {
     blocks: Vec<Block<'c>>,
-    /// The first block that has the vertex `n << HINT_SHIFT`.
+    /// For each `n`, the first block with the vertex `n << HINT_SHIFT`.
     hint: Vec<u32>,
 }
 
 impl<'c> Rows<'c> {
-    /// The blocks of all vertices, in order. What is no block is left out.
+    /// Rows from the blocks of all vertices, in order. Bytes that do not parse as a block are
+    /// skipped.
     pub(crate) fn new(blocks: impl Iterator<Item = &'c [u8]>) -> Self {
         let blocks: Vec<_> = blocks.filter_map(Block::parse).collect();
         let mut hint = Vec::new();
@@ -34,7 +35,7 @@ impl<'c> Rows<'c> {
         Self { blocks, hint }
     }
 
-    /// Checks that the blocks have the vertices `0..vertices` and that their lists are whole.
+    /// Checks that the blocks cover the vertices `0..vertices`, and that their lists are complete.
     pub(crate) fn check(&self, vertices: u32) -> Result<()> {
         let mut next = 0;
         for block in &self.blocks {
@@ -51,7 +52,8 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// Checks that the blocks are those of these vertices, and that their lists are whole.
+    /// Checks that the blocks cover exactly these ranges of vertices, and that their lists are
+    /// complete.
     pub(crate) fn check_ranges(&self, ranges: &[Range<u32>]) -> Result<()> {
         let are_whole = self.blocks.iter().all(Block::has_whole_lists);
         match are_whole && self.ranges() == ranges {
@@ -60,7 +62,7 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// Calls `visit` with the lists of the vertices in `range`, in order. A long list comes in
+    /// Calls `visit` with the lists of the vertices in `range`, in order. A long list is passed in
     /// several pieces.
     #[inline]
     pub(crate) fn each_piece(&self, range: Range<u32>, mut visit: impl FnMut(Piece<'c>)) {
@@ -68,7 +70,7 @@ impl<'c> Rows<'c> {
             let end = block.first + block.count;
             let (from, to) = (range.start.max(block.first), range.end.min(end));
             (from..to).for_each(|vertex| visit(block.piece(vertex - block.first)));
-            // A list that ends a block may continue in the next one.
+            // The list at the end of a block may continue in the next block.
             if end > range.end {
                 return;
             }
@@ -111,7 +113,7 @@ impl<'c> Rows<'c> {
         self.pieces(vertex).flat_map(|piece| piece.neighbours().zip(piece.weights()))
     }
 
-    /// The bytes in the place of a list.
+    /// The bytes that a block of ids stores for a vertex.
     pub(crate) fn bytes(&self, vertex: u32) -> &'c [u8] {
         let block = self.blocks_from(vertex).first();
         block.map_or(&[], |block| block.bytes(vertex - block.first))
@@ -132,7 +134,7 @@ impl<'c> Rows<'c> {
         self.blocks.last().map_or(0, |block| block.first + block.count)
     }
 
-    /// Ranges of vertices that have about as many bytes each, for work on several threads.
+    /// Ranges of vertices with about equal numbers of bytes, for work on several threads.
     pub(crate) fn ranges(&self) -> Vec<Range<u32>> {
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for block in &self.blocks {
@@ -151,7 +153,7 @@ impl<'c> Rows<'c> {
         edges
     }
 
-    /// Checks that every neighbour is one of the vertices.
+    /// Checks that every neighbour is a vertex.
     pub(crate) fn check_neighbours(&self, range: Range<u32>, vertices: u32) -> Result<()> {
         let mut after = 0;
         self.each_piece(range, |piece| {

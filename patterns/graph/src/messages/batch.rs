@@ -1,4 +1,4 @@
-//! One batch: reads vertices, computes them on several threads, and collects what to write.
+//! One batch: reads vertices, computes them on several threads, and collects the writes.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -17,27 +17,28 @@ use super::stream::{between, joined};
 use super::vertex::{Global, Vertex};
 use crate::VertexId;
 
-/// How many vertices are read before they are computed together. It decides where batches end, so
-/// it must not depend on the number of threads.
-// Fewer leave threads idle at the end of a round; more keep more vertices in memory.
+/// The number of vertices that are read before they are computed together. This number affects
+/// where batches end, so it must not depend on the number of threads.
+// A lower number leaves threads idle at the end of a round; a higher one keeps more vertices in
+// memory.
 const ROUND: usize = 256;
 
-/// A round reads at most this part of the bytes of a batch, since the messages that it sends are
-/// counted after it.
+/// A round reads at most one eighth of the bytes of a batch, since the messages that it sends are
+/// counted only after the round.
 const ROUND_PART: usize = 8;
 
 /// The limits of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) vertices: usize,
-    /// Of the entries read and the messages sent.
+    /// The bytes of the entries read and the messages sent.
     pub(super) bytes: usize,
     pub(super) vertex_bytes: usize,
-    /// Of the states that one transaction writes.
+    /// The bytes of the states that one transaction writes.
     pub(super) state_bytes: usize,
 }
 
-/// What a batch depends on.
+/// The inputs of a batch.
 pub(super) struct Job<'r, I: VertexId, E, P: VertexProgram<I, E>> {
     pub(super) source: &'r Source<I, E>,
     pub(super) layout: &'r Layout,
@@ -47,24 +48,24 @@ pub(super) struct Job<'r, I: VertexId, E, P: VertexProgram<I, E>> {
     pub(super) threads: usize,
 }
 
-/// What a batch writes.
+/// The writes of a batch.
 pub(super) struct Batch {
     pub(super) messages: Vec<(KeyBuf, Arc<[u8]>)>,
     pub(super) states: Vec<(KeyBuf, Vec<u8>)>,
     /// The messages that the batch has read.
     pub(super) consumed: Option<KeyRange<'static>>,
-    /// The end of the batch, for the checkpoint once some of the messages are written.
+    /// The end of the batch, for the checkpoint after a part of the messages is written.
     pub(super) until: Until,
     /// The checkpoint after the batch.
     pub(super) done: Vec<u8>,
-    /// How many vertices were computed.
+    /// The number of vertices computed.
     pub(super) vertices: u64,
 }
 
 /// A vertex after it was computed.
 struct Outcome<M, A> {
     own: KeyBuf,
-    /// The new value of its state, `None` if that is the stored one.
+    /// The new value of the state; `None` if it is unchanged.
     value: Option<Vec<u8>>,
     is_halted: bool,
     sent: Vec<(Payload<M>, Vec<KeyBuf>)>,
@@ -90,7 +91,7 @@ where
     /// Computes the next batch.
     ///
     /// # Errors
-    /// Those of [`Reading::next`] and of the program.
+    /// The errors of [`Reading::next`] and of the program.
     pub(super) fn run(&self, reader: &impl Reader) -> Result<Batch> {
         let Self { source, layout, program, at, bounds, .. } = *self;
         let mut reading = Reading::open(reader, source, layout, program, at, bounds.vertex_bytes)?;
@@ -193,8 +194,8 @@ where
         Ok(Outcome { own, value, is_halted, sent, aggregate })
     }
 
-    /// Adds outcomes. Returns whether all of them fit into one transaction; those that do not are
-    /// dropped.
+    /// Adds outcomes. Returns whether all of them fit into one transaction. Outcomes that do not
+    /// fit are dropped.
     fn collect(
         &self,
         outcomes: Vec<Outcome<P::Message, P::Aggregate>>,
@@ -243,7 +244,7 @@ where
     }
 }
 
-/// The value of a state.
+/// The value of a state entry.
 fn encode<S>(is_halted: bool, fingerprint: u32, state: &S) -> Result<Vec<u8>>
 where
     Postcard: Codec<S>,

@@ -1,4 +1,4 @@
-//! What a run stores about itself.
+//! The header and the checkpoint of a run.
 
 use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{KeyBuf, Reader, Result, Subspace};
@@ -36,7 +36,8 @@ impl Layout {
     }
 }
 
-/// What a run depends on, besides the graph. It is stored when the run begins.
+/// The version and the options that a run depends on, in addition to the graph. Stored when the run
+/// begins.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) version: u32,
@@ -62,7 +63,7 @@ impl Header {
         Err(GraphError::OtherRun { stored, declared: self.to_string() }.into())
     }
 
-    /// The number by which a checkpoint refers to this header.
+    /// A hash of this header, stored in the checkpoint.
     pub(super) fn fingerprint(&self) -> Result<u64> {
         let mut hash = Fnv::new();
         hash.add(&self.encode()?);
@@ -76,10 +77,10 @@ impl std::fmt::Display for Header {
     }
 }
 
-/// What a run is doing.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Pass {
-    /// Writes the first states.
+    /// The first pass, which writes the initial states.
     Init,
     Superstep(u64),
     Finished,
@@ -91,30 +92,30 @@ pub(super) struct Until {
     /// The packed id of the last vertex.
     pub(super) last: Vec<u8>,
     pub(super) ends_pass: bool,
-    /// How many of its messages are written.
+    /// The number of messages of the batch that are written.
     pub(super) written: usize,
 }
 
-/// How far a run has come. It is written with each batch.
+/// The progress of a run. Written with each batch.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Checkpoint<A> {
     /// The [fingerprint](Header::fingerprint) of the header.
     run: u64,
     pub(super) pass: Pass,
-    /// Whether some vertices had not halted before this pass. If all had, those with messages are
-    /// the only ones to compute.
+    /// Whether some vertices had not halted before this pass. If all had halted, only vertices with
+    /// messages are computed.
     pub(super) visits_all: bool,
     /// The number of the batch in this pass.
     pub(super) batch: u64,
-    /// The packed id of the last vertex done in this pass.
+    /// The packed id of the last vertex that was computed in this pass.
     pub(super) last: Option<Vec<u8>>,
-    /// The end of the batch, once some of its messages are written.
+    /// The end of the current batch, after a part of its messages is written.
     pub(super) until: Option<Until>,
-    /// The number of vertices so far, in all batches of the first pass.
+    /// The number of vertices, counted in the first pass.
     pub(super) vertices: u64,
-    /// How many vertices have not halted in this pass.
+    /// The number of vertices that have not halted in this pass.
     pub(super) active: u64,
-    /// How many messages this pass has stored.
+    /// The number of messages stored in this pass.
     pub(super) sent: u64,
     /// The aggregate of the previous superstep.
     pub(super) aggregated: A,
@@ -145,7 +146,7 @@ impl<A: Aggregate> Checkpoint<A> {
         Ok(bytes)
     }
 
-    /// This checkpoint, once some messages of the batch are written.
+    /// This checkpoint, after a part of the messages of the batch is written.
     pub(super) fn until(&self, until: Until) -> Self {
         Self { until: Some(until), ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! A program on a graph: declaration, options, results.
+//! A vertex program on a graph: declaration, options, results.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -21,12 +21,12 @@ use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
 /// The largest number of keys that a transaction of [`Computation::clear`] deletes.
-// `BatchSize` halves it if the store refuses so many. Fewer add commits; more keep other writers
-// out for longer.
+// `BatchSize` halves this number if the store refuses the transaction. A lower number adds commits;
+// a higher one blocks other writers for longer.
 const CLEARED: usize = 1_000;
 
-/// The codec of the table whose subspace holds a run. It has no records, and its name in the schema
-/// keeps other tables out of the subspace.
+/// The codec of the table whose subspace holds a run. The table has no records. Its name in the
+/// schema reserves the subspace.
 pub(super) struct Supersteps;
 
 impl<P> Codec<P> for Supersteps {
@@ -52,7 +52,7 @@ struct NoRecords;
 pub struct Computation<P, I: VertexId, V = (), E: 'static = (), C: Codec<E> + 'static = Postcard> {
     pub(super) program: P,
     pub(super) graph: Graph<I, V, E, C>,
-    /// It has no records; its subspace holds the run.
+    /// A table without records; its subspace holds the run.
     pub(super) table: Table<I, P, Supersteps>,
     pub(super) layout: Layout,
     version: u32,
@@ -81,15 +81,16 @@ where
     E: Send + 'static,
     C: Codec<V> + Codec<E> + 'static,
 {
-    /// Declares a run of `program` on `graph`, which takes the name of a table in `schema`. Runs
-    /// nothing yet. [`Schema::drop_table`] drops the run and its results.
+    /// Declares a run of `program` on `graph`. The run has the name of a table in `schema`, and is
+    /// not started. [`Schema::drop_table`] deletes the run and its results.
     ///
-    /// Raise `version` when the program changes: a stored run of another version is not resumed,
-    /// and its results are not read.
+    /// Raise `version` when the program changes: a stored run with another version is not resumed,
+    /// and its results cannot be read.
     ///
     /// # Errors
-    /// Errors of [`Schema::table_with`]: if the name belongs to another program,
-    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError).
+    /// The errors of [`Schema::table_with`], such as
+    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError) if the name belongs to another
+    /// program.
     pub fn declare<S: Store>(
         schema: &Schema<'_, S>,
         graph: &Graph<I, V, E, C>,
@@ -117,31 +118,31 @@ where
         &self.layout.space
     }
 
-    /// Computes on so many threads. Default: one per core. The results do not depend on it.
+    /// Sets the number of threads. Default: one per core. The results do not depend on this number.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// Ends a run after so many supersteps with [`GraphError::NeverHalts`]. Default: 10,000. A
-    /// later run with a larger bound continues.
+    /// Sets the largest number of supersteps; a longer run ends with [`GraphError::NeverHalts`].
+    /// Default: 10,000. A later call with a larger bound continues the run.
     #[must_use]
     pub fn max_supersteps(mut self, supersteps: u64) -> Self {
         self.max_supersteps = supersteps;
         self
     }
 
-    /// Computes at most so many vertices in one batch. Default: 2,000. It is stored with the run.
+    /// Sets the largest number of vertices in one batch. Default: 2,000. Stored with the run.
     #[must_use]
     pub fn max_batch_vertices(mut self, vertices: usize) -> Self {
         self.batch_vertices = vertices.max(1);
         self
     }
 
-    /// Ends a batch once the states, edges and messages that it has read or sent take so many
-    /// bytes. They are estimated as the stored bytes and 64 for each entry read, 384 for each
-    /// message sent. Default: 16 MiB. It is stored with the run.
+    /// Sets the size in bytes at which a batch ends, for the states, edges and messages that it
+    /// reads or sends. The size is estimated as the stored bytes, plus 64 for each entry read and
+    /// 384 for each message sent. Default: 16 MiB. Stored with the run.
     ///
     /// Values that are much larger in memory than in Postcard need a smaller bound.
     #[must_use]
@@ -150,16 +151,17 @@ where
         self
     }
 
-    /// Refuses a vertex whose state, edges and messages take more bytes, counted as for
-    /// [`max_batch_bytes`](Computation::max_batch_bytes). Default: 64 MiB. All of a vertex is in
-    /// memory while it is computed; with a combiner, its messages count as one.
+    /// Sets the largest size of a vertex with its state, edges and messages, estimated as for
+    /// [`max_batch_bytes`](Computation::max_batch_bytes). Larger vertices are refused. Default: 64
+    /// MiB. All data of a vertex are in memory while it is computed; with a combiner, its messages
+    /// count as one.
     #[must_use]
     pub fn max_vertex_bytes(mut self, bytes: usize) -> Self {
         self.vertex_bytes = bytes;
         self
     }
 
-    /// What a stored run must have been begun with.
+    /// The header that a stored run must match.
     pub(super) fn header(&self) -> Header {
         let program = self.program.options();
         let (edges, vertices, bytes) =
@@ -171,12 +173,12 @@ where
         Header { version: self.version, options }
     }
 
-    /// The states of all vertices, in the order of their keys, after the run has finished. Costs 2
-    /// gets and 1 range.
+    /// The states of all vertices of a finished run, in the order of their keys. Costs 2 gets and 1
+    /// range.
     ///
     /// # Errors
-    /// [`GraphError::NotFinished`], [`GraphError::OtherRun`], [`GraphError::NoCheckpoint`]; the
-    /// iterator, also if a state does not decode.
+    /// [`GraphError::NotFinished`], [`GraphError::OtherRun`], [`GraphError::NoCheckpoint`]. The
+    /// iterator also returns an error if a state does not decode.
     pub fn results<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -191,11 +193,11 @@ where
         }))
     }
 
-    /// The state of a vertex after the run has finished, `None` if the graph did not have the
-    /// vertex. Costs 3 gets.
+    /// The state of a vertex of a finished run; `None` if the graph did not have the vertex. Costs
+    /// 3 gets.
     ///
     /// # Errors
-    /// Errors of [`results`](Computation::results).
+    /// The errors of [`results`](Computation::results).
     pub fn result<Q>(&self, reader: &impl Reader, id: &Q) -> Result<Option<P::State>>
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
@@ -217,24 +219,24 @@ where
         if checkpoint.pass == Pass::Finished { Ok(()) } else { Err(not_finished()) }
     }
 
-    /// Deletes the run and its results, whatever program stored them, in as many transactions as it
-    /// takes. Then [`run`](Computation::run) begins again.
+    /// Deletes the run and its results, even if another program stored them, in as many
+    /// transactions as needed. The next [`run`](Computation::run) starts from the beginning.
     ///
-    /// If it was stopped or killed, call it again; until then, runs are refused with
+    /// If `clear` was stopped or killed, call it again; until then, runs are refused with
     /// [`GraphError::NoCheckpoint`].
     ///
     /// # Errors
-    /// [`SchemaError::Gone`](keyloom_tables::SchemaError) if the table was dropped; errors of
+    /// [`SchemaError::Gone`](keyloom_tables::SchemaError) if the table was dropped; the errors of
     /// [`Store::transact`].
     pub fn clear(&self, store: &impl Store) -> Result<Progress> {
         self.clear_with(store, |_| ControlFlow::Continue(()))
     }
 
-    /// [`clear`](Computation::clear), which calls `progress` after each commit and stops if that
-    /// breaks. [`Progress::removed`] counts keys.
+    /// [`clear`](Computation::clear) with a callback: calls `progress` after each commit and stops
+    /// if it breaks. [`Progress::removed`] counts keys.
     ///
     /// # Errors
-    /// Errors of [`clear`](Computation::clear).
+    /// The errors of [`clear`](Computation::clear).
     pub fn clear_with(
         &self,
         store: &impl Store,
@@ -253,8 +255,8 @@ where
         Ok(done)
     }
 
-    /// Deletes the first keys after the header, which is deleted last: without a checkpoint, it
-    /// says that the run is being cleared.
+    /// Deletes the first keys after the header. The header is deleted last: a header without a
+    /// checkpoint shows that the run is being cleared.
     fn clear_some(&self, txn: &mut impl Writer, most: usize) -> Result<(u64, bool)> {
         self.table.expect_writable(txn)?;
         let header = &self.layout.header;

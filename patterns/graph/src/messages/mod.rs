@@ -1,10 +1,12 @@
-//! Batch processing by messages: how is every vertex of a graph computed from its neighbours?
+//! Batch processing by message passing: how is every vertex of a graph computed from its
+//! neighbours?
 //!
-//! The catalogue calls it **batch graph processing**, the literature *vertex-centric* or *bulk
-//! synchronous* processing. A [`VertexProgram`] runs on all vertices in *supersteps*. In a
-//! superstep, a vertex reads the messages that were sent to it in the previous one, changes its
-//! state, and sends messages. It can vote to halt; a message wakes it up. The run ends when all
-//! vertices have halted and no messages are left. [`programs`] has the usual algorithms.
+//! The catalogue calls this pattern **batch graph processing**; the literature calls it
+//! *vertex-centric* or *bulk synchronous* processing. A [`VertexProgram`] runs on all vertices in
+//! *supersteps*. In a superstep, a vertex reads the messages that were sent to it in the previous
+//! superstep, changes its state, and sends messages. A vertex can vote to halt; a message
+//! reactivates it. The run ends when all vertices have halted and no messages are left.
+//! [`programs`] has the usual algorithms.
 //!
 //! ```
 //! use keyloom::{Memory, Result, Store};
@@ -57,73 +59,74 @@
 //!
 //! # Key layout
 //!
-//! A run has the subspace of a table of the schema, so no other handle writes there:
+//! A run is stored in the subspace of a table of the schema, which nothing else uses:
 //!
 //! | key | value |
 //! |---|---|
 //! | `(0)` | header: format (1, one byte), version and options of the program |
-//! | `(1)` | checkpoint: format (1, one byte), hash of the header, superstep, last vertex done, counts, aggregates of the previous superstep and of this one so far |
+//! | `(1)` | checkpoint: format (1, one byte), hash of the header, superstep, last vertex computed, counts, and the aggregates of the previous and the current superstep |
 //! | `(2, vertex)` | whether the vertex has halted (one byte), a hash of its edges (4 bytes), its state |
-//! | `(3, superstep, receiver, batch, n)` | message n that the batch of this number sent to the receiver; with a combiner there is one |
+//! | `(3, superstep, receiver, batch, n)` | message n from this batch to the receiver; with a combiner, one message per batch |
 //!
-//! States, messages and aggregates are in Postcard. When the run has finished, the header, the
-//! checkpoint and the states are left.
+//! States, messages and aggregates are encoded with Postcard. After the run, the header, the
+//! checkpoint and the states remain.
 //!
 //! # How a run works
 //!
-//! A first pass over vertices and edges writes the first states. Then each superstep merges the
-//! states, the messages and the edges, which are all in the order of the vertices. If all vertices
-//! have halted, the messages alone decide which vertices are read.
+//! A first pass over vertices and edges writes the initial states. Then each superstep merges the
+//! states, the messages and the edges, which are all ordered by vertex. If all vertices have
+//! halted, only the vertices with messages are read.
 //!
 //! The vertices are processed in batches, whose size is bounded by the number of vertices and by
 //! bytes. A batch reads its vertices in a snapshot and computes them on several threads. It writes
 //! the changed states, the messages for the next superstep and the checkpoint in one transaction.
 //! The same transaction deletes the messages that the batch has read. So a run that was killed
-//! continues after the last batch. The outcome does not depend on the number of threads or on
-//! interruptions.
+//! continues after the last committed batch. The results do not depend on the number of threads or
+//! on interruptions.
 //!
-//! If the store limits the size of a transaction, the messages of a batch may take several. Each of
-//! them stores where the batch ends and how many of its messages are written. A run that was killed
-//! in between computes the same batch again, and writes the rest.
+//! If the store limits the size of a transaction, the messages of a batch may take several
+//! transactions. Each of these stores the end of the batch and the number of its messages that are
+//! written. A run that was killed in between computes the same batch again, and writes the
+//! remaining messages.
 //!
 //! # Invariants
 //!
-//! 1. A superstep reads exactly the messages that were sent in the previous one.
-//! 2. A batch is computed from the states before it, and committed once. Two processes that run the
-//!    same program compute the same batches, and the first to commit wins.
-//! 3. Where batches end depends on the data, the options of the run and the limits of the store.
-//!    There is one exception: if a store reports a snapshot as too old (FoundationDB after 5
-//!    seconds), the batch is halved. Floating-point messages that are summed by a combiner can then
-//!    differ in the last bits, since the sums are made per batch.
+//! 1. A superstep reads exactly the messages that were sent in the previous superstep.
+//! 2. A batch is computed from the states before the batch, and committed once. Two processes that
+//!    run the same program compute the same batches; the first commit wins.
+//! 3. The ends of batches depend only on the data, the options of the run and the limits of the
+//!    store. There is one exception: if a store reports that a snapshot is too old (FoundationDB
+//!    after 5 seconds), the size of the batch is halved. Then floating-point sums of a combiner can
+//!    differ in the last bits, since messages are summed per batch.
 //!
 //! **The graph must not change during a run.** Each state holds a hash of the edges that the
-//! program reads. A vertex whose edges were changed is reported with [`GraphError::ChangedGraph`]
-//! when it is next computed. Vertices that are added after the first pass are ignored, and a
-//! message to one is an error.
+//! program reads. If the edges of a vertex were changed, the next computation of the vertex returns
+//! [`GraphError::ChangedGraph`]. Vertices that are added after the first pass are ignored; a
+//! message to such a vertex is an error.
 //!
 //! # Cost
 //!
 //! | operation | reads | writes |
 //! |---|---|---|
 //! | first pass | all vertices, all edges in both directions | 1 key per vertex |
-//! | superstep | all states, all messages, the edges of the vertices that are computed; only the states of the receivers if all vertices have halted | 1 key per changed state, 1 per message and batch with a combiner, else 1 per message; 1 range deleted per batch |
+//! | superstep | all states, all messages, and the edges of the computed vertices; if all vertices have halted, only the states of the receivers | 1 key per changed state, 1 per message and batch with a combiner, else 1 per message; 1 range deleted per batch |
 //! | batch | 2 gets, 3 or 4 ranges; further ranges to skip vertices that are not computed | 1 transaction of 2 gets |
 //! | [`result`](Computation::result) | 3 gets | |
 //!
-//! Memory: a batch, twice while it is written, and all edges and messages of one vertex. See
-//! [`max_batch_bytes`](Computation::max_batch_bytes) and
+//! Memory: one batch (twice its size while it is written), and all edges and messages of one
+//! vertex. See [`max_batch_bytes`](Computation::max_batch_bytes) and
 //! [`max_vertex_bytes`](Computation::max_vertex_bytes).
 //!
 //! # When not to use it
 //!
-//! For a question about the surroundings of one vertex, use a [search](crate::search). For a graph
-//! that fits in memory, load it and compute there: a run writes every message to the store.
+//! For a query around one vertex, use a [search](crate::search). For a graph that fits in memory,
+//! use the [algorithms](crate::algorithms): a run writes every message to the store.
 //!
 //! # Source
 //!
-//! G. Malewicz et al., *Pregel: A System for Large-Scale Graph Processing* (2010), and its open
-//! implementation Apache Giraph, for the model and the names. The programs compute what the LDBC
-//! Graphalytics benchmark specifies.
+//! The model and the names are from G. Malewicz et al., *Pregel: A System for Large-Scale Graph
+//! Processing* (2010), and its open-source implementation Apache Giraph. The programs compute what
+//! the LDBC Graphalytics benchmark specifies.
 
 mod batch;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! The messages of a batch, until they are written.
+//! The messages that a batch sends, kept in memory until they are written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::program::Combiner;
 use super::reading::OVERHEAD;
 use super::stream::joined;
 
-/// A message as a thread hands it over.
+/// A message from a computing thread to the outbox.
 pub(super) enum Payload<M> {
-    /// To be combined with others.
+    /// A message that is combined with others to the same vertex.
     Combined(M, Combiner<M>),
-    /// In Postcard, shared by all receivers.
+    /// A message encoded with Postcard, shared by all receivers.
     Listed(Arc<[u8]>),
 }
 
@@ -39,7 +39,7 @@ fn encode<M: Serialize + DeserializeOwned>(message: &M) -> Result<Arc<[u8]>> {
 pub(super) struct Outbox<M> {
     combined: BTreeMap<KeyBuf, Option<M>>,
     listed: BTreeMap<KeyBuf, Vec<Arc<[u8]>>>,
-    /// Estimate of the memory that the messages take.
+    /// The estimated memory of the messages in bytes.
     pub(super) bytes: usize,
 }
 
@@ -51,8 +51,8 @@ impl<M: Clone + Serialize + DeserializeOwned> Outbox<M> {
     /// Adds a message to the receivers `to`, given as packed ids.
     pub(super) fn add(&mut self, payload: &Payload<M>, to: Vec<KeyBuf>) {
         for to in to {
-            // It is in a map at first, and then in a list of entries.
-            // A lower estimate was exceeded: PageRank took 365 kB with a bound of 262 kB.
+            // The message is first in a map, and then in a list of entries. A lower estimate was
+            // exceeded: PageRank took 365 kB with a bound of 262 kB.
             let size = to.len() + 6 * OVERHEAD;
             match payload {
                 Payload::Combined(message, combine) => {

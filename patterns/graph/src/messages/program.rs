@@ -1,4 +1,4 @@
-//! What a program of the user consists of.
+//! The traits of a user's program.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use super::vertex::Vertex;
 use crate::VertexId;
 use crate::direction::Direction;
 
-/// Makes one message of two to the same vertex. It must be commutative and associative.
+/// Combines two messages to the same vertex into one. Must be commutative and associative.
 pub type Combiner<M> = fn(M, M) -> M;
 
 /// A program that runs on every vertex of a graph, superstep by superstep; see the
 /// [module](super).
 ///
 /// States, messages and aggregates are stored with [`Postcard`](keyloom::value::Postcard), which
-/// refuses types that describe themselves. Equal values must have equal bytes, so use ordered
-/// collections such as `BTreeMap`.
+/// does not support types that need a self-describing format. Equal values must have equal bytes,
+/// so use ordered collections such as `BTreeMap`.
 pub trait VertexProgram<I: VertexId, E>: Send + Sync + Sized + 'static {
     /// The value of a vertex, which the program computes.
     type State: Serialize + DeserializeOwned + Send;
-    /// What a vertex sends to another one.
+    /// A message from one vertex to another.
     type Message: Serialize + DeserializeOwned + Clone + Send;
-    /// What vertices contribute to the [aggregator](Aggregate); `()` if they contribute nothing.
+    /// The [aggregate](Aggregate) that vertices contribute to; `()` if they contribute nothing.
     type Aggregate: Aggregate;
 
     /// The state of a vertex before the first superstep. `edges` is the number of its edges in the
@@ -34,48 +34,47 @@ pub trait VertexProgram<I: VertexId, E>: Send + Sync + Sized + 'static {
     /// One superstep of one vertex: changes its state, sends messages, and votes to halt.
     ///
     /// `messages` were sent to the vertex in the previous superstep, in the order of their senders.
-    /// With a [combiner](VertexProgram::combiner) there is at most one.
+    /// With a [combiner](VertexProgram::combiner) there is at most one message.
     ///
-    /// It must depend on nothing but its arguments: after a crash it is called again for the
-    /// vertices whose batch was not committed.
+    /// Must depend only on its arguments: after a crash it is called again for the vertices whose
+    /// batch was not committed.
     ///
     /// # Errors
-    /// Errors of the program. The run stops before the batch of this vertex.
+    /// The errors of the program. The run stops before the batch of this vertex.
     fn compute(
         &self,
         vertex: &mut Vertex<'_, I, E, Self>,
         messages: &[Self::Message],
     ) -> Result<()>;
 
-    /// The edges that [`Vertex::edges`] returns. Default: outgoing. A program that reads incoming
-    /// edges, too, reads twice as many entries.
+    /// The edges that [`Vertex::edges`] returns. Default: outgoing. A program that also reads
+    /// incoming edges reads twice as many entries.
     fn direction(&self) -> Direction {
         Direction::Out
     }
 
-    /// How to combine messages to the same vertex, if possible. Default: not at all. A combiner
-    /// makes runs faster: fewer messages are stored.
+    /// The function that combines messages to the same vertex. Default: `None`. A combiner makes
+    /// runs faster, because fewer messages are stored.
     fn combiner(&self) -> Option<Combiner<Self::Message>> {
         None
     }
 
-    /// Checks the options of the program. A run calls it before it begins.
+    /// Checks the options of the program. Called before a run begins.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an option that makes no
-    /// sense.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an invalid option.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The vertices that the program begins at, if it names some. A run whose graph lacks one of
-    /// them is [`GraphError::MissingStart`](crate::GraphError::MissingStart).
+    /// The start vertices of the program, if it has any. If the graph lacks one of them, a run
+    /// returns [`GraphError::MissingStart`](crate::GraphError::MissingStart).
     fn begins_at(&self) -> Vec<I> {
         Vec::new()
     }
 
-    /// The options of the program, as text. A stored run is resumed only with the options that it
-    /// was begun with.
+    /// The options of the program, as text. A stored run is resumed only with the options with
+    /// which it began.
     fn options(&self) -> String {
         String::new()
     }
@@ -83,7 +82,7 @@ pub trait VertexProgram<I: VertexId, E>: Send + Sync + Sized + 'static {
 
 /// A value that all vertices contribute to in a superstep, and read in the next one.
 ///
-/// `u64` and `f64` are sums, `()` is nothing. Pairs and maps merge each of their parts, so a
+/// `u64` and `f64` are summed; `()` is empty. Pairs and maps merge each of their parts, so a
 /// `BTreeMap<String, f64>` holds named sums.
 ///
 /// ```

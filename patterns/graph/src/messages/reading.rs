@@ -18,17 +18,17 @@ use crate::incoming::decode_properties;
 use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
-/// Estimate of the memory that an entry takes besides its bytes.
-// A lower estimate lets batches exceed their bytes of memory; a higher one makes batches smaller
-// than allowed.
+/// The estimated memory of an entry in addition to its bytes.
+// With a lower estimate, batches exceed their memory; a higher one makes batches smaller than
+// necessary.
 pub(super) const OVERHEAD: usize = 64;
 
-/// A vertex with everything that its program reads.
+/// A vertex with the data that its program reads.
 pub(super) struct Loaded<I, E, M> {
     pub(super) id: I,
     /// The packed id.
     pub(super) own: KeyBuf,
-    /// The stored value of the state, empty in the first pass.
+    /// The stored value of the state; empty in the first pass.
     pub(super) stored: Vec<u8>,
     pub(super) edges: Vec<Edge<I, E>>,
     /// A hash of the entries of the edges.
@@ -43,14 +43,16 @@ pub(super) struct Reading<'r, I: VertexId, E, P: VertexProgram<I, E>, R: Reader>
     program: &'r P,
     max_vertex_bytes: usize,
     visits_all: bool,
-    /// In the first pass: the table of vertices.
+    /// The table of vertices; used in the first pass.
     vertices: Option<Stream<'r, R>>,
-    /// In supersteps: the states, and the messages with their subspace.
+    /// The states; used in supersteps.
     states: Option<Stream<'r, R>>,
+    /// The messages, with their subspace; used in supersteps.
     inbox: Option<(Subspace, Stream<'r, R>)>,
-    /// The table of edges and its mirror. The first pass reads both.
+    /// The table of edges and its mirror. The first pass reads both, since it must find all
+    /// vertices.
     edges: [Option<Stream<'r, R>>; 2],
-    /// The label of the last edge, which most edges share.
+    /// The label of the last edge, as a cache: most edges have the same label as the previous one.
     label: Arc<str>,
     /// The packed id of the last vertex.
     pub(super) last: Option<KeyBuf>,
@@ -85,7 +87,7 @@ where
             states = Some(open(&layout.states)?);
             inbox = Some((space.clone(), open(&space)?));
         } else {
-            // The key of this table has the id itself, which may be a tuple, not as one element.
+            // A key of this table is the id itself, so a tuple is flat, not one element.
             let last = last.map(unpack::<(I,)>).transpose()?.map(|(id,)| pack(&id));
             let range = between(&source.vertices, last.as_deref(), None);
             vertices = Some(Stream::open(reader, range)?);
@@ -112,8 +114,8 @@ where
         })
     }
 
-    /// The next vertex that the pass computes. Stops once `bytes` exceeds `max_bytes`, since many
-    /// vertices may have halted.
+    /// The next vertex that the pass computes. Stops if `bytes` exceeds `max_bytes`, since many
+    /// halted vertices may have to be skipped.
     ///
     /// # Errors
     /// [`GraphError::UnknownTarget`], [`GraphError::ChangedGraph`],
@@ -139,7 +141,7 @@ where
         Ok(self.next_id()?.is_none())
     }
 
-    /// The next vertex of the streams that decide which vertices there are.
+    /// The next vertex: the smallest id in the streams that determine the vertices of the pass.
     fn next_id(&self) -> Result<Option<(I, KeyBuf)>> {
         if let Some(vertices) = &self.vertices {
             let mut ids = Vec::new();
@@ -169,7 +171,7 @@ where
         self.next_target()
     }
 
-    /// The vertex of the next message.
+    /// The receiver of the next message.
     fn next_target(&self) -> Result<Option<(I, KeyBuf)>> {
         let Some((space, inbox)) = &self.inbox else { return Ok(None) };
         let Some((key, _)) = &inbox.head else { return Ok(None) };
@@ -177,7 +179,7 @@ where
         Ok(Some((id.clone(), pack(&(id,)))))
     }
 
-    /// An error if there is another message: it is for a vertex that has no state.
+    /// Returns an error if another message is left: its receiver has no state.
     fn refuse_target(&self) -> Result<()> {
         match self.next_target()? {
             None => Ok(()),
@@ -185,7 +187,7 @@ where
         }
     }
 
-    /// A vertex in the first pass.
+    /// Loads a vertex in the first pass.
     fn load_first(&mut self, id: I, own: &KeyBuf) -> Result<Loaded<I, E, P::Message>> {
         let begin = self.bytes;
         if let Some(vertices) = &mut self.vertices {
@@ -197,7 +199,7 @@ where
         Ok(Loaded { id, own, stored, edges, fingerprint, messages })
     }
 
-    /// A vertex in a superstep; `None` if it has halted and has no messages.
+    /// Loads a vertex in a superstep; `None` if the vertex has halted and has no messages.
     fn load(&mut self, id: I, own: &KeyBuf) -> Result<Option<Loaded<I, E, P::Message>>> {
         let begin = self.bytes;
         let Some((space, inbox)) = &self.inbox else { return Ok(None) };
@@ -230,7 +232,7 @@ where
         states.next_in(&vertex)
     }
 
-    /// The messages to a vertex, combined if the program can.
+    /// The messages to a vertex, combined if the program has a combiner.
     fn load_messages(&mut self, vertex: &Subspace, begin: usize) -> Result<Vec<P::Message>> {
         let (combiner, mut messages) = (self.program.combiner(), Vec::new());
         while let Some((_, inbox)) = &mut self.inbox
@@ -257,7 +259,8 @@ where
             let vertex = vertex_in(self.source.side(is_mirror), own);
             let [table, mirror] = &mut self.edges;
             let side = if is_mirror { mirror } else { table };
-            // It is taken so that `self` can be changed while it is read.
+            // Take the stream out of `self`, so that `self` can be changed while the stream is
+            // read.
             let Some(mut stream) = side.take() else { continue };
             if self.source.read.contains(&is_mirror) {
                 stream.skip_to(&vertex)?;
@@ -301,7 +304,7 @@ where
         Ok(Some(Edge { label, to, is_backward, properties }))
     }
 
-    /// Counts an entry, and refuses a vertex with too many.
+    /// Counts the bytes of an entry, and refuses a vertex whose entries take too many.
     fn weigh(&mut self, vertex: &Subspace, begin: usize, size: usize) -> Result<()> {
         self.bytes += size;
         let bound = self.max_vertex_bytes;
@@ -312,7 +315,7 @@ where
     }
 }
 
-/// What a step of a [`Reading`] found.
+/// The result of [`Reading::next`].
 pub(super) enum Step<I, E, M> {
     Vertex(Loaded<I, E, M>),
     Full,

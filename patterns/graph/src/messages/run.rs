@@ -1,4 +1,4 @@
-//! Running a program, batch by batch.
+//! Runs a program, batch by batch.
 
 use std::ops::ControlFlow;
 
@@ -22,31 +22,31 @@ where
     E: Send + 'static,
     C: Codec<V> + Codec<E> + 'static,
 {
-    /// Runs the program until all vertices have halted and no messages are left. If the run has
-    /// finished before, costs 1 transaction of 2 gets. Its beginning costs 1 get for each vertex
-    /// that the program [begins at](VertexProgram::begins_at), and 2 ranges if it is not in the
+    /// Runs the program until all vertices have halted and no messages are left. For a run that has
+    /// already finished, costs 1 transaction of 2 gets. To begin a run costs 1 get for each [start
+    /// vertex](VertexProgram::begins_at) of the program, and 2 ranges if the vertex is not in the
     /// table.
     ///
-    /// If it was stopped or killed, call it again: it continues after the last batch that was
-    /// committed, and ends with the same bytes. Concurrent runs, in any number of processes, do the
-    /// same work twice but no harm.
+    /// If the run was stopped or killed, call this method again: the run continues after the last
+    /// committed batch, and stores the same bytes as an uninterrupted run. Concurrent runs in
+    /// several processes are safe, but repeat the same work.
     ///
     /// # Errors
     /// [`GraphError::OtherRun`], [`GraphError::NoCheckpoint`], [`GraphError::MissingStart`],
     /// [`GraphError::NeverHalts`], [`GraphError::UnknownTarget`], [`GraphError::ChangedGraph`],
-    /// [`GraphError::VertexTooLarge`]; errors of the program, of [`Graph::at`](crate::Graph::at)
-    /// and of [`Store::transact`]; [`SchemaError::Gone`](keyloom_tables::SchemaError) if the table
-    /// was dropped.
+    /// [`GraphError::VertexTooLarge`]; the errors of the program, of
+    /// [`Graph::at`](crate::Graph::at) and of [`Store::transact`];
+    /// [`SchemaError::Gone`](keyloom_tables::SchemaError) if the table was dropped.
     pub fn run(&self, store: &impl Store) -> Result<Progress> {
         self.run_with(store, |_| ControlFlow::Continue(()))
     }
 
-    /// [`run`](Computation::run), which calls `progress` after each commit and stops if that
-    /// breaks. [`Progress::records`] counts the vertices computed in all supersteps,
+    /// [`run`](Computation::run) with a callback: calls `progress` after each commit and stops if
+    /// it breaks. [`Progress::records`] counts the vertices computed in all supersteps,
     /// [`Progress::written`] the states and messages written.
     ///
     /// # Errors
-    /// Errors of [`run`](Computation::run).
+    /// The errors of [`run`](Computation::run).
     pub fn run_with<S: Store>(
         &self,
         store: &S,
@@ -62,7 +62,8 @@ where
                 return Ok(done);
             };
             let mut written = at.until.as_ref().map_or(0, |until| until.written);
-            // The checkpoint decides: another run may have committed the same batch.
+            // Each transaction compares the checkpoint: another process may have committed the same
+            // batch.
             while let Some(step) = self.write(store, &mut size, &batch, &at, written, &stored)? {
                 done.written += (step.written - written) as u64;
                 if step.is_last {
@@ -80,7 +81,7 @@ where
         }
     }
 
-    /// Stores what the run depends on, or checks that it is what the stored run depends on.
+    /// Stores the header of a new run, or checks that the stored header is the same.
     fn begin(&self, store: &impl Store) -> Result<()> {
         let header = self.header();
         store.transact(|txn| {
@@ -102,7 +103,7 @@ where
         })
     }
 
-    /// The vertices that the program begins at must be in the table of vertices, or have edges.
+    /// Checks that the start vertices of the program are in the table of vertices, or have edges.
     fn check_begin(&self, reader: &impl Reader) -> Result<()> {
         for id in self.program.begins_at() {
             let mut has = reader.get(&self.graph.vertices.space().pack(&id))?.is_some();
@@ -116,8 +117,8 @@ where
         Ok(())
     }
 
-    /// Computes the next batch, and returns it after the checkpoint that it continues and the bytes
-    /// of that. `None` if the run has finished.
+    /// Computes the next batch. Returns the checkpoint that the batch continues, the bytes of this
+    /// checkpoint, and the batch; `None` if the run has finished.
     fn compute<S: Store>(
         &self,
         store: &S,
@@ -147,7 +148,7 @@ where
             let Self { program, layout, threads, .. } = self;
             let job = Job { source, layout, program, at: &at, bounds, threads: *threads };
             match job.run(&snapshot) {
-                // The snapshot was too old before the batch was read.
+                // The snapshot became too old before the batch was read.
                 Err(error) if error.is_batch_too_large() && at.until.is_none() => {
                     if bounds.vertices == 1 {
                         return Err(error);
@@ -162,8 +163,9 @@ where
         }
     }
 
-    /// Writes the messages of a batch from number `written` on, and with the last ones all its
-    /// other data. Returns `None` if the checkpoint is not `stored`.
+    /// Writes the messages of a batch from number `written`. The transaction of the last messages
+    /// also writes all other data of the batch. Returns `None` if the stored checkpoint is not
+    /// `stored`.
     fn write<S: Store>(
         &self,
         store: &S,
@@ -199,9 +201,9 @@ where
     }
 }
 
-/// What a transaction has written.
+/// The writes of one transaction.
 struct Written {
-    /// How many messages of the batch are written.
+    /// The number of messages of the batch that are written so far.
     written: usize,
     is_last: bool,
     checkpoint: Vec<u8>,
@@ -212,15 +214,15 @@ fn put_all<V: AsRef<[u8]>>(txn: &mut impl Writer, entries: &[(KeyBuf, V)]) -> Re
     txn.put_sorted(&entries)
 }
 
-/// How much of a batch fits into one transaction.
+/// The part of a batch that fits into one transaction.
 struct Limits {
     most_writes: usize,
     state_bytes: usize,
 }
 
-/// The states of a batch go into one transaction with the last of its messages. So they take at
-/// most half of the writes. They take at most a quarter of the bytes, since FoundationDB counts
-/// keys several times.
+/// The states of a batch are written in one transaction with the last of its messages, so they may
+/// take at most half of the writes. They may take at most a quarter of the bytes, since
+/// FoundationDB counts keys several times.
 fn limits(store: &impl Store) -> Limits {
     let limits = store.limits();
     let most_writes = limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2 - 1);

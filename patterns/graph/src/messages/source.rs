@@ -1,4 +1,4 @@
-//! Where a graph has its vertices and edges.
+//! Where a graph stores its vertices and edges.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use super::program::VertexProgram;
 use crate::VertexId;
 use crate::graph::Graph;
 
-/// Where a graph has its vertices and edges.
+/// The subspaces of a graph, and the codec of its edges.
 pub(super) struct Source<I, E> {
     pub(super) vertices: Subspace,
     /// The table of edges and its mirror.

@@ -3,7 +3,7 @@
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 use keyloom_kit::Walk;
 
-/// The entries of a range, with the next one at hand.
+/// The entries of a range, with the next entry already read.
 pub(super) struct Stream<'r, R: Reader> {
     walk: Walk<'r, R>,
     range: KeyRange<'static>,
@@ -51,7 +51,7 @@ impl<'r, R: Reader> Stream<'r, R> {
     }
 }
 
-/// The subspace of a vertex, whose packed id is `own`, in another subspace.
+/// The subspace of the vertex with the packed id `own`, within another subspace.
 pub(super) fn vertex_in(space: &Subspace, own: &[u8]) -> Subspace {
     Subspace::from_bytes(&joined(space.prefix(), own))
 }

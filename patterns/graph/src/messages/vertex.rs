@@ -1,4 +1,4 @@
-//! A vertex as its program sees it.
+//! The view of a vertex that a program gets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Vertex<'v, I: VertexId, E, P: VertexProgram<I, E>> {
     pub(super) is_halted: bool,
 }
 
-/// What all vertices of a superstep see.
+/// The values that are the same for all vertices of a superstep.
 #[derive(Clone, Copy)]
 pub(super) struct Global<'v, A> {
     pub(super) superstep: u64,
@@ -70,7 +70,7 @@ impl<'v, I: VertexId, E, P: VertexProgram<I, E>> Vertex<'v, I, E, P> {
     }
 
     /// The edges of the vertex in the [direction](VertexProgram::direction) of the program, in the
-    /// order of their keys. If that is both directions, a loop of a directed graph comes twice.
+    /// order of their keys. With both directions, a loop of a directed graph is returned twice.
     pub fn edges(&self) -> &'v [Edge<I, E>] {
         self.edges
     }
@@ -86,12 +86,13 @@ impl<'v, I: VertexId, E, P: VertexProgram<I, E>> Vertex<'v, I, E, P> {
         self.sent.push((message, smallvec![to.clone()]));
     }
 
-    /// Sends a message along each of the [edges](Vertex::edges). Parallel edges carry one each.
+    /// Sends a message along each of the [edges](Vertex::edges). Each parallel edge carries one
+    /// message.
     pub fn send_to_all(&mut self, message: P::Message) {
         self.send_to_each(self.edges.iter().map(|edge| &edge.to), message);
     }
 
-    /// Sends one message to many vertices. Keeps it in memory once.
+    /// Sends one message to many vertices. Keeps one copy of the message in memory.
     pub fn send_to_each<'t>(&mut self, to: impl IntoIterator<Item = &'t I>, message: P::Message) {
         let to: Targets<I> = to.into_iter().cloned().collect();
         if !to.is_empty() {

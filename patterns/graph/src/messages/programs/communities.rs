@@ -10,8 +10,8 @@ use crate::VertexId;
 use crate::direction::Direction;
 use crate::messages::{Combiner, Vertex, VertexProgram};
 
-/// Weakly connected components: the smallest vertex of the component of each vertex. Edges count in
-/// both directions.
+/// Weakly connected components: the state of each vertex is the smallest vertex of its component.
+/// Edges count in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectedComponents;
 
@@ -48,9 +48,9 @@ where
     }
 }
 
-/// Community detection by label propagation (CDLP): each vertex begins with its id as its label,
-/// and in each iteration takes the most frequent label of its neighbours, of several the smallest.
-/// All vertices change at the same time. Edges count in both directions, and two edges to a
+/// Community detection by label propagation (CDLP): each vertex begins with its id as its label. In
+/// each iteration it takes the most frequent label of its neighbours; the smallest label wins a
+/// tie. All vertices change at the same time. Edges count in both directions, and two edges to a
 /// neighbour count twice.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelPropagation {
@@ -58,7 +58,7 @@ pub struct LabelPropagation {
 }
 
 impl LabelPropagation {
-    /// With so many iterations.
+    /// Label propagation with this number of iterations.
     pub fn new(iterations: u64) -> Self {
         Self { iterations }
     }

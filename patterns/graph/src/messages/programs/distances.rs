@@ -10,7 +10,7 @@ use crate::keys::shown;
 use crate::messages::{Combiner, Edge, Vertex, VertexProgram};
 use crate::{GraphError, VertexId};
 
-/// Breadth-first search: the smallest number of edges from a source to each vertex, `None` for
+/// Breadth-first search: the smallest number of edges from a source to each vertex; `None` for
 /// vertices that cannot be reached. Follows outgoing edges.
 #[derive(Clone, Debug)]
 pub struct BreadthFirst<I> {
@@ -18,7 +18,7 @@ pub struct BreadthFirst<I> {
 }
 
 impl<I: VertexId> BreadthFirst<I> {
-    /// From the vertex `source`.
+    /// A search from the vertex `source`.
     pub fn new(source: I) -> Self {
         Self { source }
     }
@@ -58,12 +58,11 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for BreadthFirst<I> {
 
 type Weight<I, E> = Arc<dyn Fn(&Edge<I, E>) -> f64 + Send + Sync>;
 
-/// Single-source shortest paths: the smallest sum of weights from a source to each vertex, infinity
+/// Single-source shortest paths: the smallest sum of weights from a source to each vertex; infinity
 /// for vertices that cannot be reached. Follows outgoing edges.
 ///
-/// A run is an error, [`GraphError::BadWeight`], if an edge that it follows has a weight that is
-/// negative or not finite, and [`GraphError::CostOverflow`] if a sum is more than an `f64` can
-/// hold.
+/// A run returns [`GraphError::BadWeight`] if an edge that it follows has a weight that is negative
+/// or not finite, and [`GraphError::CostOverflow`] if a sum is more than an `f64` can hold.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -90,8 +89,8 @@ pub struct ShortestPaths<I, E> {
 }
 
 impl<I: VertexId, E> ShortestPaths<I, E> {
-    /// From the vertex `source`, where `weight` is the weight of an edge. Raise the version of the
-    /// [`Computation`](crate::messages::Computation) when you change the function.
+    /// Paths from the vertex `source`; `weight` returns the weight of an edge. Raise the version of
+    /// the [`Computation`](crate::messages::Computation) when you change `weight`.
     pub fn new(source: I, weight: impl Fn(&Edge<I, E>) -> f64 + Send + Sync + 'static) -> Self {
         Self { source, weight: Arc::new(weight) }
     }
@@ -121,7 +120,8 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for ShortestPaths<I, E> {
             for edge in vertex.edges() {
                 let key = || shown(&pack(&(vertex.id(), &*edge.label, &edge.to)));
                 let distance = least + checked_weight((self.weight)(edge), key)?;
-                // Infinity stands for a vertex that cannot be reached.
+                // Infinity means that a vertex cannot be reached, so a sum must not become
+                // infinite.
                 if distance.is_infinite() {
                     let vertex = shown(&pack(&(&edge.to,)));
                     return Err(GraphError::CostOverflow { vertex }.into());

@@ -8,11 +8,11 @@ use crate::VertexId;
 use crate::algorithms::check_damping;
 use crate::messages::{Combiner, Vertex, VertexProgram};
 
-/// PageRank: the probability of being at a vertex after a random walk. Each step follows an
-/// outgoing edge with the probability `damping`, else it goes to a random vertex. From a vertex
-/// without outgoing edges it always goes to a random vertex. The ranks sum to 1.
+/// PageRank: the probability that a random walk is at a vertex. Each step follows an outgoing edge
+/// with the probability `damping`; otherwise the walk jumps to a random vertex. From a vertex
+/// without outgoing edges, the walk always jumps to a random vertex. The ranks sum to 1.
 ///
-/// Parallel edges count once each.
+/// Each parallel edge counts.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store};
@@ -39,19 +39,19 @@ pub struct PageRank<I = u64> {
 }
 
 impl<I: VertexId> PageRank<I> {
-    /// With so many iterations, and a damping factor of 0.85.
+    /// PageRank with this number of iterations, and a damping factor of 0.85.
     pub fn new(iterations: u64) -> Self {
         Self { damping: 0.85, iterations, teleport: BTreeSet::new() }
     }
 
-    /// With another damping factor, from 0 to 1.
+    /// Sets the damping factor, from 0 to 1.
     #[must_use]
     pub fn damping(self, damping: f64) -> Self {
         Self { damping, ..self }
     }
 
-    /// Personalised PageRank: instead of any vertex, the walk begins at one of `vertices`, and
-    /// returns to one of them. They must be in the graph.
+    /// Personalised PageRank: the walk begins at one of `vertices`, and jumps only to these. They
+    /// must be in the graph.
     #[must_use]
     pub fn teleport(self, vertices: impl IntoIterator<Item = I>) -> Self {
         Self { teleport: vertices.into_iter().collect(), ..self }
@@ -70,7 +70,7 @@ impl<I: VertexId> PageRank<I> {
 impl<I: VertexId, E: 'static> VertexProgram<I, E> for PageRank<I> {
     type State = f64;
     type Message = f64;
-    /// The rank of the vertices without outgoing edges.
+    /// The total rank of the vertices without outgoing edges.
     type Aggregate = f64;
 
     fn init(&self, _id: &I, _edges: usize) -> f64 {
