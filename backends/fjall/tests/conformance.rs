@@ -13,7 +13,7 @@ use tempfile::TempDir;
 type Temporary<S> = Result<With<S, TempDir>, BoxedError>;
 
 /// A directory in memory, where there is one. fjall syncs 26 times to create a store, with any
-/// durability, and the suite creates 324: on a disk that takes twice as long as all else.
+/// durability, and the suite creates 324: on a disk they wait for 50 s.
 fn scratch() -> std::io::Result<TempDir> {
     let memory = std::path::Path::new("/dev/shm");
     tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keyloom::key::{KeyName, pack};
-use keyloom::{Memory, Store, Writer};
+use keyloom::{Store, Writer};
 use keyloom_patterns::conformance::Subject;
 use keyloom_patterns::{Attached, Schema, Table};
 use keyloom_testing::errors::{alone, assert_names, reported, texts};
@@ -49,7 +49,7 @@ fn walk<T: Subject<Key = u32, Value = Sale>>(
     subject: &T,
     texts: &mut BTreeSet<String>,
 ) {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "shop").unwrap();
     let sales: Table<u32, Sale> = schema.table("sales").unwrap();
     let kind = schema.derive(&sales, name, 1, |space| subject.make(space)).unwrap();
@@ -61,7 +61,7 @@ fn walk<T: Subject<Key = u32, Value = Sale>>(
 #[test]
 fn errors_of_deferred_data_show_names() {
     alone("error_names::errors_of_deferred_data_show_names", || {
-        let store = Memory::new();
+        let store = keyloom_testing::memory();
         let schema = Schema::open(&store, "shop").unwrap();
         let sales: Table<u32, Sale> = schema.table("sales").unwrap();
         let make = |space: &_| kinds::Sums.make(space);
@@ -78,7 +78,7 @@ fn errors_of_deferred_data_show_names() {
 }
 
 fn texts_of<T: Subject<Key = u32, Value = Sale>>(
-    store: &Memory,
+    store: &keyloom_testing::AnyStore,
     subject: &T,
     sales: &Table<u32, Sale>,
     kind: &Attached<T::Kind>,

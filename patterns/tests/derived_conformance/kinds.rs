@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use keyloom::lmdb::Durability;
-use keyloom::{BoxedError, Desc, Lmdb, Memory, Order, Reader, Result, Subspace};
+use keyloom::{AnyStore, BoxedError, Desc, Lmdb, Memory, Order, Reader, Result, Subspace};
 use keyloom_patterns::aggregate::{Contributions, Event, Seen, contribution};
 use keyloom_patterns::bitmaps::one;
 use keyloom_patterns::conformance::{Fidelity, Subject, With, check_maintained};
@@ -140,29 +140,32 @@ macro_rules! kind {
     };
 }
 
-pub fn memory() -> Result<Memory, BoxedError> {
-    Ok(Memory::new())
+/// Of one type on all stores without a server, so that each kind is compiled once for them.
+type Any = With<AnyStore, Option<tempfile::TempDir>>;
+
+pub fn memory() -> Result<Any, BoxedError> {
+    Ok(With(keyloom_testing::memory(), None))
 }
 
-fn optimistic() -> Result<Memory, BoxedError> {
-    Ok(Memory::builder().optimistic(true).build())
+fn optimistic() -> Result<Any, BoxedError> {
+    Ok(With(Memory::builder().optimistic(true).build().into(), None))
 }
 
-fn lmdb() -> Result<With<Lmdb, tempfile::TempDir>, BoxedError> {
+fn lmdb() -> Result<Any, BoxedError> {
     let directory = tempfile::tempdir()?;
     let options = Lmdb::options().durability(Durability::MayLoseStore);
-    Ok(With(options.open(directory.path())?, directory))
+    Ok(With(options.open(directory.path())?.into(), Some(directory)))
 }
 
 keyloom_testing::postgres! {
-    fn on_postgres() -> Result<With<keyloom::AnyStore, impl Sized>, BoxedError> {
+    fn on_postgres() -> Result<With<AnyStore, impl Sized>, BoxedError> {
         let store = keyloom_testing::servers::stores::postgres::open().ok_or("there is no server")?;
         Ok(With(store.any(), store))
     }
 }
 
 keyloom_testing::etcd! {
-    fn on_etcd() -> Result<With<keyloom::AnyStore, impl Sized>, BoxedError> {
+    fn on_etcd() -> Result<With<AnyStore, impl Sized>, BoxedError> {
         let store = keyloom_testing::servers::stores::etcd::open().ok_or("there is no server")?;
         Ok(With(store.any(), store))
     }

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use keyloom::key::{Element, elements, pack};
-use keyloom::{KeyRange, Memory, Order, Reader, Store, Writer};
+use keyloom::{KeyRange, Order, Reader, Store, Writer};
 
 type Pair = (Vec<u8>, Vec<u8>);
 
-fn entries(store: &Memory) -> Vec<Pair> {
+fn entries(store: &crate::AnyStore) -> Vec<Pair> {
     let snapshot = store.snapshot().unwrap();
     let all = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
     all.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
 }
 
-fn restore(store: &Memory, all: &[Pair]) {
+fn restore(store: &crate::AnyStore, all: &[Pair]) {
     store
         .transact(|txn| {
             txn.delete_range(KeyRange::all())?;
@@ -34,8 +34,8 @@ fn damages(value: &[u8]) -> Vec<Vec<u8>> {
 /// that `texts_of` returns has a number of a schema. The keys of the schema itself are left as they
 /// are; the store is as before in the end. Returns the texts.
 pub fn assert_names(
-    store: &Memory,
-    mut texts_of: impl FnMut(&Memory) -> Vec<String>,
+    store: &crate::AnyStore,
+    mut texts_of: impl FnMut(&crate::AnyStore) -> Vec<String>,
 ) -> BTreeSet<String> {
     let all = entries(store);
     let numbers: BTreeSet<String> = all.iter().filter_map(|(key, _)| number(key)).collect();

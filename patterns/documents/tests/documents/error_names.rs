@@ -1,6 +1,6 @@
 //! Errors name documents, their elements, texts and paths as the program does.
 
-use keyloom::{Memory, Result, Store};
+use keyloom::{Result, Store};
 use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{Collection, Documents, Files, Nested};
 use keyloom_tables::Schema;
@@ -13,7 +13,7 @@ type Lists = Documents<u32, Vec<String>>;
 #[test]
 fn errors_of_damaged_documents_show_names() {
     alone("error_names::errors_of_damaged_documents_show_names", || {
-        let store = Memory::new();
+        let store = keyloom_testing::memory();
         let schema = Schema::open(&store, "blog").unwrap();
         let lists = Lists::declare(&schema, "lists", 1, |index| index).unwrap();
         let words = Nested::declare(
@@ -43,7 +43,7 @@ fn errors_of_damaged_documents_show_names() {
                 votes.put(txn, &(1, 7), &5)
             })
             .unwrap();
-        let texts_of = |store: &Memory| {
+        let texts_of = |store: &keyloom_testing::AnyStore| {
             let snapshot = store.snapshot().unwrap();
             let mut all = reported(words.check(&snapshot));
             all.extend(reported(votes.check(&snapshot)));
@@ -76,7 +76,7 @@ fn errors_of_damaged_documents_show_names() {
 #[test]
 fn errors_of_damaged_files_and_json_show_names() {
     alone("error_names::errors_of_damaged_files_and_json_show_names", || {
-        let store = Memory::new();
+        let store = keyloom_testing::memory();
         let schema = Schema::open(&store, "shop").unwrap();
         let files = Files::open(&schema).unwrap();
         let orders = Collection::<u32>::open(&schema, "orders").unwrap();
@@ -90,7 +90,7 @@ fn errors_of_damaged_files_and_json_show_names() {
                 orders.insert(txn, &1, &order("A-7"))
             })
             .unwrap();
-        let texts_of = |store: &Memory| {
+        let texts_of = |store: &keyloom_testing::AnyStore| {
             let snapshot = store.snapshot().unwrap();
             let mut all = reported(files.check(&snapshot));
             all.extend(reported(orders.check(&snapshot)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Error, Memory, Metered, Store, Subspace};
+use keyloom::{Error, Metered, Store, Subspace};
 use keyloom_documents::{DocumentError, NumberedFields, ProximityField};
 use keyloom_tables::Table;
 use keyloom_testing::ids::number;
@@ -80,7 +80,7 @@ fn resume() -> Skills {
 
 #[test]
 fn flat_fields_match_across_skills() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let index = TextIndex::new(&space())
         .field("skill", Analyzer::simple(), |_: &u32, all: &Skills, add| {
             all.iter().for_each(|(skill, _)| add(skill));
@@ -96,7 +96,7 @@ fn flat_fields_match_across_skills() {
 
 #[test]
 fn proximity_without_gaps_matches_across_skills() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     // All elements as one text.
     let index =
         TextIndex::new(&space()).field("skills", Analyzer::simple(), |_, all: &Skills, add| {
@@ -110,7 +110,7 @@ fn proximity_without_gaps_matches_across_skills() {
 
     // With a guarded gap between the elements, in the opposite order as well.
     let (index, resumes) = near();
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     store.transact(|txn| proximity().put(txn, &resumes, &1, &resume())).unwrap();
     assert_eq!(found(&index, &store, neighbours), [0; 0]);
     let far = Query::near("skills", Near::unordered(["poetry", "excellent"]).slop(99));
@@ -121,7 +121,7 @@ fn proximity_without_gaps_matches_across_skills() {
 #[test]
 fn proximity_confuses_values_of_many_words() {
     let (index, resumes) = near();
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let put = skills(&[["poor man's poetry", "excellent"]]);
     store.transact(|txn| proximity().put(txn, &resumes, &1, &put)).unwrap();
     assert_eq!(found(&index, &store, proximity().query(["poor", "poetry"])), [1]);
@@ -215,7 +215,8 @@ fn wrong_numbered_fields_are_refused() {
     // A name that the fields do not have.
     let (index, _) = with_numbers(2);
     let query = numbered(2).query(|name| Query::term(name("mood"), "good"));
-    let error = index.search(query).hits(&Memory::new().snapshot().unwrap()).unwrap_err();
+    let error =
+        index.search(query).hits(&keyloom_testing::memory().snapshot().unwrap()).unwrap_err();
     assert!(error.to_string().contains("no field \"mood_1\""), "{error}");
 }
 

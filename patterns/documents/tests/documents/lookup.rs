@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Error, Fault, Faulty, Memory, Metered, Store, Subspace};
+use keyloom::{Error, Fault, Faulty, Metered, Store, Subspace};
 use keyloom_bitmaps::{FieldValues, InvertedIndexError, one};
 use keyloom_documents::{DocumentError, Matches, ScoreMode, TermsLookup};
 use keyloom_tables::Table;
@@ -205,7 +205,7 @@ pub fn a_fault_at_any_read_is_returned(store: &(impl Store + Clone)) {
 
 #[test]
 fn wrong_lookups_are_refused() {
-    let (store, blog) = (Memory::new(), Blog::new());
+    let (store, blog) = (keyloom_testing::memory(), Blog::new());
     many(&blog, &store);
     let snapshot = store.snapshot().unwrap();
     let none = blog.names.search(Query::term("name", "nobody at all"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Memory, Store, Subspace};
+use keyloom::{Store, Subspace};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_documents::Matches;
 use keyloom_tables::Table;
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 type Index = TextIndex<u32, u8>;
 
 /// A table with the keys 0 to 19, which are the ids.
-fn index() -> (Memory, Index) {
+fn index() -> (keyloom_testing::AnyStore, Index) {
     let index = Index::with_keys_as_ids(&Subspace::new("index"));
     let table = Table::<u32, u8>::new(&Subspace::new("table")).with(&index);
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     store.transact(|txn| table.put_many(txn, (0..20).map(|n| (n, 0)))).unwrap();
     (store, index)
 }
@@ -26,7 +26,11 @@ fn scores() -> impl Strategy<Value = BTreeMap<u32, i8>> {
 }
 
 /// Matches with these scores: each id on its own, united.
-fn matches(store: &Memory, index: &Index, scores: &BTreeMap<u32, i8>) -> Matches<u32, u8> {
+fn matches(
+    store: &keyloom_testing::AnyStore,
+    index: &Index,
+    scores: &BTreeMap<u32, i8>,
+) -> Matches<u32, u8> {
     let snapshot = store.snapshot().unwrap();
     let none = Matches::of_ids(index, &BitmapExpr::none(), 0.0, &snapshot).unwrap();
     scores.iter().fold(none, |all, (id, score)| {

@@ -8,7 +8,7 @@ use super::directed;
 
 #[test]
 fn costs_are_as_documented() {
-    let memory = keyloom::Memory::new();
+    let memory = keyloom_testing::memory();
     let store = Metered::new(memory);
     let graph = directed(&store);
     let star = (1..=2_000_u32).map(|n| ((0, "to".to_owned(), n), n));

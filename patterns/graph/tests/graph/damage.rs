@@ -1,7 +1,7 @@
 //! Edges that do not decode, and edges that were written past the graph.
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Memory, Reader, Store, Writer};
+use keyloom::{Reader, Store, Writer};
 use keyloom_graph::{Blocks, Direction, Graph};
 use keyloom_tables::{Rule, Schema};
 use keyloom_testing::laws::clear;
@@ -56,7 +56,7 @@ pub fn an_edge_that_does_not_decode_stops_no_repair(store: &impl Store) {
 /// The check of blocks goes on after an edge that cannot be read, and a repair leaves it there.
 #[test]
 fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let graph = super::directed(&store);
     let schema = Schema::open(&store, "test").unwrap();
     let weight = |weight: &u32| if *weight == 99 { f64::NAN } else { 1.0 };
@@ -116,7 +116,7 @@ fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
 /// What no method of the graph writes is reported with its key.
 #[test]
 fn edges_written_past_the_graph_are_reported() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "test").unwrap();
     let graph = Graph::<u32>::undirected(&schema, "roads").unwrap();
     store

@@ -1,6 +1,6 @@
 //! Errors name the graph's tables as the program does.
 
-use keyloom::{Memory, Store};
+use keyloom::Store;
 use keyloom_graph::{Blocks, Direction, Graph};
 use keyloom_tables::Schema;
 use keyloom_testing::errors::{alone, assert_names, reported, texts};
@@ -8,7 +8,7 @@ use keyloom_testing::errors::{alone, assert_names, reported, texts};
 #[test]
 fn errors_of_a_damaged_graph_show_names() {
     alone("error_names::errors_of_a_damaged_graph_show_names", || {
-        let store = Memory::new();
+        let store = keyloom_testing::memory();
         let schema = Schema::open(&store, "roads").unwrap();
         let graph = Graph::<u32, String, u32>::undirected(&schema, "roads").unwrap();
         let blocks = Blocks::declare(&schema, &graph, "blocks").unwrap();
@@ -19,7 +19,7 @@ fn errors_of_a_damaged_graph_show_names() {
             })
             .unwrap();
         blocks.refresh(&store).unwrap();
-        let texts_of = |store: &Memory| {
+        let texts_of = |store: &keyloom_testing::AnyStore| {
             let snapshot = store.snapshot().unwrap();
             let mut all = reported(graph.check(&snapshot));
             all.extend(reported(blocks.check(&snapshot)));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Error, Memory, Metered, Result, Store, Writer, pack};
+use keyloom::{Error, Metered, Result, Store, Writer, pack};
 use keyloom_graph::{
     BlockOptions, Blocks, Csr, Direction, Graph, GraphError, VertexId, algorithms,
 };
@@ -140,7 +140,7 @@ impl<I: VertexId> Model<I> {
 
     /// The rows of a graph that has only this, in a store of its own.
     fn rows(&self, is_directed: bool) -> Content<I> {
-        let store = Memory::new();
+        let store = keyloom_testing::memory();
         let graph = declare(&store, is_directed);
         self.write(&store, &graph, &Self { edges: BTreeMap::new(), vertices: BTreeSet::new() });
         let csr = graph.at(&store.snapshot().unwrap()).unwrap().to_weighted_csr(weight).unwrap();
@@ -243,7 +243,7 @@ fn social(store: &impl Store) -> (Numbers<u32>, Blocks<u32, u8, u32>) {
 
 #[test]
 fn edges_of_other_labels_cost_blocks_nothing() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let (graph, blocks) = social(&store);
     // The edge, its mirror and two counters; two marks more if the blocks have the edge.
     let put = |label| writing(&store, |txn| graph.put_edge(txn, &0, label, &9_000, &1))[3];
@@ -263,7 +263,7 @@ fn edges_of_other_labels_cost_blocks_nothing() {
 
 #[test]
 fn damaged_edges_of_other_labels_are_no_faults_of_blocks() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let (graph, blocks) = social(&store);
     let key = |label| graph.edges().space().pack(&(0_u32, label, 3_u32));
     store.transact(|txn| txn.put(&key("blocks"), &[0xFF; 9])).unwrap();
@@ -289,7 +289,7 @@ fn damaged_edges_of_other_labels_are_no_faults_of_blocks() {
 
 #[test]
 fn labels_belong_to_the_definition_of_blocks() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     // As another program would declare them.
     let with = |name: &str, options| {
         let schema = Schema::open(&store, "test").unwrap();
@@ -319,7 +319,7 @@ fn labels_belong_to_the_definition_of_blocks() {
 
 #[test]
 fn an_empty_list_of_labels_is_refused() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let graph = declare::<u32>(&store, true);
     let before = dump_all(&store);
     let snapshot = store.snapshot().unwrap();

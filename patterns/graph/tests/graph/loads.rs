@@ -1,6 +1,6 @@
 //! Loads: many edges in one call leave the bytes that single puts leave.
 
-use keyloom::{Lmdb, Memory, Store, lmdb::Durability};
+use keyloom::{Lmdb, Store, lmdb::Durability};
 use keyloom_graph::EdgeKey;
 use keyloom_testing::laws::{Dump, clear, dump_all, long_property};
 use proptest::collection::vec;
@@ -70,7 +70,7 @@ fn large_loads_leave_the_bytes_of_single_puts(store: &impl Store) {
 
 #[test]
 fn large_loads_in_memory_leave_the_bytes_of_single_puts() {
-    large_loads_leave_the_bytes_of_single_puts(&Memory::new());
+    large_loads_leave_the_bytes_of_single_puts(&keyloom_testing::memory());
 }
 
 #[test]

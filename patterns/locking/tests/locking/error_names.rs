@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyloom::{Memory, Store};
+use keyloom::Store;
 use keyloom_locking::{LeaseOptions, Lock, LockPath, Locks, Session, WorkQueue};
 use keyloom_tables::Schema;
 use keyloom_testing::errors::{alone, assert_names, reported, texts};
@@ -10,7 +10,7 @@ use keyloom_testing::errors::{alone, assert_names, reported, texts};
 #[test]
 fn errors_of_damaged_locks_and_queues_show_names() {
     alone("error_names::errors_of_damaged_locks_and_queues_show_names", || {
-        let store = Memory::new();
+        let store = keyloom_testing::memory();
         let schema = Schema::open(&store, "shop").unwrap();
         let locks = Locks::open(&schema, "locks").unwrap();
         let queue = WorkQueue::<String>::open(&schema, "mail").unwrap();
@@ -24,7 +24,7 @@ fn errors_of_damaged_locks_and_queues_show_names() {
             })
             .unwrap();
         let delivery = queue.dequeue(&store, 1).unwrap().remove(0);
-        let texts_of = |store: &Memory| {
+        let texts_of = |store: &keyloom_testing::AnyStore| {
             let snapshot = store.snapshot().unwrap();
             let mut all = reported(locks.check(&snapshot));
             all.extend(reported(queue.check(&snapshot)));

@@ -340,7 +340,7 @@ fn costs<S: Store>(index: &Alone, store: &Metered<S>) -> Vec<(String, u64, u64)>
 
 #[test]
 fn small_groups_cost_what_they_cost_alone() {
-    let (model, few) = (beside(50_000), beside(0));
+    let (model, few) = (beside(15_000), beside(0));
     let index = grouped(&space());
     let of_group = index.group((b"0", 0));
     let among = costs(&of_group, &stored(&index, &model));

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Memory, Store};
+use keyloom::Store;
 use keyloom_tables::Schema;
 use keyloom_testing::errors::{alone, assert_names, texts};
 use keyloom_trees::{
@@ -13,7 +13,7 @@ use keyloom_trees::{
 fn errors_of_each_damaged_model_show_names() {
     alone("error_names::errors_of_each_damaged_model_show_names", || {
         let schema = |store| Schema::open(store, "files").unwrap();
-        let stores = [(); 3].map(|()| Memory::new());
+        let stores = [(); 3].map(|()| keyloom_testing::memory());
         let [a, b, c] = &stores;
         walk(a, &schema(a).tree("dirs", AdjacencyList::<u64>::new).unwrap());
         walk(b, &schema(b).tree("dirs", MaterializedPath::<u64>::new).unwrap());
@@ -21,7 +21,7 @@ fn errors_of_each_damaged_model_show_names() {
     });
 }
 
-fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
+fn walk(store: &keyloom_testing::AnyStore, tree: &impl TreeModel<Value = u64>) {
     store
         .transact(|txn| {
             tree.insert(txn, 1, "etc", &0, InsertAt::last(None))?;
@@ -30,7 +30,7 @@ fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
             tree.insert(txn, 4, "usr", &0, InsertAt::last(None))
         })
         .unwrap();
-    let texts_of = |store: &Memory| {
+    let texts_of = |store: &keyloom_testing::AnyStore| {
         let snapshot = store.snapshot().unwrap();
         let mut all = Vec::new();
         let checked = tree.check_each(&snapshot, |fault| {

@@ -1,6 +1,6 @@
 //! What a page of groups reads.
 
-use keyloom::{Memory, Metered, Store};
+use keyloom::{Metered, Store};
 use keyloom_documents::collapse::{Collapse, InnerHits};
 use keyloom_text::Query;
 
@@ -13,7 +13,7 @@ fn reads(authors: u32) -> [u64; 3] {
         body: ["a"].repeat(1 + (n as usize * 31) % 23).join(" "),
         date: None,
     };
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let index = stored(&store, &(0..20_000).map(post).collect::<Vec<_>>());
     let search = || index.search(Query::term("body", "a")).limit(10);
     let plain = store.measure(|store| search().hits(&store.snapshot().unwrap()).unwrap()).1;

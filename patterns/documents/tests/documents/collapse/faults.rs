@@ -1,6 +1,6 @@
 //! Every read that fails is an error of the page.
 
-use keyloom::{Fault, Faulty, Memory, Order, Store};
+use keyloom::{Fault, Faulty, Order, Store};
 use keyloom_documents::collapse::{Collapse, InnerHits};
 
 use super::fixture::{By, Post, search, stored};
@@ -13,7 +13,7 @@ fn a_read_that_fails_is_an_error_of_the_page() {
         body: ["a", "b", "c"].repeat(1 + n as usize % 5).join(" "),
         date: Some(n.into()),
     };
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let index = stored(&store, &(0..200).map(post).collect::<Vec<_>>());
     let inner = InnerHits::first(2).sort_by("date", Order::Descending).count().groups(
         "country",

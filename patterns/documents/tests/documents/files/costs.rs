@@ -1,13 +1,13 @@
 //! A rename of a directory writes one record.
 
-use keyloom::{Memory, Metered, Store};
+use keyloom::{Metered, Store};
 use keyloom_testing::laws;
 
 use super::fresh;
 
 #[test]
 fn a_rename_writes_one_record_whatever_is_below() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let files = fresh(&store);
     store
         .transact(|txn| {

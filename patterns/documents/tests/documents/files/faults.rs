@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 
-use keyloom::{Error, Fault, Faulty, Memory, Store, Transaction};
+use keyloom::{Error, Fault, Faulty, Store, Transaction};
 use keyloom_documents::files::Files;
 use keyloom_testing::laws;
 use keyloom_text::Query;
 
 use super::open;
 
-fn prepare(store: &Memory) -> Files {
+fn prepare(store: &keyloom_testing::AnyStore) -> Files {
     let files = open(store);
     store
         .transact(|txn| {
@@ -23,7 +23,7 @@ fn prepare(store: &Memory) -> Files {
 
 #[test]
 fn changes_happen_as_a_whole_or_not_at_all() {
-    let (store, files) = (Memory::new(), RefCell::new(None));
+    let (store, files) = (keyloom_testing::memory(), RefCell::new(None));
     laws::faults_leave_nothing_half_done(
         &store,
         |store| *files.borrow_mut() = Some(prepare(store)),
@@ -45,7 +45,7 @@ fn changes_happen_as_a_whole_or_not_at_all() {
 /// An error may come between the entry of a file and its pieces.
 #[test]
 fn a_swallowed_error_leaves_the_file_as_it_was() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     for n in 0.. {
         laws::clear(&store);
         let files = prepare(&store);
@@ -69,7 +69,7 @@ fn a_swallowed_error_leaves_the_file_as_it_was() {
 
 #[test]
 fn a_removal_that_was_stopped_is_completed() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     prepare(&store).remove_all(&store, "/a").unwrap();
     let complete = laws::dump_all(&store);
     for n in 0.. {

@@ -1,6 +1,6 @@
 //! Changes side by side.
 
-use keyloom::{Memory, Reader, Result, Store, Transaction, Writer};
+use keyloom::{Reader, Result, Store, Transaction, Writer};
 use keyloom_tables::Schema;
 use keyloom_testing::optimistic_memory;
 
@@ -76,7 +76,7 @@ fn directories_created_side_by_side_do_not_conflict() {
 /// The files of an older store have consecutive ids, and no shards.
 #[test]
 fn new_ids_are_after_those_of_an_older_store() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let files = fresh(&store);
     let schema = Schema::open(&store, "files").unwrap();
     let last = schema.table::<u8, u32>("last").unwrap().space().clone();

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use keyloom::{Fault, Faulty, Memory, Metered, Reader, Store};
+use keyloom::{Fault, Faulty, Metered, Reader, Store};
 use keyloom_documents::json::{Collection, Condition};
 use keyloom_tables::{Progress, RepairOptions, RepairPosition};
 use keyloom_testing::laws;
@@ -110,7 +110,7 @@ pub fn conditions_find_the_documents_that_satisfy_them(store: &impl Store) {
 
 #[test]
 fn the_index_that_knows_most_is_used() {
-    let orders = open(&Memory::new());
+    let orders = open(&keyloom_testing::memory());
     let of = |condition: &Condition| orders.indexes_for(condition).unwrap_or_default();
     let city = || Condition::equal("city", "Oslo").unwrap();
     let total = || Condition::range("total", json!(7)..).unwrap();
@@ -137,7 +137,7 @@ fn the_index_that_knows_most_is_used() {
 
 #[test]
 fn a_condition_reads_what_its_indexes_find() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let document = |n: u32| json!({ "city": n % 100, "total": n });
     let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
     let cities = Condition::one_of("city", [3, 7, 7, 99]).unwrap();
@@ -154,7 +154,7 @@ fn a_condition_reads_what_its_indexes_find() {
 /// An update reads the documents twice, and writes those that change with their entries.
 #[test]
 fn an_update_costs_its_documents() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let document = |n: u32| json!({ "city": n % 100, "total": n });
     let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
     let condition = Condition::equal("city", 7).unwrap();
@@ -174,7 +174,7 @@ fn an_update_costs_its_documents() {
 
 #[test]
 fn long_alternatives_and_deep_values() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let orders = stored(&store, &[json!({ "city": 5 }), json!({ "city": 70_000 })]);
     let none = Condition::equal("city", -1).unwrap();
     let any = (0..10_000).fold(none, |any, n| any | Condition::equal("city", n).unwrap());
@@ -198,7 +198,7 @@ fn long_alternatives_and_deep_values() {
 /// A query by two paths finds documents without the second one, which a later query finds again.
 #[test]
 fn a_document_is_found_once_by_overlapping_alternatives() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let orders = stored(&store, &[json!({ "city": 1 }), json!({ "city": 1, "total": 2 })]);
     let city = || Condition::equal("city", 1).unwrap();
     let any_total = Condition::range("total", ..).unwrap();
@@ -212,7 +212,7 @@ fn a_document_is_found_once_by_overlapping_alternatives() {
 
 #[test]
 fn positions_of_other_collections_are_refused() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let orders = stored(&store, &vec![json!({ "city": 5 }); 10]);
     let schema = keyloom_tables::Schema::open(&store, "shop").unwrap();
     let others = Collection::<u32>::open(&schema, "others").unwrap();
@@ -238,7 +238,7 @@ fn positions_of_other_collections_are_refused() {
 /// A document that does not decode is an error of its own, and the others are found.
 #[test]
 fn unreadable_documents_do_not_hide_others() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let orders: Collection<u32> = stored(&store, &vec![json!({ "city": 5 }); 10]);
     let key = orders.table().space().pack(&3_u32);
     store.transact(|txn| keyloom::Writer::put(txn, &key, b"{")).unwrap();
@@ -306,7 +306,7 @@ pub fn updates_change_each_document_once(store: &impl Store) {
 
 #[test]
 fn an_update_reads_its_documents_again() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let orders = stored(&store, &vec![json!({ "city": 5 }); 10]);
     let condition = Condition::equal("city", 5).unwrap();
     let options = RepairOptions { batch: 4, resume: None };
@@ -333,7 +333,7 @@ fn an_update_reads_its_documents_again() {
 
 #[test]
 fn a_failed_update_keeps_whole_transactions() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let faulty = Faulty::new(store.clone());
     let condition = Condition::equal("city", 5).unwrap();
     for n in 0.. {

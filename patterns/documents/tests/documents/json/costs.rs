@@ -1,6 +1,6 @@
 //! What queries and changes cost.
 
-use keyloom::{Memory, Metered, Store};
+use keyloom::{Metered, Store};
 use keyloom_testing::laws;
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::fixture::stored;
 
 #[test]
 fn costs_are_those_of_the_table() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let document =
         |n: u32| json!({ "city": n % 100, "total": n, "items": [{ "sku": n, "count": 1 }] });
     let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
@@ -35,7 +35,7 @@ fn costs_are_those_of_the_table() {
 
     // An example reads the documents of the index; without one, all of them.
     let like = |example: serde_json::Value| {
-        let count = |store: &Metered<Memory>| {
+        let count = |store: &Metered<keyloom_testing::AnyStore>| {
             let snapshot = store.snapshot().unwrap();
             orders.find_like(&snapshot, &example).unwrap().count()
         };
@@ -50,7 +50,7 @@ fn costs_are_those_of_the_table() {
 
 #[test]
 fn a_document_with_many_entries_is_read_once() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let items: Vec<_> = (0..100).map(|n| json!({ "sku": n })).collect();
     let orders = stored(&store, &vec![json!({ "items": items }); 10]);
     // 1,000 entries in batches of 100 at first; each batch reads the state of the index.

@@ -1,6 +1,6 @@
 //! Every operation of a change can fail, and every read of a query.
 
-use keyloom::{Fault, Faulty, Memory, Order, Store};
+use keyloom::{Fault, Faulty, Order, Store};
 use keyloom_documents::json::{Collection, Condition};
 use keyloom_tables::Schema;
 use keyloom_testing::laws;
@@ -11,8 +11,8 @@ use super::fixture::stored;
 
 #[test]
 fn a_patch_happens_as_a_whole_or_not_at_all() {
-    let store = Memory::new();
-    let open = |store: &Memory| {
+    let store = keyloom_testing::memory();
+    let open = |store: &keyloom_testing::AnyStore| {
         let schema = Schema::open(store, "shop").unwrap();
         Collection::<u32>::open(&schema, "orders")
             .unwrap()
@@ -26,7 +26,7 @@ fn a_patch_happens_as_a_whole_or_not_at_all() {
             .unwrap()
     };
     let orders = std::cell::RefCell::new(None);
-    let prepare = |store: &Memory| {
+    let prepare = |store: &keyloom_testing::AnyStore| {
         let opened = open(store);
         let order =
             json!({ "number": 1, "items": [{ "sku": "a", "count": 1 }], "note": "two words" });
@@ -52,7 +52,7 @@ fn a_patch_happens_as_a_whole_or_not_at_all() {
 
 #[test]
 fn a_read_that_fails_is_an_error_of_the_query() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let document = |n: u32| json!({ "city": n % 3, "total": n, "items": [{ "sku": n % 5 }] });
     let orders = stored(&store, &(0..40).map(document).collect::<Vec<_>>());
     let faulty = Faulty::new(store);

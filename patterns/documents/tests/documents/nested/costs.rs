@@ -125,7 +125,7 @@ pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store 
 /// The elements of all elements are read together.
 #[test]
 fn nested_elements_are_read_in_one_round_trip_per_path() {
-    let store = Metered::new(keyloom::Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let blog = Blog::declare(&store).unwrap();
     let round_trips = |comments: usize, replies: usize| {
         let mut post = commented(comments);

@@ -1,6 +1,6 @@
 //! Faults, conflicts, orphans and bad input.
 
-use keyloom::{DynWriter, Error, Memory, Result, Store, Writer};
+use keyloom::{DynWriter, Error, Result, Store, Writer};
 use keyloom_documents::{DocumentError, Documents, Matches, Nested};
 use keyloom_tables::{Rule, Schema};
 use keyloom_testing::laws::{self, clear, dump_all, refused};
@@ -175,7 +175,7 @@ pub fn wrong_writes_and_paths_are_refused(store: &impl Store) {
 
 #[test]
 fn names_that_are_not_paths_are_refused() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "blog").unwrap();
     let posts = Documents::<u32, Level>::declare(&schema, "posts", 1, |index| index).unwrap();
     for path in ["", ".", "a.b", "comments.", "a\0"] {
@@ -188,7 +188,7 @@ fn names_that_are_not_paths_are_refused() {
 
 #[test]
 fn matches_of_another_index_are_refused() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "two").unwrap();
     let all = ["a", "b"].map(|name| {
         let documents = Documents::<u32, u8>::declare(&schema, name, 1, |index| index).unwrap();
@@ -207,7 +207,7 @@ struct Level {
 }
 
 fn level<K: keyloom_tables::RecordKey + Clone>(
-    schema: &Schema<'_, Memory>,
+    schema: &Schema<'_, keyloom_testing::AnyStore>,
     above: &Documents<K, Level>,
     path: &str,
 ) -> Result<Nested<K, Level, Level>> {
@@ -216,7 +216,7 @@ fn level<K: keyloom_tables::RecordKey + Clone>(
 
 #[test]
 fn paths_beyond_the_greatest_depth_are_refused() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "deep").unwrap();
     let root = Documents::<u32, Level>::declare(&schema, "root", 1, |index| index).unwrap();
     let one = level(&schema, &root, "below").unwrap();

@@ -1,6 +1,6 @@
 //! The answers of the chapter "Nested Objects" of the guide to Elasticsearch.
 
-use keyloom::{Memory, Order, Reader, Result, Store};
+use keyloom::{Order, Reader, Result, Store};
 use keyloom_documents::{Counts, Documents, Matches, ScoreMode};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::clear;
@@ -33,7 +33,7 @@ fn comments_of(
 
 #[test]
 fn flat_fields_match_across_elements() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "flat").unwrap();
     let posts = Documents::<u32, Post>::declare(&schema, "posts", 1, |index| {
         let name = |_: &u32, post: &Post, add: &mut dyn FnMut(&str)| {

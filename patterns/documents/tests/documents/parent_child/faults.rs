@@ -1,6 +1,6 @@
 //! Faults, conflicts and bad input.
 
-use keyloom::{DynWriter, Error, Memory, Result, Store};
+use keyloom::{DynWriter, Error, Result, Store};
 use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_documents::{DocumentError, Documents};
 use keyloom_tables::Schema;
@@ -55,7 +55,7 @@ pub fn wrong_writes_are_refused(store: &(impl Store + Clone)) {
 
 #[test]
 fn a_link_that_contradicts_itself_is_refused() {
-    let store = Memory::new();
+    let store = keyloom_testing::memory();
     let schema = Schema::open(&store, "wrong").unwrap();
     let parents = Documents::<u32, ()>::declare(&schema, "parents", 1, |index| index).unwrap();
     let link =

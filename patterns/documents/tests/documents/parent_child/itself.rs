@@ -121,7 +121,7 @@ pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
 /// Records that another program has put as a circle are deleted without an end.
 #[test]
 fn a_circle_of_parents_is_deleted() {
-    let store = keyloom::Memory::new();
+    let store = keyloom_testing::memory();
     let tree = declare(&store, OnParentDelete::Delete).unwrap();
     let circle = BTreeMap::from([(1, node(3)), (2, node(1)), (3, node(2))]);
     store.transact(|txn| tree.documents().table().put_many(txn, circle.clone())).unwrap();

@@ -1,6 +1,6 @@
 //! What runs read and write.
 
-use keyloom::{Memory, Metered, Store};
+use keyloom::{Metered, Store};
 use keyloom_graph::messages::programs::{BreadthFirst, PageRank};
 use keyloom_testing::laws::counts;
 
@@ -8,7 +8,7 @@ use super::{declare, edge};
 
 #[test]
 fn batches_cost_few_ranges_and_no_gets_per_vertex() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let graph = super::super::directed(&store);
     // The numbers of incoming edges differ, and so do the ranks.
     let to = |n: u32, step: u32| (n + step * (1 + n % 3)) % 1_000;
@@ -33,7 +33,7 @@ fn batches_cost_few_ranges_and_no_gets_per_vertex() {
 
 #[test]
 fn supersteps_of_few_vertices_read_few_entries() {
-    let store = Metered::new(Memory::new());
+    let store = Metered::new(keyloom_testing::memory());
     let graph = super::super::directed(&store);
     let path = (0..1_000).map(|n| edge(n, n + 1, 1));
     store.transact(|txn| graph.put_edges(txn, path.clone())).unwrap();
