@@ -110,33 +110,27 @@ const END: &str = "<!-- End of what is written. -->";
 /// In the chapter.
 const BEGIN_WORKLOADS: &str = "<!-- Written by `cargo campaign promises`: the workloads. -->";
 
-/// The files that hold the table.
-pub const FILES: [&str; 2] = ["README.md", CHAPTER];
-/// The one that lists the workloads too.
-const CHAPTER: &str = "book/src/reliability.md";
+/// The file that holds the table and the list of workloads.
+pub const CHAPTER: &str = "book/src/reliability.md";
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What one of the [`FILES`] should hold: itself, with the table of today's result files.
+/// What [`CHAPTER`] should hold: itself, with the table of today's result files.
 ///
 /// # Errors
-/// A file that cannot be read, result files that are none, or a file without a place for the table.
-pub fn updated(file: &str) -> Result<String> {
+/// A file that cannot be read, result files that are none, or a chapter without a place for the
+/// table.
+pub fn updated() -> Result<String> {
     let results = root().join("tests/campaigns/results");
     let [ci, release] = FORMS.map(|form| Record::load_all(&results.join(form)));
-    let text =
-        std::fs::read_to_string(root().join(file)).with_context(|| format!("reading {file}"))?;
-    let reported = || format!("in {file}");
-    let text = replaced(&text, BEGIN, &table(&ci?, &release?)?).with_context(reported)?;
-    if file != CHAPTER {
-        return Ok(text);
-    }
+    let text = std::fs::read_to_string(root().join(CHAPTER)).context(CHAPTER)?;
+    let text = replaced(&text, BEGIN, &table(&ci?, &release?)?).context(CHAPTER)?;
     let names = workloads::all()?.0.into_iter().map(|workload| format!("`{}`", workload.name()));
     let names = names.collect::<Vec<_>>().join(", ");
-    replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).with_context(reported)
+    replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).context(CHAPTER)
 }
 
 /// The text with something else between a line and the end.
@@ -255,16 +249,12 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// Writes the table into every file that holds it.
+/// Writes the table into the chapter.
 ///
 /// # Errors
-/// As [`updated`], or a file that cannot be written.
+/// The errors of [`updated`]; a chapter that cannot be written.
 pub fn write() -> Result<()> {
-    for file in FILES {
-        let text = updated(file)?;
-        std::fs::write(root().join(file), text).with_context(|| format!("writing {file}"))?;
-    }
-    Ok(())
+    std::fs::write(root().join(CHAPTER), updated()?).context(CHAPTER)
 }
 
 #[cfg(test)]
@@ -276,10 +266,8 @@ mod tests {
 
     #[test]
     fn the_table_of_promises_is_that_of_the_result_files() {
-        for file in FILES {
-            let written = std::fs::read_to_string(root().join(file)).unwrap();
-            assert!(written == updated(file).unwrap(), "{file}: run `cargo campaign promises`");
-        }
+        let written = std::fs::read_to_string(root().join(CHAPTER)).unwrap();
+        assert!(written == updated().unwrap(), "run `cargo campaign promises`");
     }
 
     #[test]
