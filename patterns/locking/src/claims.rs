@@ -1,12 +1,14 @@
-//! Claims: what a request puts on each resource, and which claims exclude each other.
+//! Claims: the modes that a request holds or awaits on each resource, and which claims exclude each
+//! other.
 //!
-//! A lock on a resource claims its mode there and an intention on each ancestor. Claims are the
-//! entries of an index of the requests, so that the claims on a resource are adjacent, by mode. A
-//! request reads only the modes that exclude its own: a thousand intentions on the root cost
-//! nothing to another intention.
+//! A lock on a resource claims its mode on that resource and an intention on each ancestor. Claims
+//! are entries of an index on the requests. So the claims on a resource are adjacent, sorted by
+//! mode. A request reads only the modes that exclude its own: a thousand intentions on the root
+//! cost nothing to another intention.
 //!
-//! Claims of held and of waiting requests are apart. Those that wait are in the order from the
-//! latest to the earliest, so a range that begins after a ticket begins with its predecessor.
+//! Held and waiting claims are stored separately. Waiting claims are sorted from the latest ticket
+//! to the earliest, so a range that starts after a ticket starts with the predecessor of that
+//! ticket.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +27,10 @@ pub(crate) type ClaimParts = (PathPart, i64, i64, Vec<u8>, u64);
 /// The covered fields: the fencing token, and the end of a range.
 pub(crate) type ClaimFields = (u64, Vec<u8>);
 
-/// The group of claims on the resource itself that are granted, from the earliest ticket.
+/// The group of granted claims on the resource itself, from the earliest ticket.
 const HELD: i64 = 0;
 
-/// The group of claims on the resource itself that wait, from the latest ticket.
+/// The group of waiting claims on the resource itself, from the latest ticket.
 const WAITING: i64 = 1;
 
 /// The group of claims on ranges of children, granted or waiting.
@@ -54,7 +56,8 @@ fn range_kind(mode: Mode) -> i64 {
 pub(crate) struct Claims {
     /// The mode on each resource, by the names of its path.
     pub(crate) modes: BTreeMap<Vec<Element>, Mode>,
-    /// The ends of the ranges of children, by the names of the parent, the mode and the beginning.
+    /// The ends of the ranges of children, keyed by the names of the parent, the mode and the
+    /// start.
     ranges: BTreeMap<(Vec<Element>, Mode, Vec<u8>), Vec<u8>>,
 }
 
@@ -85,7 +88,7 @@ impl Claims {
         *all = all.with(mode);
     }
 
-    /// The entries of the index.
+    /// The index entries of these claims.
     fn entries(self, ticket: u64, token: u64) -> IndexEntries<ClaimParts> {
         let (group, position) = match token {
             0 => (WAITING, position_in_queue(ticket)),
@@ -101,7 +104,7 @@ impl Claims {
         on_resources.chain(on_ranges).collect()
     }
 
-    /// Whether a claim of these excludes one of the others.
+    /// Whether any of these claims excludes a claim of `other`.
     pub(crate) fn exclude(&self, other: &Self) -> bool {
         let on_resources = self.modes.iter().any(|(names, mode)| {
             other.modes.get(names).is_some_and(|held| !mode.is_compatible(*held))
@@ -109,7 +112,7 @@ impl Claims {
         on_resources || self.ranges_exclude(other) || other.ranges_exclude(self)
     }
 
-    /// Whether a range of these excludes a claim of the others.
+    /// Whether a range of these claims excludes a claim of `other`.
     fn ranges_exclude(&self, other: &Self) -> bool {
         self.ranges.iter().any(|((parent, mode, from), to)| {
             let is_inside = |names: &[Element]| match names.strip_prefix(parent.as_slice()) {
@@ -127,13 +130,13 @@ impl Claims {
         })
     }
 
-    /// Whether these are held in a mode on the resource that excludes `mode`.
+    /// Whether these claims hold the resource in a mode that excludes `mode`.
     pub(crate) fn exclude_mode(&self, (names, mode): &(Vec<Element>, Mode)) -> bool {
         self.modes.get(names).is_some_and(|held| !held.is_compatible(*mode))
     }
 
-    /// What must be read to know whether the claims of a request with this ticket can be granted.
-    /// With the ticket 0, only what is held.
+    /// The ranges to read to decide whether the claims of a request with this ticket can be
+    /// granted. With the ticket 0, the ranges of waiting claims on resources are left out.
     pub(crate) fn questions(&self, ticket: u64) -> Vec<Question> {
         let mut all = Vec::new();
         for (names, mode) in &self.modes {
@@ -150,7 +153,7 @@ impl Claims {
     }
 }
 
-/// The index entries of a request. A damaged path has none; a check reports it.
+/// The index entries of a request. A request with a damaged path has none; a check reports it.
 pub(crate) fn entries(ticket: u64, request: &Request) -> IndexEntries<ClaimParts> {
     match Claims::of(&request.locks) {
         Ok(claims) => claims.entries(ticket, request.token),
@@ -158,12 +161,12 @@ pub(crate) fn entries(ticket: u64, request: &Request) -> IndexEntries<ClaimParts
     }
 }
 
-/// Positions in the queue are in the order from the latest ticket to the earliest.
+/// The position in the queue: the later the ticket, the smaller the position.
 fn position_in_queue(ticket: u64) -> u64 {
     u64::MAX - ticket
 }
 
-/// A range of claims to read, relative to the index, and which claims in it exclude.
+/// A range of claims to read, relative to the index, and which of its claims exclude the request.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) start: Vec<u8>,
@@ -175,17 +178,17 @@ pub(crate) struct Question {
 /// Which claims in the range of a query matter, and in which order they are read.
 #[derive(Debug)]
 pub(crate) enum ClaimOrder {
-    /// Held claims: one of them suffices.
+    /// Held claims: one of them suffices to block.
     Held,
     /// Claims that wait for this resource in this mode, from the nearest predecessor.
     Nearest((Vec<Element>, Mode)),
-    /// By name: the nearest predecessor may be anywhere.
+    /// By name: the nearest predecessor may be anywhere in the range.
     ByName,
 }
 
 #[derive(Debug)]
 enum Excludes {
-    /// All.
+    /// All claims.
     All,
     /// Ranges that end after this name.
     EndingAfter(Vec<u8>),
@@ -194,7 +197,7 @@ enum Excludes {
 }
 
 impl Question {
-    /// Whether a claim of this kind, with the end of its range, excludes.
+    /// Whether a claim of the kind `claim`, whose range ends at `to`, excludes the request.
     pub(crate) fn is_excluded_by(&self, claim: i64, to: &[u8]) -> bool {
         match &self.excludes {
             Excludes::All => true,
@@ -206,20 +209,20 @@ impl Question {
         }
     }
 
-    /// The range in the subspace with this prefix.
+    /// The range of keys in the subspace with this prefix.
     pub(crate) fn range(&self, prefix: &[u8]) -> KeyRange<'static> {
         let [start, end] = [&self.start, &self.end].map(|bytes| [prefix, bytes].concat());
         KeyRange::half_open(&start, &end).into_owned()
     }
 }
 
-/// The bytes of the key of claims on a resource of this group and kind and after.
+/// The first key of the claims on a resource in this group, from this kind on.
 fn from_kind(names: &[Element], group: i64, kind: i64) -> Vec<u8> {
     [packed(names, false).as_slice(), &pack(&(group, kind))].concat()
 }
 
-/// The claims that wait for the resource itself before this ticket, in modes that exclude: a range
-/// for each mode, which begins with the nearest one.
+/// The claims that wait for the resource itself before this ticket, in modes that exclude `mode`:
+/// one range per mode, which starts with the nearest predecessor.
 fn waiting_for_resource(
     names: &[Element],
     mode: Mode,
@@ -238,7 +241,7 @@ fn waiting_for_resource(
     })
 }
 
-/// The held claims on the resource itself, in modes that exclude.
+/// The held claims on the resource itself, in modes that exclude `mode`.
 fn held_on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
     // A test compares the runs with `Mode::is_compatible`.
     let runs: &[(i64, i64)] = match mode {
@@ -266,7 +269,7 @@ fn around(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
         };
         kinds.map(move |kind| Question {
             start: from_kind(parent, RANGES, kind),
-            // The ranges that begin at the name have further elements after it.
+            // The keys of ranges that begin at the name have further elements after the name.
             end: [from_kind(parent, RANGES, kind).as_slice(), &pack(&name), &[0xFF]].concat(),
             excludes: Excludes::EndingAfter(name.clone()),
             order: ClaimOrder::ByName,
@@ -275,7 +278,7 @@ fn around(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
     found.into_iter().flatten()
 }
 
-/// What excludes a range of children: claims on the children, and other ranges.
+/// The claims that exclude a range of children: claims on the children, and other ranges.
 fn on_range(names: &[Element], mode: Mode, from: &[u8], to: &[u8]) -> Vec<Question> {
     let open = packed(names, true);
     let children = Question {
@@ -308,7 +311,7 @@ mod tests {
     };
     use crate::{Lock, LockPath};
 
-    /// Names in the order of their keys, each a part of the next ones.
+    /// Names in the order of their keys, each a prefix of the next ones.
     const NAMES: [&str; 4] = ["", "a", "a\0", "a\0a"];
 
     fn random(random: &mut fastrand::Rng) -> Lock {
@@ -322,8 +325,8 @@ mod tests {
         }
     }
 
-    /// Whether a claim of `other`, which is held or waits with a ticket, is in a range that a
-    /// request of `wanted` with the ticket 9 reads, and excludes it.
+    /// Whether a request for `wanted` with the ticket 9 reads a claim of `other` that excludes it.
+    /// `other` is held, or waits with the ticket `waits`.
     fn is_read(wanted: &Claims, other: &Claims, waits: Option<u64>) -> bool {
         let (group, position) = match waits {
             Some(ticket) => (WAITING, position_in_queue(ticket)),
@@ -346,7 +349,7 @@ mod tests {
         })
     }
 
-    /// The two ways to know what excludes: by the keys that a request reads, and by its claims.
+    /// Compares the two ways to find exclusion: the keys that a request reads, and its claims.
     #[test]
     fn claims_exclude_what_a_request_reads() {
         let mut rng = fastrand::Rng::with_seed(1);
@@ -375,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Only earlier tickets, in the modes that exclude, and the nearest one first.
+    /// A request reads only earlier tickets in excluding modes, the nearest ticket first.
     #[test]
     fn a_queue_is_read_from_the_nearest_predecessor() {
         let key = |mode, ticket: u64| {

@@ -1,4 +1,4 @@
-//! The clock that leases and delays are measured with.
+//! The clock that measures leases and delays.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use keyloom::{Error, Result};
 
 /// A source of the time, in milliseconds since 1970 (Unix time).
 ///
-/// Programs on several machines compare times that they did not write. So their clocks may differ
-/// by at most the [grace period](crate::LeaseOptions::grace) of the leases. A store with a clock of
-/// its own, such as `now()` of PostgreSQL, can serve as one.
+/// Programs on several machines compare their clocks with times that other programs wrote. So the
+/// clocks may differ by at most the [grace period](crate::LeaseOptions::grace) of the leases. The
+/// clock of a store, such as `now()` of PostgreSQL, can serve as the source.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The time now, in milliseconds since 1970.
     ///
@@ -37,7 +37,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that only the program moves, for tests that do not wait. Clones share the time.
+/// A clock that only the program advances, for tests that do not wait. Clones share the time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,7 +70,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// A duration in milliseconds; one that is too long is the longest.
+/// A duration in milliseconds, saturated at `u64::MAX`.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

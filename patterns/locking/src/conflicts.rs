@@ -1,8 +1,9 @@
-//! Which requests keep another one from being granted.
+//! The search for the requests that keep another request from being granted.
 //!
 //! A waiter reads a bounded number of keys: the first holders of each range, and the nearest
-//! earlier waiter in each mode. It reads on only while all of them are its own, have ended, or are
-//! passed. So n waiters of one lock wait in a chain, each for the one before it.
+//! earlier waiter in each mode. It reads more only while all claims read so far belong to its own
+//! session, to ended sessions, or to waiters that it may overtake. So n waiters of one lock form a
+//! chain: each waits for its predecessor.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
@@ -16,43 +17,43 @@ use crate::locks::{Locks, RequestKey};
 use crate::records::Request;
 use crate::{Blocker, Lock, LockError};
 
-/// How many claims of each range are read at once. Mostly there are none.
-// A waiter reads so many and not all: otherwise n waiters of one lock cost n^2 keys.
+/// How many claims of each range are read at once. Most ranges are empty.
+// A waiter reads one page, not all claims: otherwise n waiters of one lock cost n^2 keys.
 const PAGE: usize = 16;
 
 /// The request for which conflicts are searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'l> {
     pub(crate) session: u64,
-    /// Its ticket; `u64::MAX` before it has one, 0 to search only for holders.
+    /// The ticket of the request: `u64::MAX` before it has a ticket, 0 to search only for holders.
     pub(crate) ticket: u64,
     pub(crate) locks: &'l [Lock],
 }
 
-/// What keeps a request from being granted.
+/// The requests that keep a request from being granted.
 #[derive(Debug, Default)]
 pub(crate) struct InTheWay {
     /// Requests of sessions that are alive or have unfinished work, in the order of their tickets.
     pub(crate) blockers: Vec<Blocker>,
-    /// Requests of sessions that have ended without unfinished work: they can be removed.
+    /// Requests without unfinished work whose sessions have ended: they can be removed.
     pub(crate) dead: BTreeSet<RequestKey>,
     /// Whether the session of the request has unfinished work.
     pub(crate) has_own_work: bool,
 }
 
-/// A claim that excludes.
+/// A claim that excludes the request.
 struct Excluding {
     request: RequestKey,
     is_waiting: bool,
 }
 
-/// The claims of one range that exclude, as far as they are read.
+/// The excluding claims of one range, as far as the range has been read.
 struct Claimants<'q> {
     question: &'q Question,
     held: VecDeque<RequestKey>,
-    /// From the nearest predecessor.
+    /// The waiting claims, from the nearest predecessor on.
     waiting: VecDeque<RequestKey>,
-    /// The rest of the range.
+    /// The part of the range that is not read yet.
     rest: Option<KeyRange<'static>>,
 }
 
@@ -66,7 +67,8 @@ impl Claimants<'_> {
         }
     }
 
-    /// Removes and returns the next claims: some that are held, and `predecessors` that wait.
+    /// Removes and returns the next claims: at most a page of held ones, and at most `predecessors`
+    /// waiting ones.
     fn take(&mut self, predecessors: usize) -> impl Iterator<Item = RequestKey> {
         let held = self.held.drain(..self.held.len().min(PAGE));
         held.chain(self.waiting.drain(..self.waiting.len().min(predecessors)))
@@ -76,7 +78,7 @@ impl Claimants<'_> {
         self.held.is_empty() && self.waiting.is_empty()
     }
 
-    /// Leaves the waiting claims out if the locks of the session exclude all of them.
+    /// Drops the waiting claims if the locks of the session exclude all of them.
     fn pass(&mut self, own: &Claims) {
         match &self.question.order {
             ClaimOrder::Nearest(mode) if own.exclude_mode(mode) => {
@@ -100,10 +102,11 @@ fn not_built(error: Error) -> Error {
 impl Locks {
     /// The requests that keep a request from being granted.
     ///
-    /// A granted request excludes. A waiting one does if it is earlier, unless it waits for a lock
-    /// of this session: the two would wait for each other. Not all of them are read: see the
-    /// [module](self). If none is returned, there is none, unless more than `most_dead` requests of
-    /// sessions that have ended were found: then the search ends with these.
+    /// A granted request blocks. An earlier waiting request blocks too, unless it waits for a lock
+    /// of this session: otherwise the two would wait for each other. Not all blockers are read: see
+    /// the [module](self). An empty result means that there is no blocker, with one exception: if
+    /// more than `most_dead` requests of ended sessions are found, the search ends early and
+    /// returns these.
     ///
     /// A remote store fetches the keys of `also` together with the claims.
     pub(crate) fn in_the_way(
@@ -116,12 +119,13 @@ impl Locks {
     ) -> Result<InTheWay> {
         let questions = Claims::of(asker.locks)?.questions(asker.ticket);
         let pages = self.first_pages(reader, asker, &questions, also)?;
-        // Without its index, a held lock would not be found.
+        // If the index is not readable, a held lock would not be found.
         self.claims.at(reader).map_err(not_built)?;
         let (mut all, has_own_work) = self.first_claims(reader, asker, &questions, pages)?;
         let mut found = InTheWay { has_own_work, ..InTheWay::default() };
-        // One predecessor first, more only if it does not block: to read all requests in the way
-        // costs n^2 keys for n waiters. So a poll costs as much beside 10 waiters as beside 10,000.
+        // Reads one predecessor first, and more only if it does not block. If each of n waiters
+        // read all its blockers, they would read n^2 keys. So a poll costs the same with 10 waiters
+        // as with 10,000.
         let (mut own, mut predecessors) = (None, 1);
         loop {
             if own.is_none() && all.iter().any(|some| !some.waiting.is_empty()) {
@@ -145,7 +149,8 @@ impl Locks {
         Ok(found)
     }
 
-    /// The sessions beside this one whose held locks exclude these, though they are granted.
+    /// The requests of other sessions whose held locks exclude `locks`, although `locks` are
+    /// granted.
     pub(crate) fn holders_beside(
         &self,
         reader: &impl Reader,
@@ -165,7 +170,7 @@ impl Locks {
     }
 
     /// Whether another session may wait for one of these locks of `session`. Reads one page of each
-    /// range, and is true if that does not suffice.
+    /// range, and returns true if a range has more.
     pub(crate) fn may_await(
         &self,
         reader: &impl Reader,
@@ -190,7 +195,7 @@ impl Locks {
         Ok(false)
     }
 
-    /// Reads the beginning of each range, and of the unfinished work of the session, in one round
+    /// Reads the first page of each range, and of the unfinished work of the session, in one round
     /// trip.
     fn first_pages<'r, R: Reader>(
         &self,
@@ -203,7 +208,7 @@ impl Locks {
         let mut ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
         ranges.push(KeyRange::children(&self.work.space().pack(&asker.session)));
         if reader.prefetched() > 0 {
-            // The store remembers a range of one key like a get.
+            // The store caches a range of one key like a get.
             ranges.extend(also.iter().map(|key| KeyRange::single(key)));
         }
         let mut pages = reader.range_many(&ranges, PAGE)?;
@@ -211,7 +216,7 @@ impl Locks {
         Ok(pages)
     }
 
-    /// The claims at the beginning of each range, and whether the session has unfinished work.
+    /// The claims on the first page of each range, and whether the session has unfinished work.
     fn first_claims<'q, R: Reader>(
         &self,
         reader: &R,
@@ -258,7 +263,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Reads the next page of the ranges whose claims are all judged, in one round trip.
+    /// Reads the next page of each range whose claims have all been judged, in one round trip.
     fn read_on(
         &self,
         reader: &impl Reader,
@@ -291,7 +296,7 @@ impl Locks {
         Claims::of(&granted.flat_map(|(_, request)| request.locks).collect::<Vec<_>>())
     }
 
-    /// The claim in this entry, if it excludes.
+    /// The claim in this entry, if it excludes the request.
     fn read_claim<B: Deref<Target = [u8]>>(
         &self,
         question: &Question,
@@ -305,8 +310,8 @@ impl Locks {
         Ok(excludes.then_some(Excluding { request, is_waiting: token == 0 }))
     }
 
-    /// Adds the requests that are in the way, except waiting ones that the session passes, since
-    /// its `own` locks exclude them.
+    /// Adds the blocking requests, except waiting requests that the `own` locks of the session
+    /// exclude: the session may overtake these.
     fn judge(
         &self,
         reader: &impl Reader,

@@ -9,12 +9,13 @@ use crate::locks::Locks;
 use crate::records::shown;
 use crate::{Blocker, Lock, LockError};
 
-/// How many sessions a search for a cycle visits. A longer chain of waits ends by a deadline.
+/// How many sessions a search for a cycle visits at most. A longer cycle is resolved only by the
+/// timeout of a waiter.
 // Each visited session costs reads, so this bounds the time of one request.
 const MOST_SESSIONS: usize = 1_000;
 
-/// For how many other requests of a session it is read whether a session waits for them.
-// With more, the search is made without this check, which costs reads for each request.
+/// Up to how many other requests of a session are checked for waiting sessions.
+// Each check costs reads. With more requests, the search is made without the check.
 const MOST_REQUESTS: usize = 16;
 
 impl Locks {
@@ -22,10 +23,11 @@ impl Locks {
     ///
     /// The session whose request closes the cycle is the victim, as its request is the youngest.
     ///
-    /// `ticket` is that of the request if it is in the queue. The session searches only if another
-    /// one waits for another request of it. Requests in a queue wait for earlier ones, so each
-    /// cycle contains a session that waits with one request, while a session waits for another one
-    /// of its requests. The request or the polls of that session find the cycle.
+    /// `ticket` is the ticket of the request if the request is in the queue. The session searches
+    /// only if another session waits for another request of this session. Requests in a queue wait
+    /// only for earlier requests. So each cycle contains a session that waits with one request
+    /// while some session waits for another of its requests. The request or the polls of that
+    /// session find the cycle.
     pub(crate) fn refuse_deadlock(
         &self,
         reader: &impl Reader,
@@ -34,13 +36,13 @@ impl Locks {
         locks: &[Lock],
         blockers: &[Blocker],
     ) -> Result<()> {
-        // A search by each waiter at each poll reads n^3 keys for n waiters of one lock: 100 of
-        // them took 28 s to enter on the memory store, in a debug build.
+        // If each waiter searched at each poll, n waiters of one lock would read n^3 keys: 100
+        // waiters took 28 s to enter the queue on the memory store, in a debug build.
         if !self.is_awaited(reader, session, ticket)? {
             return Ok(());
         }
         let mut names: BTreeMap<u64, (u64, String)> = BTreeMap::new();
-        // Breadth first: a short cycle is found before a long queue has used up the sessions.
+        // Breadth first: a short cycle is found before a long queue exhausts the limit of sessions.
         let mut next = VecDeque::from([(session, blockers.to_vec())]);
         while let Some((waiting, blockers)) = next.pop_front() {
             for blocker in blockers {
@@ -77,7 +79,7 @@ impl Locks {
     }
 
     /// The blockers of all waiting requests of a session. Dead sessions are left out: the next
-    /// request in their way removes theirs.
+    /// request that they block removes their requests.
     fn blockers_of(&self, reader: &impl Reader, session: u64) -> Result<Vec<Blocker>> {
         let (now, requests) = (self.clock.now()?, self.requests_of(reader, session)?);
         let mut all = Vec::new();

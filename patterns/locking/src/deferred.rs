@@ -1,4 +1,4 @@
-//! Releases that fail when a guard is dropped, and are done later.
+//! Releases that failed when a guard was dropped, and are retried later.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,17 +8,17 @@ use keyloom::{Error, Result, Store};
 use crate::LockError;
 use crate::locks::RequestKey;
 
-/// What a release has done.
+/// The result of a release.
 pub(crate) enum Released {
     Done,
-    /// The lock has unfinished work. Another session can take it over from this key.
+    /// The lock has unfinished work. Another session can take the work over from this key.
     Left(RequestKey, Error),
 }
 
 /// A release of a lock, a permit or an entry.
 pub(crate) type Release<S> = Box<dyn Fn(&S) -> Result<Released> + Send>;
 
-/// What a session shares with the thread that renews its lease.
+/// The state that a session shares with the thread that renews its lease.
 pub(crate) struct Shared<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -27,7 +27,7 @@ pub(crate) struct Shared<S> {
 struct State<S> {
     stop: Stop,
     renewal: Option<Error>,
-    /// Whether a release was added that the thread has not tried yet.
+    /// Whether there is a release that the thread has not tried yet.
     has_new: bool,
     pending: Vec<Pending<S>>,
     failures: Vec<Error>,
@@ -40,12 +40,12 @@ struct Pending<S> {
     is_unknown: bool,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread should stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     No,
     Yes,
-    /// It ends the session, which could not end itself.
+    /// The thread stops, and first ends the session, which could not end itself.
     EndSession,
 }
 
@@ -68,13 +68,14 @@ impl<S: Store> Shared<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases now if the store permits, otherwise later. An error of the locks is final.
+    /// Releases now if the store permits, otherwise later. A [`LockError`] is final: it is not
+    /// retried.
     pub(crate) fn release(&self, store: &S, release: Release<S>) {
         self.attempt(store, Pending { release, is_unknown: false });
         self.wake();
     }
 
-    /// Lets the thread try what is pending, if there is something.
+    /// Wakes the thread if releases are pending.
     fn wake(&self) {
         let mut state = self.state();
         if !state.pending.is_empty() {
@@ -84,13 +85,13 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Tries the releases that failed before once more, before another operation of the session.
+    /// Retries the releases that failed, before another operation of the session.
     pub(crate) fn release_before(&self, store: &S) {
         self.release_pending(store);
         self.wake();
     }
 
-    /// Tries the releases that failed before once more.
+    /// Retries the releases that failed.
     pub(crate) fn release_pending(&self, store: &S) {
         let mut state = self.state();
         state.has_new = false;
@@ -109,7 +110,7 @@ impl<S: Store> Shared<S> {
                 state.failures.push(error);
             }
             Err(error) => match error.downcast_ref::<LockError>() {
-                // The attempt before was committed.
+                // The previous attempt was committed.
                 Some(LockError::Lost { .. }) if pending.is_unknown => {}
                 Some(_) => state.failures.push(error),
                 None => {
@@ -142,7 +143,7 @@ impl<S: Store> Shared<S> {
         self.changed.notify_all();
     }
 
-    /// Waits until the session stops, or a release was added, at most this long.
+    /// Waits until the session stops or a release is added, at most for `most`.
     pub(crate) fn wait(&self, most: Duration) -> Stop {
         let is_idle = |state: &mut State<S>| state.stop == Stop::No && !state.has_new;
         let waited = self.changed.wait_timeout_while(self.state(), most, is_idle);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keyloom::Error;
 
-/// Another session that keeps a lock from being granted.
+/// A session that keeps another session's lock from being granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocker {
@@ -15,9 +15,9 @@ pub struct Blocker {
     pub name: String,
     /// The lock or locks of its request.
     pub locks: String,
-    /// Whether it waits itself, earlier in the queue.
+    /// Whether this session waits too, earlier in the queue.
     pub is_waiting: bool,
-    /// Whether its lease has ended, and unfinished work keeps its lock: see
+    /// Whether the lease of this session has ended while unfinished work keeps its lock: see
     /// [`work`](crate::work).
     pub has_unfinished_work: bool,
     pub(crate) ticket: u64,
@@ -51,16 +51,16 @@ impl fmt::Display for Blockers<'_> {
     }
 }
 
-/// An error of locks. It is returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
+/// An error of locks, returned in an [`Error::Other`]. To match on it, use [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The lock is not valid. Use another path or range.
+    /// A lock of the request is not valid, or the request has no locks. Correct the request.
     #[error("{lock} cannot be locked: {why}")]
     BadLock {
         /// The lock.
         lock: String,
-        /// The rule.
+        /// The rule that the request breaks.
         why: &'static str,
     },
     /// The index of the claims is not built, so a held lock might not be found. Build it once.
@@ -74,10 +74,11 @@ pub enum LockError {
     Blocked {
         /// The requested locks.
         lock: String,
-        /// Sessions that have or await it, as in [`Outcome::Waiting`](crate::Outcome::Waiting).
+        /// Sessions that hold or await the locks, as in
+        /// [`Outcome::Waiting`](crate::Outcome::Waiting).
         blockers: Vec<Blocker>,
     },
-    /// The lock was not granted in time, and the request is withdrawn. Wait longer, or find out
+    /// The lock was not granted in time, and the request was withdrawn. Wait longer, or find out
     /// what the blockers do.
     #[error("{lock} was not granted within {waited:?}: {}; wait longer, or end the work of that session", Blockers(.blockers))]
     TimedOut {
@@ -85,11 +86,11 @@ pub enum LockError {
         lock: String,
         /// The time that the caller waited.
         waited: Duration,
-        /// Sessions that had or awaited it at the last attempt, as in
+        /// Sessions that held or awaited the locks at the last attempt, as in
         /// [`Outcome::Waiting`](crate::Outcome::Waiting).
         blockers: Vec<Blocker>,
     },
-    /// Sessions wait for each other. This session is the victim: its request is withdrawn. Release
+    /// Sessions wait for each other. This session is the victim: its request was withdrawn. Release
     /// the locks of the session, and begin again.
     #[error("{lock} would never be granted: {}, which waits for this session; release the locks of this session and begin again", .cycle.join(", which waits for "))]
     Deadlock {
@@ -99,7 +100,7 @@ pub enum LockError {
         cycle: Vec<String>,
     },
     /// The session no longer holds the lock: its lease ended and another session took the lock, or
-    /// the lock was revoked. Nothing may be written under it. Begin again with a new session.
+    /// the lock was revoked. Write nothing more under the lock. Begin again with a new session.
     #[error(
         "the lock {lock} with the fencing token {token} is lost: its lease ended, or it was revoked; write nothing under it, and begin again with a new session"
     )]
@@ -109,7 +110,7 @@ pub enum LockError {
         /// The fencing token.
         token: u64,
     },
-    /// The session has ended: its lease was not renewed in time. Open a new one.
+    /// The session has ended: its lease was not renewed in time. Open a new session.
     #[error(
         "the session {session} has ended: its lease was not renewed in time; open a new session, and renew it more often or give it a longer lease"
     )]
@@ -117,7 +118,7 @@ pub enum LockError {
         /// The id of the session.
         session: u64,
     },
-    /// Sessions ended without a release, and more of their requests are in the way than one request
+    /// Sessions ended without a release. More of their requests exclude the lock than one request
     /// removes. Remove them with [`Locks::sweep`](crate::Locks::sweep).
     #[error(
         "more than {limit} requests of sessions that have ended exclude {lock}; call `Locks::sweep`, then request again"
@@ -125,10 +126,10 @@ pub enum LockError {
     ManyEnded {
         /// The requested locks.
         lock: String,
-        /// How many a request removes.
+        /// How many ended requests one request removes.
         limit: usize,
     },
-    /// The request is not one of this session, or has been withdrawn.
+    /// The session has no such request: it belongs to another session, or was withdrawn.
     #[error(
         "there is no request {ticket} of the session {session}: it was withdrawn, or its session has ended; request the lock again"
     )]
@@ -138,7 +139,7 @@ pub enum LockError {
         /// The ticket of the request.
         ticket: u64,
     },
-    /// A downgrade would need a mode that the lock does not include. Request the mode instead.
+    /// A downgrade to a mode that the lock does not include. Request the mode instead.
     #[error("the lock {lock} does not include the mode {mode}; request a lock in that mode")]
     NotIncluded {
         /// The lock.
@@ -146,7 +147,7 @@ pub enum LockError {
         /// The requested mode.
         mode: crate::Mode,
     },
-    /// The work under the lock is that of another operation. Resume it with that one.
+    /// The work under the lock belongs to another operation. Resume it with that operation.
     #[error(
         "the work under the lock {lock} is {operation:?}, not {given:?}; resume it with its own operation"
     )]
@@ -166,18 +167,18 @@ pub enum LockError {
         /// The operation.
         operation: String,
     },
-    /// Locks of a session that was ended have unfinished work. They stay until another program
-    /// finishes it.
+    /// The session was ended, but some of its locks have unfinished work. They stay until another
+    /// program finishes the work.
     #[error(
         "the session {session:?} has ended, and {count} of its locks have unfinished work; finish it with `Locks::recover`"
     )]
     LeftUnfinished {
         /// The name of the session.
         session: String,
-        /// How many locks these are.
+        /// The number of locks with unfinished work.
         count: usize,
     },
-    /// No operation of this name was given. Give it to
+    /// The program has no operation of this name. Add it to its
     /// [`Operations`](crate::work::Operations).
     #[error(
         "there is no operation {operation:?} among {known:?}; add it to the operations of this program"
@@ -188,8 +189,8 @@ pub enum LockError {
         /// The known names.
         known: Vec<String>,
     },
-    /// A lock with unfinished work is not released or broken, since its data may be half changed.
-    /// Finish the work, or abandon it explicitly.
+    /// A lock with unfinished work cannot be released or revoked, since its data may be half
+    /// changed. Finish the work, or abandon it explicitly.
     #[error(
         "the lock {lock} has unfinished work {operation:?}; finish it, or abandon it explicitly"
     )]

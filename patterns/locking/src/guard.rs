@@ -11,10 +11,11 @@ use crate::request::stronger;
 use crate::work::Operation;
 use crate::{Grant, Lock, LockError, Mode, Session};
 
-/// Held locks. They are released when it is dropped. If the store fails then, for example because
-/// the thread has a transaction open, the session releases them later. Locks with unfinished work
-/// are left to any session that finishes it, as after the end of this one. The
-/// [session](Session::take_failures) has the error of a lock that was lost or has unfinished work.
+/// Held locks, which are released when the guard is dropped. If that release fails with an error of
+/// the store, for example because the thread has a transaction open, the session releases the locks
+/// later. Locks with unfinished work stay until any session finishes the work, as after the end of
+/// this session. If a lock was lost or has unfinished work, [`Session::take_failures`] returns the
+/// error.
 #[must_use = "a guard that is dropped releases its locks"]
 pub struct Guard<'s, S: Store + Clone> {
     session: &'s Session<S>,
@@ -35,8 +36,8 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         Self { session, grant, locks: locks.to_vec(), is_released: false }
     }
 
-    /// The grant, for the methods of [`Locks`](crate::Locks). It is borrowed, so that the guard
-    /// lives as long as the grant is used:
+    /// The grant, for the methods of [`Locks`](crate::Locks). The grant is borrowed, so that the
+    /// guard lives as long as the grant is used:
     ///
     /// ```compile_fail,E0716
     /// # use keyloom::{Memory, Store};
@@ -66,8 +67,9 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         &self.grant
     }
 
-    /// The fencing token. Give it to every service that the work under the lock changes; the
-    /// service refuses tokens smaller than the largest one it has seen for the same lock.
+    /// The fencing token. Pass it to every service that the work under the lock changes. The
+    /// service must refuse tokens smaller than the largest token that it has seen for the same
+    /// lock.
     pub fn token(&self) -> u64 {
         self.grant.token
     }
@@ -77,8 +79,8 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         &self.locks
     }
 
-    /// [`Store::transact`] under the lock: commits only if the lock is still held. Costs one get
-    /// more.
+    /// [`Store::transact`] under the lock: commits only if the lock is still held. Costs one
+    /// additional get.
     ///
     /// # Errors
     /// [`LockError::Lost`]; the errors of `body` and of [`Store::transact`].
@@ -93,8 +95,8 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         })
     }
 
-    /// Does work in steps under the lock, so that another program can finish it if this one dies;
-    /// see [`work`](crate::work).
+    /// Does work in steps under the lock, so that another program can finish the work if this one
+    /// dies; see [`work`](crate::work).
     ///
     /// # Errors
     /// The errors of [`Locks::run`](crate::Locks::run).
@@ -121,16 +123,17 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         Ok(())
     }
 
-    /// Strengthens the lock to `mode`, and waits for it at most this long. The old mode is held
-    /// meanwhile, so no other session changes what it protects. One transaction verifies the old
-    /// lock and replaces it: what was read under the old lock is still current under the new one.
-    /// If it fails, the old mode stays, unless it is lost.
+    /// Strengthens the lock to `mode`, and waits for the new mode at most for `patience`. The old
+    /// mode is held meanwhile, so no other session changes the data that it protects. One
+    /// transaction verifies the old lock and replaces it: data that was read under the old lock is
+    /// still current under the new one. If the upgrade fails, the old mode stays, unless the old
+    /// lock is lost.
     ///
-    /// Two sessions that both share a lock and both strengthen it wait for each other: one of them
-    /// gets [`LockError::Deadlock`]. Lock exclusively at once if a change is likely.
+    /// If two sessions share a lock and both upgrade it, they wait for each other: one of them gets
+    /// [`LockError::Deadlock`]. Lock exclusively from the start if a change is likely.
     ///
     /// # Errors
-    /// [`LockError::Lost`] if the old lock is no longer held: what was read under it may have
+    /// [`LockError::Lost`] if the old lock is no longer held: data that was read under it may have
     /// changed. [`LockError::UnfinishedWork`]; the errors of [`Session::lock_within`].
     pub fn upgrade(&mut self, mode: Mode, patience: Duration) -> Result<()> {
         let stronger = stronger(&self.locks, mode);
@@ -139,18 +142,19 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         Ok(())
     }
 
-    /// Releases the lock. After an error of the store, the session tries it again later.
+    /// Releases the lock. After an error of the store, the session retries the release later.
     ///
     /// # Errors
-    /// [`LockError::Lost`] if it is no longer held: what was done under it outside of
-    /// [`transact`](Guard::transact) may have been wrong. [`LockError::UnfinishedWork`], after which
-    /// any session can finish the work; any error of the store.
+    /// [`LockError::Lost`] if the lock is no longer held: writes under it outside of
+    /// [`transact`](Guard::transact) may have been wrong. [`LockError::UnfinishedWork`], after
+    /// which any session can finish the work; any error of the store.
     pub fn release(mut self) -> Result<()> {
         let Session { store, locks, .. } = self.session;
         let released = store.transact(|txn| locks.release(txn, self.grant));
         let lost =
             |error: &keyloom::Error| matches!(error.downcast_ref(), Some(LockError::Lost { .. }));
-        // Otherwise dropping it tries again, or leaves the unfinished work to others.
+        // Otherwise, dropping the guard retries the release, or leaves the unfinished work to
+        // others.
         self.is_released = released.as_ref().err().is_none_or(lost);
         released
     }

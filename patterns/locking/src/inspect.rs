@@ -1,4 +1,4 @@
-//! Who holds what, who waits for whom, and how locks of ended sessions are removed.
+//! Reports holders and waiters, and removes the locks of ended sessions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,8 +14,8 @@ use crate::records::{Request, SessionRecord};
 use crate::tokens::TICKETS;
 use crate::{Blocker, Grant};
 
-/// How many requests one transaction of a sweep removes at most: few, since it may conflict with
-/// requests for the same locks.
+/// How many requests one transaction of a sweep removes at most. The number is small, since the
+/// transaction may conflict with requests for the same locks.
 pub(crate) const SWEPT: usize = 100;
 
 /// A request with its session, as [`Locks::requests`] reports it.
@@ -30,15 +30,15 @@ pub struct RequestInfo {
     pub ticket: u64,
     /// The locks, the fencing token and the time.
     pub request: Request,
-    /// Sessions for which it waits, as in [`Outcome::Waiting`](crate::Outcome::Waiting); empty if
-    /// it is granted.
+    /// Sessions for which the request waits, as in [`Outcome::Waiting`](crate::Outcome::Waiting);
+    /// empty if the request is granted.
     pub waits_for: Vec<Blocker>,
     /// The operation that is unfinished under the locks.
     pub unfinished: Option<String>,
 }
 
 impl RequestInfo {
-    /// The grant, if the locks are held: with it they can be [revoked](Locks::revoke).
+    /// The grant, if the locks are held. Pass it to [`Locks::revoke`] to revoke the locks.
     pub fn grant(&self) -> Option<Grant> {
         let Self { session, ticket, .. } = *self;
         let token = self.request.token;
@@ -47,7 +47,7 @@ impl RequestInfo {
 }
 
 impl Locks {
-    /// All sessions, also those whose lease has ended and whose record remains.
+    /// All sessions with a record, including sessions whose lease has ended.
     ///
     /// # Errors
     /// Any error of the store.
@@ -55,8 +55,8 @@ impl Locks {
         self.sessions.range(reader, ..)?.collect()
     }
 
-    /// All requests, granted and waiting, and for whom they wait. Costs a range of the requests,
-    /// and what a poll reads for each waiting one.
+    /// All requests, granted and waiting, and the sessions that they wait for. Costs a range of the
+    /// requests, and the reads of a poll for each waiting request.
     ///
     /// # Errors
     /// Any error of the store.
@@ -80,19 +80,20 @@ impl Locks {
         Ok(all)
     }
 
-    /// Takes a lock from its holder, whose next [verified](Locks::verify) write fails.
+    /// Takes a lock away from its holder. The next [verified](Locks::verify) write of the holder
+    /// fails.
     ///
     /// # Errors
-    /// [`LockError::Lost`] if it is not held any more; [`LockError::UnfinishedWork`]; any error of
-    /// the store.
+    /// [`LockError::Lost`] if the lock is no longer held; [`LockError::UnfinishedWork`]; any error
+    /// of the store.
     pub fn revoke(&self, txn: &mut impl Writer, grant: Grant) -> Result<()> {
         self.release(txn, grant)
     }
 
-    /// Removes sessions whose lease and grace period are over, and their requests, except those
-    /// with unfinished work, in bounded transactions. Requests that are in the way of another one
-    /// are also removed by that one; call it now and then for the others. In the progress,
-    /// `records` is the number of ended sessions, and `removed` that of their requests.
+    /// Removes sessions whose lease and grace period are over, and their requests, in bounded
+    /// transactions. Requests with unfinished work stay. A new request also removes the ended
+    /// requests that block it; call `sweep` periodically for the rest. In the progress, `records`
+    /// is the number of ended sessions, and `removed` the number of their requests.
     ///
     /// # Errors
     /// Any error of the store.
@@ -101,7 +102,7 @@ impl Locks {
     }
 
     /// [`sweep`](Locks::sweep) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. The next sweep removes the rest; it needs no position.
+    /// `progress` breaks. The next sweep removes the rest; it needs no position.
     ///
     /// # Errors
     /// Any error of the store.
@@ -113,8 +114,8 @@ impl Locks {
     ) -> Result<Progress> {
         let mut size = BatchSize::new(options.batch.min(SWEPT));
         let mut done = Progress::default();
-        // Listed in a snapshot: a transaction that reads all sessions would conflict with each of
-        // their heartbeats.
+        // The sessions are listed in a snapshot: a transaction that reads all sessions would
+        // conflict with each of their heartbeats.
         let now = self.clock.now()?;
         let sessions = self.sessions(&store.snapshot()?)?;
         let mut ended = sessions.iter().filter(|(_, session)| now >= session.dead_at()).peekable();
@@ -135,7 +136,8 @@ impl Locks {
         Ok(done)
     }
 
-    /// Removes some requests of a session if it has ended, and its record after the last.
+    /// Removes some requests of a session if the session has ended, and its record with the last
+    /// request.
     fn remove_ended(
         &self,
         txn: &mut impl Writer,
@@ -164,7 +166,7 @@ impl Locks {
         Ok((removed as u64, true))
     }
 
-    /// Granted requests that exclude each other, and tokens that were never given.
+    /// Faults: granted requests that exclude each other, and tokens that were never issued.
     pub(crate) fn check_holders(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut faults = Vec::new();
         for (key, _) in self.unfinished(reader)? {

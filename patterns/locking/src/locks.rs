@@ -31,16 +31,16 @@ pub(crate) type RequestKey = (u64, u64);
 pub struct LeaseOptions {
     /// How long a lease lasts after a renewal, at least 30 ms. Default: 10 seconds.
     pub lease: Duration,
-    /// How long the locks remain after the lease has ended. Must be longer than the clocks of two
-    /// programs may differ. Default: 2 seconds.
+    /// How long the locks remain after the lease has ended. Must exceed the largest difference
+    /// between the clocks of two programs. Default: 2 seconds.
     pub grace: Duration,
 }
 
 /// The version of the index of the claims. Version 2 separates held and waiting claims.
 const CLAIMS_VERSION: u32 = 2;
 
-/// The shortest lease. A session renews it after each third, and a commit takes some milliseconds
-/// on a disk: with less, one late renewal ends the session.
+/// The shortest lease. A session renews its lease after each third, and a commit to a disk takes
+/// some milliseconds: with a shorter lease, one late renewal ends the session.
 const SHORTEST_LEASE: Duration = Duration::from_millis(30);
 
 fn refuse_short(lease: Duration) -> Result<()> {
@@ -62,8 +62,8 @@ impl Default for LeaseOptions {
 
 /// Locks in a schema; see the [crate](crate). Cheap to clone.
 ///
-/// Its methods work within a transaction of the caller, and do not wait. A
-/// [`Session`](crate::Session) waits, renews its lease and releases locks by itself.
+/// The methods run within a transaction of the caller, and do not wait. A
+/// [`Session`](crate::Session) waits, and renews its lease and releases its locks automatically.
 #[derive(Clone)]
 pub struct Locks {
     pub(crate) sessions: Table<u64, SessionRecord>,
@@ -81,7 +81,7 @@ impl fmt::Debug for Locks {
 }
 
 impl Locks {
-    /// Declares the locks `name` in a schema, measured with the clock of the operating system.
+    /// Declares the locks `name` in a schema, with the clock of the operating system.
     ///
     /// Adds the tables `NAME_sessions`, `NAME_requests` with the index `claims`, `NAME_tokens` and
     /// `NAME_work`.
@@ -106,10 +106,11 @@ impl Locks {
         })
     }
 
-    /// Builds the index of the claims if an earlier version of this crate wrote it. Until then,
-    /// requests are refused: the claims of held locks would not be found. Stop earlier programs
-    /// first: afterwards they can renew their locks, but not release them. Works in bounded
-    /// transactions, resumes after a crash, and costs one get if the index is complete.
+    /// Builds the index of the claims if the locks come from an earlier version of this crate.
+    /// Before the build, requests are refused, because the claims of held locks would not be found.
+    /// Stop programs with the earlier version first: after the build they can renew their leases,
+    /// but not release their locks. Works in bounded transactions, resumes after a crash, and costs
+    /// one get if the index is complete.
     ///
     /// # Errors
     /// The errors of [`Attached::build_with`].
@@ -117,7 +118,7 @@ impl Locks {
         self.claims.build(store).map(drop)
     }
 
-    /// The same locks with another clock. All programs that use the locks need clocks that agree
+    /// The same locks with another clock. The clocks of all programs that use the locks must agree
     /// to within the [grace period](LeaseOptions::grace).
     #[must_use]
     pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
@@ -128,7 +129,7 @@ impl Locks {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a lease of less than 30 ms, which cannot be renewed in time,
-    /// and for a name with NUL; the errors of the clock; any error of the store.
+    /// or for a name with NUL; the errors of the clock; any error of the store.
     pub fn begin_session(
         &self,
         txn: &mut impl Writer,
@@ -166,7 +167,8 @@ impl Locks {
 
     /// Renews the lease of a session, to `lease` from now. Costs one get and one key written.
     ///
-    /// A session whose grace period is over is not renewed: its locks may be those of others.
+    /// A session whose grace period is over is not renewed: other sessions may hold its locks by
+    /// then.
     ///
     /// # Errors
     /// [`LockError::SessionEnded`]; [`Error::InvalidArgument`] for a lease of less than 30 ms; the
@@ -180,9 +182,9 @@ impl Locks {
         })
     }
 
-    /// Ends a session: withdraws and releases its requests, and removes its record. Costs a range,
-    /// and the writes of each release. Locks with unfinished work stay, and another program can
-    /// [take them over](Locks::take_over) at once. Returns how many these are.
+    /// Ends a session: withdraws its waiting requests, releases its locks, and removes its record.
+    /// Costs a range, and the writes of each release. Locks with unfinished work stay, and another
+    /// program can [take them over](Locks::take_over) at once. Returns the number of these locks.
     ///
     /// # Errors
     /// Any error of the store. A session that has ended already is not an error.
@@ -209,7 +211,7 @@ impl Locks {
         self.expect_live(session, self.sessions.get(reader, &session)?)
     }
 
-    /// The time, and the record of the session, if it has not ended.
+    /// The time and the record of the session, if the session has not ended.
     pub(crate) fn expect_live(
         &self,
         session: u64,
@@ -232,8 +234,8 @@ impl Locks {
         requests.map(|found| found.map(|((_, ticket), request)| (ticket, request))).collect()
     }
 
-    /// Reports every inconsistency: requests and claims that contradict each other, and locks that
-    /// two sessions hold though they exclude each other.
+    /// Reports every inconsistency: requests and claims that contradict each other, and locks of
+    /// two sessions that are both granted although they exclude each other.
     ///
     /// # Errors
     /// Any error of the store.
@@ -243,8 +245,9 @@ impl Locks {
         Ok(faults)
     }
 
-    /// Fixes the claims, which follow from the requests, in bounded transactions. Of two sessions
-    /// that hold the same lock, none is right: [revoke](Locks::revoke) one of the two.
+    /// Rebuilds the claims, which follow from the requests, in bounded transactions. If two
+    /// sessions hold the same lock, a repair cannot decide between them: [revoke](Locks::revoke)
+    /// one of the two.
     ///
     /// # Errors
     /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
@@ -253,7 +256,7 @@ impl Locks {
     }
 
     /// [`repair`](Locks::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Locks::repair).

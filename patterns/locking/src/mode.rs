@@ -28,11 +28,11 @@ pub enum Mode {
     IntentShared,
     /// IX: the session has exclusive or shared locks below.
     IntentExclusive,
-    /// S: the resource and everything below it is read.
+    /// S: the session reads the resource and everything below it.
     Shared,
-    /// SIX: everything is read, and parts of it are locked exclusively below.
+    /// SIX: the session reads everything, and has exclusive locks on parts below.
     SharedIntentExclusive,
-    /// X: the resource and everything below it is changed.
+    /// X: the session changes the resource and everything below it.
     Exclusive,
 }
 
@@ -56,7 +56,7 @@ impl Mode {
         }
     }
 
-    /// The weakest mode that permits what both permit.
+    /// The weakest mode that permits everything that either mode permits.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         match (self.min(other), self.max(other)) {

@@ -1,4 +1,4 @@
-//! What can be locked: resources in a hierarchy, and ranges of their children.
+//! The objects of locks: resources in a hierarchy, and ranges of their children.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::{LockError, Mode};
 
 /// The number of levels that a path may have.
-// A request has a claim on each level above its lock, so this bounds its reads and writes.
+// A request has a claim on each level above its lock, so this limit bounds its reads and writes.
 pub(crate) const MAX_LEVELS: usize = 64;
 
-/// The path of a resource: names from the root down. The root stands for everything.
+/// The path of a resource: names from the root down. The root contains all resources.
 ///
 /// A name is one element of a [key](keyloom::key): a string, a number, a tuple.
 ///
@@ -24,7 +24,7 @@ pub(crate) const MAX_LEVELS: usize = 64;
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LockPath {
-    /// The packed names, one after the other.
+    /// The packed names, concatenated.
     names: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for LockPath {
     }
 }
 
-/// A resource, or a range of the children of one, with the mode in which it is locked.
+/// A resource, or a range of the children of a resource, with the mode of the lock.
 ///
 /// ```
 /// use keyloom_locking::{Lock, LockPath};
@@ -94,7 +94,7 @@ impl fmt::Debug for LockPath {
 pub struct Lock {
     pub(crate) path: LockPath,
     pub(crate) mode: Mode,
-    /// The packed first name of a range, and the one after its last.
+    /// The packed bounds of a range of names: the first name, and the exclusive end.
     pub(crate) range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -136,7 +136,7 @@ impl Lock {
         self.mode
     }
 
-    /// Refuses a lock that would lock nothing, or not what its name says.
+    /// Refuses a lock that would lock nothing, or something else than its path and range say.
     pub(crate) fn validate(&self) -> Result<()> {
         let names = self.path.elements()?;
         let refuse = |why| Err(LockError::BadLock { lock: self.to_string(), why }.into());
@@ -207,8 +207,8 @@ impl<'k> keyloom::Unpack<'k> for PathPart {
 
 keyloom_tables::impl_parts!(PathPart as (List<Vec<Element>>,));
 
-/// The packed path as it begins the key of a claim; `open` without the end of the nested tuple, so
-/// that children follow.
+/// The packed path with which the key of a claim begins. If `open`, the end of the nested tuple is
+/// left out, so that the names of children can follow.
 pub(crate) fn packed(names: &[Element], open: bool) -> Vec<u8> {
     let mut bytes = pack(&PathPart(names.to_vec())).to_vec();
     if open {

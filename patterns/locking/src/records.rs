@@ -1,4 +1,4 @@
-//! The records that locks consist of.
+//! The stored records of locks.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,18 +7,18 @@ use crate::Lock;
 /// A session: the owner of locks, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
-    /// The name of the owner, for people.
+    /// The human-readable name of the owner.
     pub name: String,
-    /// When it began, in milliseconds since 1970.
+    /// When the session began, in milliseconds since 1970.
     pub started: u64,
-    /// When its lease ends unless it is renewed, in milliseconds since 1970.
+    /// When the lease ends without a renewal, in milliseconds since 1970.
     pub expires: u64,
-    /// How long after that the locks remain, in milliseconds.
+    /// How long the locks remain after the end of the lease, in milliseconds.
     pub grace: u64,
 }
 
 impl SessionRecord {
-    /// When others may take the locks.
+    /// When other sessions may take the locks.
     pub(crate) fn dead_at(&self) -> u64 {
         self.expires.saturating_add(self.grace)
     }
@@ -31,7 +31,7 @@ pub struct Request {
     pub locks: Vec<Lock>,
     /// The fencing token, 0 while the request waits.
     pub token: u64,
-    /// When it was made or granted, in milliseconds since 1970.
+    /// When the request was made or granted, in milliseconds since 1970.
     pub since: u64,
 }
 

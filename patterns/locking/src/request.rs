@@ -1,4 +1,4 @@
-//! Requests: made, granted, withdrawn, released.
+//! Requests: how they are made, granted, withdrawn and released.
 
 use keyloom::{KeyBuf, Reader, Result, Writer};
 use keyloom_tables::table::get_with;
@@ -12,7 +12,8 @@ use crate::{Blocker, Lock, LockError, Mode};
 
 /// Proof that a session holds locks: the key of its request, and the fencing token.
 ///
-/// It is valid until the lock is released or lost, which only [`Locks::verify`] knows.
+/// A grant is valid until the lock is released or lost. Only [`Locks::verify`] can check whether it
+/// is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Grant {
@@ -20,12 +21,12 @@ pub struct Grant {
     pub session: u64,
     /// The number of the request.
     pub ticket: u64,
-    /// The fencing token: greater than those of all earlier locks that exclude this one.
+    /// The fencing token: greater than the tokens of all earlier locks that exclude this one.
     pub token: u64,
 }
 
 impl Grant {
-    /// The request that was found in its place, if the lock is still held.
+    /// The request `found` under the key of the grant, if the grant still holds the lock.
     fn expect_held(self, found: Option<Request>) -> Result<Request> {
         match found {
             Some(request) if request.is_granted() && request.token == self.token => Ok(request),
@@ -40,7 +41,7 @@ impl Grant {
     }
 }
 
-/// What a request reads first.
+/// The data that a request reads first.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     now: u64,
@@ -50,14 +51,15 @@ struct Asked {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The locks are held.
+    /// The session holds the locks.
     Granted(Grant),
     /// The request waits in the queue; [poll](Locks::poll) it.
     Waiting {
         /// The number of the request.
         ticket: u64,
-        /// Sessions that hold or await the locks, by their tickets: at most 16 holders and, for
-        /// each mode, the nearest request before this one. The last is the next in line.
+        /// Sessions that hold or await the locks, sorted by ticket: at most 16 holders of each
+        /// range and, for each mode, the nearest request before this one. The last blocker is the
+        /// direct predecessor.
         blockers: Vec<Blocker>,
     },
 }
@@ -73,15 +75,15 @@ impl Outcome {
 }
 
 /// How many requests of dead sessions one transaction removes.
-// The transaction of the request removes them. With fewer, a request fails more often after a
-// session with many requests has died; with more, it conflicts more often.
+// The transaction of the request removes them. With a lower limit, a request fails more often after
+// a session with many requests has died. With a higher limit, it conflicts more often.
 const MOST_REMOVED: usize = 100;
 
 impl Locks {
     /// Locks all of `locks` for a session, if they are free.
     ///
-    /// A session may hold the same lock several times; each is released by itself. The locks are
-    /// taken in one transaction, so a single request cannot cause a deadlock.
+    /// A session may hold the same lock several times; each grant is released separately. The locks
+    /// are taken in one transaction, so a single request cannot cause a deadlock.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -121,7 +123,7 @@ impl Locks {
     ///
     /// # Errors
     /// The errors of [`try_lock`](Locks::try_lock), except [`LockError::Blocked`];
-    /// [`LockError::Deadlock`], after which nothing is entered.
+    /// [`LockError::Deadlock`], after which the request is not in the queue.
     pub fn request(&self, txn: &mut impl Writer, session: u64, locks: &[Lock]) -> Result<Outcome> {
         txn.guarded(|txn| {
             let (asked, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
@@ -161,10 +163,11 @@ impl Locks {
         })
     }
 
-    /// Withdraws a waiting request. Returns its grant if it was granted meanwhile: release it.
+    /// Withdraws a waiting request. If the request was granted meanwhile, returns its grant:
+    /// release it.
     ///
     /// # Errors
-    /// Any error of the store. A request that is gone is not an error.
+    /// Any error of the store. A missing request is not an error.
     pub fn withdraw(
         &self,
         txn: &mut impl Writer,
@@ -191,10 +194,9 @@ impl Locks {
         })
     }
 
-    /// Verifies in the transaction of a write that the lock is still held. If it is not, the
+    /// Verifies in the transaction of a write that the lock is still held. Otherwise the
     /// transaction does not commit. So a holder that was paused for longer than its lease cannot
-    /// overwrite the work of the next holder, however late it continues. Costs one get, and no
-    /// clock is read.
+    /// overwrite the work of the next holder. Costs one get, and does not read the clock.
     ///
     /// # Errors
     /// [`LockError::Lost`]; any error of the store.
@@ -202,11 +204,12 @@ impl Locks {
         txn.guarded(|txn| self.held(txn, grant).map(drop))
     }
 
-    /// Weakens a lock to `mode`, for example from exclusive to shared, so that others can share it.
+    /// Weakens a lock to `mode`, for example from exclusive to shared, so that other sessions can
+    /// share it.
     ///
     /// # Errors
     /// [`LockError::NotIncluded`] if a lock of the request does not include the mode;
-    /// [`LockError::UnfinishedWork`], since others would read data that is half changed;
+    /// [`LockError::UnfinishedWork`], since other sessions would read half-changed data;
     /// [`LockError::Lost`]; any error of the store.
     pub fn downgrade(&self, txn: &mut impl Writer, grant: Grant, mode: Mode) -> Result<()> {
         txn.guarded(|txn| {
@@ -223,13 +226,14 @@ impl Locks {
         })
     }
 
-    /// Requests the locks of a grant in a mode that includes `mode` as well, for example exclusive
-    /// after shared. If they are free, the new grant replaces the old one in this transaction.
-    /// Otherwise the old one stays, and the request waits: [poll the
-    /// upgrade](Locks::poll_upgrade). If the locks include the mode, the grant stays as it is.
+    /// Requests the locks of a grant in a mode that also includes `mode`, for example exclusive
+    /// after shared. If these locks are free, the new grant replaces the old grant in this
+    /// transaction. Otherwise the old grant stays, and the request waits: [poll the
+    /// upgrade](Locks::poll_upgrade). If the locks already include the mode, the grant stays as it
+    /// is.
     ///
-    /// The old grant is verified by the transaction that replaces it. So what was read under the
-    /// old lock is still current under the new one.
+    /// The transaction that replaces the old grant verifies it. So data that was read under the old
+    /// lock is still current under the new one.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -287,7 +291,7 @@ impl Locks {
         })
     }
 
-    /// Removes the request of a grant that was verified, if another one was granted instead.
+    /// Removes the request of the verified grant `old`, if `outcome` is a new grant.
     fn replace(&self, txn: &mut impl Writer, old: Grant, outcome: Outcome) -> Result<Outcome> {
         if let Outcome::Granted(_) = outcome {
             self.requests.delete(txn, &(old.session, old.ticket))?;
@@ -295,8 +299,8 @@ impl Locks {
         Ok(outcome)
     }
 
-    /// Withdraws the request of an upgrade after an error. Returns its grant if the upgrade was
-    /// committed: the old request is then gone, since one transaction replaced it.
+    /// Withdraws the request of an upgrade after an error. Returns the new grant if the upgrade was
+    /// committed: the old request is then gone, since the same transaction replaced it.
     pub(crate) fn withdraw_upgrade(
         &self,
         txn: &mut impl Writer,
@@ -338,8 +342,8 @@ impl Locks {
         }
     }
 
-    /// Verifies the session and the locks, and removes claims of dead sessions. Returns what it
-    /// asked, and what blocks the locks.
+    /// Verifies the session and the locks, and removes blocking requests of dead sessions. Returns
+    /// the time and the last token, and the blockers of the locks.
     fn prepare(
         &self,
         txn: &mut impl Writer,
@@ -390,14 +394,14 @@ impl Locks {
         Ok(Grant { session, ticket, token })
     }
 
-    /// Adds a request. Its key is not read: no ticket occurs twice, and the get would be a round
-    /// trip of its own, since the ticket follows from the counters.
+    /// Adds a request. Its key is not read first: no ticket occurs twice. The read would cost a
+    /// round trip of its own, since the ticket depends on the counters.
     fn add(&self, txn: &mut impl Writer, key: RequestKey, request: &Request) -> Result<()> {
         self.requests.replace(txn, &key, None, Some(request))
     }
 
-    /// Refuses what overlaps with a lock of the session under which work is unfinished: the data
-    /// may be half changed.
+    /// Refuses locks that overlap with a lock of the same session under which work is unfinished:
+    /// the data may be half changed.
     fn refuse_own_work(&self, reader: &impl Reader, session: u64, locks: &[Lock]) -> Result<()> {
         let wanted = Claims::of(locks)?;
         for found in self.work.range(reader, session)? {
@@ -411,7 +415,8 @@ impl Locks {
         Ok(())
     }
 
-    /// The key and the value of the record of a request in the store, to wait for its change.
+    /// The key and the value of the record of a request in the store, to wait for a change of the
+    /// record.
     pub(crate) fn stored_request(
         &self,
         reader: &impl Reader,
@@ -422,7 +427,7 @@ impl Locks {
     }
 }
 
-/// The locks, in modes that include `mode` as well.
+/// The locks, in modes that also include `mode`.
 pub(crate) fn stronger(locks: &[Lock], mode: Mode) -> Vec<Lock> {
     let all = locks.iter().cloned();
     all.map(|lock| Lock { mode: lock.mode.with(mode), ..lock }).collect()

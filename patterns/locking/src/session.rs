@@ -13,13 +13,13 @@ use crate::records::shown;
 use crate::work::{Operations, Rescuer};
 use crate::{Blocker, Grant, Guard, LeaseOptions, Lock, LockError, Locks, Mode, Outcome};
 
-/// How long a waiter sleeps at most before it polls again: what blocks it may have changed in a
-/// way that its store does not report. The sleep doubles up to [`LONGEST_SLEEP`], since thousands
-/// of waiters that poll each second leave no time to the one that works.
+/// How long a waiter sleeps at most before its next poll: its blockers may change in a way that the
+/// store does not report. The sleep doubles up to [`LONGEST_SLEEP`]: if thousands of waiters polled
+/// each second, they would leave no time for the holder to work.
 const FIRST_SLEEP: Duration = Duration::from_secs(1);
 const LONGEST_SLEEP: Duration = Duration::from_secs(8);
 
-/// A session of a program on a store: it renews its lease in a thread of its own, and its locks are
+/// A session of a program on a store. It renews its lease in a thread of its own, and its locks are
 /// guards that release themselves.
 ///
 /// ```
@@ -37,11 +37,11 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(8);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// If it is dropped, it ends like after [`end`](Session::end), and errors are lost; the lease ends
-/// the locks then.
+/// Dropping a session has the effect of [`end`](Session::end), but errors are lost. If the end
+/// fails, the locks remain until the lease and grace period are over.
 ///
-/// A session never excludes itself: two threads that share one both get the same lock. Give each
-/// thread of work a session of its own.
+/// A session never excludes itself: two threads that share a session both get the same lock. Give
+/// each thread of work a session of its own.
 #[must_use = "a session that is dropped ends, and releases its locks"]
 pub struct Session<S: Store + Clone> {
     pub(crate) store: S,
@@ -62,7 +62,8 @@ impl<S: Store + Clone> fmt::Debug for Session<S> {
 }
 
 impl<S: Store + Clone> Session<S> {
-    /// Begins a session with the default lease. `name` is shown to those who wait for its locks.
+    /// Begins a session with the default lease. Other sessions that wait for its locks see `name`
+    /// in their errors.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a name with NUL; the errors of the clock; any error of the
@@ -71,7 +72,8 @@ impl<S: Store + Clone> Session<S> {
         Self::begin_with(store, locks, name, LeaseOptions::default())
     }
 
-    /// [`begin`](Session::begin) with a lease of another length. It is renewed after each third.
+    /// [`begin`](Session::begin) with other [`LeaseOptions`]. The session renews the lease after
+    /// each third of its length.
     ///
     /// # Errors
     /// The errors of [`begin`](Session::begin); [`Error::InvalidArgument`] for a lease of less than
@@ -111,8 +113,8 @@ impl<S: Store + Clone> Session<S> {
         })
     }
 
-    /// The session with operations that it finishes for sessions that have ended, if their locks
-    /// are in the way of its own; see [`work`](crate::work).
+    /// Sets the operations that this session finishes for ended sessions whose locks block its own;
+    /// see [`work`](crate::work).
     pub fn with_operations(mut self, operations: Operations) -> Self {
         self.operations = operations;
         self
@@ -128,22 +130,22 @@ impl<S: Store + Clone> Session<S> {
         &self.locks
     }
 
-    /// The error that ended the renewals of the lease, if they have ended.
+    /// The error that ended the renewals of the lease, if any.
     pub fn failure(&self) -> Option<Error> {
         self.shared.renewal_failure()
     }
 
-    /// Removes and returns the errors of guards whose locks were lost, or had unfinished work, when
-    /// they were dropped.
+    /// Removes and returns the errors of dropped guards whose locks were lost or had unfinished
+    /// work at that time.
     ///
-    /// A release that fails with an error of the store is not among them, such as
-    /// [`Error::NestedTransaction`] of a guard that was dropped within a transaction. It is tried
-    /// again by the thread that renews the lease, and by the next request of the session.
+    /// Errors of the store are not included, such as [`Error::NestedTransaction`] of a guard that
+    /// was dropped within a transaction. The thread that renews the lease, and the next request of
+    /// the session, retry such a release.
     pub fn take_failures(&self) -> Vec<Error> {
         self.shared.take_failures()
     }
 
-    /// Releases now, or later if the store fails.
+    /// Releases now, or later if the store returns an error.
     pub(crate) fn release_or_defer(
         &self,
         release: impl Fn(&S) -> Result<Released> + Send + 'static,
@@ -151,7 +153,7 @@ impl<S: Store + Clone> Session<S> {
         self.shared.release(&self.store, Box::new(release));
     }
 
-    /// Tries the releases that failed before once more.
+    /// Retries the releases that failed.
     pub(crate) fn release_pending(&self) {
         self.shared.release_before(&self.store);
     }
@@ -176,20 +178,20 @@ impl<S: Store + Clone> Session<S> {
         self.lock_within(locks, Duration::MAX)
     }
 
-    /// Locks all of `locks`, and waits for them at most this long. Waiting requests are granted in
-    /// their order.
+    /// Locks all of `locks`, and waits for them at most for `patience`. Waiting requests are
+    /// granted in order.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`], [`LockError::Deadlock`], after which the request is withdrawn;
-    /// [`LockError::BadLock`], [`LockError::SessionEnded`], [`LockError::NoRequest`] if the request
+    /// [`LockError::TimedOut`] or [`LockError::Deadlock`], after which the request is withdrawn;
+    /// [`LockError::BadLock`]; [`LockError::SessionEnded`]; [`LockError::NoRequest`] if the request
     /// was removed; [`LockError::UnfinishedWork`] for a lock of this session; the errors of the
-    /// operations that it finishes for others; any error of the store.
+    /// operations that this session finishes for others; any error of the store.
     pub fn lock_within(&self, locks: &[Lock], patience: Duration) -> Result<Guard<'_, S>> {
         let grant = self.obtain(&Wanted { locks, replaces: None }, patience)?;
         Ok(Guard::new(self, grant, locks))
     }
 
-    /// Replaces a grant by one of stronger locks, and waits for them at most this long.
+    /// Replaces a grant by a grant of stronger locks, and waits for these at most for `patience`.
     pub(crate) fn upgrade(
         &self,
         old: Grant,
@@ -240,8 +242,8 @@ impl<S: Store + Clone> Session<S> {
         }
     }
 
-    /// Commits a request, of which `make` returns the ticket. If the outcome of the commit is
-    /// unknown, the request is withdrawn: it would exclude others until the session ends.
+    /// Commits a request; `make` returns its ticket. If the outcome of the commit is unknown, the
+    /// request is withdrawn: otherwise it would block others until the session ends.
     fn enter<T>(
         &self,
         wanted: &Wanted<'_>,
@@ -263,7 +265,8 @@ impl<S: Store + Clone> Session<S> {
         })
     }
 
-    /// Calls `request`, and once more after a sweep if too many ended requests are in the way.
+    /// Calls `request`. If too many ended requests block it, sweeps them and calls `request` once
+    /// more.
     fn tidying<T>(&self, request: impl Fn() -> Result<T>) -> Result<T> {
         let answer = request();
         if !is_many_ended(&answer) {
@@ -274,8 +277,8 @@ impl<S: Store + Clone> Session<S> {
     }
 
     /// Withdraws a request after an error, or releases its locks if it was granted meanwhile.
-    /// Returns the grant of an upgrade that was committed. The error is reported, not that of a
-    /// second failure.
+    /// Returns the grant of an upgrade that was committed. The caller reports the first error; a
+    /// failure of the withdrawal is retried later.
     fn withdraw(&self, wanted: &Wanted<'_>, ticket: u64) -> Option<Grant> {
         let Self { store, locks, id, .. } = self;
         let withdrawn = store.transact(|txn| match wanted.replaces {
@@ -291,7 +294,8 @@ impl<S: Store + Clone> Session<S> {
         })
     }
 
-    /// Withdraws a request, or releases it if it was granted, now or later.
+    /// Withdraws a request, or releases its locks if it was granted. Retries later if the store
+    /// returns an error.
     fn withdraw_later(&self, ticket: u64) {
         let (locks, id) = (self.locks.clone(), self.id);
         self.release_or_defer(move |store| {
@@ -303,7 +307,7 @@ impl<S: Store + Clone> Session<S> {
         });
     }
 
-    /// Withdraws a request whose time is over, unless it has just been granted.
+    /// Withdraws a request that has timed out, unless it has just been granted.
     fn give_up(
         &self,
         ticket: u64,
@@ -312,7 +316,7 @@ impl<S: Store + Clone> Session<S> {
         blockers: Vec<Blocker>,
     ) -> Result<Grant> {
         let withdraw = || self.store.transact(|txn| self.locks.withdraw(txn, self.id, ticket));
-        // A second time, since a request that stays is in the way of others until the session ends.
+        // Tried twice, since a leftover request blocks others until the session ends.
         match withdraw().or_else(|_| withdraw()) {
             Ok(Some(grant)) => Ok(grant),
             Err(error) => {
@@ -333,7 +337,8 @@ impl<S: Store + Clone> Session<S> {
                 return Ok(());
             }
         }
-        // All of them must leave. The last one is the next in line: a release wakes one waiter.
+        // All blockers must leave, so waiting for the last one suffices. It is the direct
+        // predecessor: a release wakes only one waiter.
         let Some(last) = blockers.last() else { return Ok(()) };
         let key = (last.session, last.ticket);
         let snapshot = self.store.snapshot()?;
@@ -345,7 +350,7 @@ impl<S: Store + Clone> Session<S> {
         self.store.wait_for_change(&key, Some(&seen), sleep.min(lives)).map(drop)
     }
 
-    /// Finishes the work of a session that has ended, if this program knows the operation.
+    /// Finishes the work of an ended session, if this program has the operation.
     fn finish_work_of(&self, blocker: &Blocker) -> Result<bool> {
         let Self { store, locks, operations, .. } = self;
         let key = (blocker.session, blocker.ticket);
@@ -358,12 +363,12 @@ impl<S: Store + Clone> Session<S> {
         }
     }
 
-    /// Ends the session, and releases all of its locks.
+    /// Ends the session, and releases all its locks.
     ///
     /// # Errors
-    /// [`LockError::LeftUnfinished`] if locks have unfinished work: they stay, and another program
-    /// can finish it; any error of the store. If this thread has a transaction open, the thread
-    /// that renews the lease ends the session after that.
+    /// [`LockError::LeftUnfinished`] if locks have unfinished work: these locks stay, and another
+    /// program can finish the work. [`Error::NestedTransaction`] if this thread has a transaction
+    /// open: the thread that renews the lease then ends the session later. Any error of the store.
     pub fn end(mut self) -> Result<()> {
         match self.stop()? {
             0 => Ok(()),
@@ -407,7 +412,7 @@ impl<S: Store + Clone> Drop for Unwinding<'_, S> {
 /// The locks that a session requests.
 struct Wanted<'l> {
     locks: &'l [Lock],
-    /// The grant that they replace, and the mode that it does not include.
+    /// The grant that they replace, and the mode of the upgrade.
     replaces: Option<(Grant, Mode)>,
 }
 
@@ -433,10 +438,10 @@ impl Wanted<'_> {
     }
 }
 
-/// An error, after which a request was withdrawn.
+/// An error after which the request was withdrawn.
 struct Failed {
     error: Error,
-    /// The new grant, if the error hid that an upgrade was committed.
+    /// The new grant, if an upgrade was committed despite the error.
     granted: Option<Grant>,
 }
 
@@ -457,7 +462,7 @@ fn is_many_ended<T>(outcome: &Result<T>) -> bool {
     matches!(error, Some(LockError::ManyEnded { .. }))
 }
 
-/// Renews the lease after each third of it, and does the releases that failed, until the session
+/// Renews the lease after each third of its length, and retries failed releases, until the session
 /// stops or has ended.
 fn beat<S: Store>(store: &S, locks: &Locks, id: u64, lease: Duration, shared: &Shared<S>) {
     let pause = lease / 3;
@@ -482,7 +487,7 @@ fn beat<S: Store>(store: &S, locks: &Locks, id: u64, lease: Duration, shared: &S
     }
 }
 
-/// Ends a session that could not end itself. After three failures the lease ends it.
+/// Ends a session that could not end itself. After three failures, the session ends with its lease.
 fn end_late<S: Store>(store: &S, locks: &Locks, id: u64, pause: Duration) {
     for _ in 0..3 {
         if store.transact(|txn| locks.end_session(txn, id)).is_ok() {

@@ -1,12 +1,13 @@
-//! Fencing tokens: numbers that grow with each lock.
+//! Fencing tokens: numbers that increase with each lock.
 //!
-//! A token is greater than those of all earlier locks that exclude it. One counter would do, and
-//! would make all requests conflict on an optimistic store. So there are [`SHARDS`] counters, by
-//! the first name of the path, and one for requests of the root, which raises all.
+//! A token is greater than the tokens of all earlier locks that exclude its lock. With a single
+//! counter, all requests would conflict on an optimistic store. So there are [`SHARDS`] counters,
+//! chosen by the first name of the path, and one counter for requests of the root. The other
+//! counters never continue below the root counter.
 //!
-//! Numbers of different counters may be equal. So the ticket of a request, which is a part of its
-//! key, contains the number of the counter, too: no ticket occurs twice, and an old grant is never
-//! taken for a new one.
+//! Different counters may yield equal tokens. So the ticket of a request, which is part of its key,
+//! also contains the number of the counter: no ticket occurs twice, and an old grant is never
+//! mistaken for a new one.
 
 use keyloom::key::Element;
 use keyloom::{Error, KeyBuf, Reader, Result, Writer, pack};
@@ -16,15 +17,17 @@ use crate::Lock;
 use crate::locks::Locks;
 use crate::records::SessionRecord;
 
-/// The number of counters. Requests below different names conflict in one of this many cases.
-// A request of the root raises all counters, so more of them make it cost more.
+/// The number of counters. Requests below different names share a counter with a probability of 1
+/// in `SHARDS`.
+// A request of the root reads all counters, so it costs more with more counters.
 const SHARDS: u8 = 64;
 
 /// A ticket is a token times this, plus the number of a counter.
-// The least power of two above the number of counters. It leaves 2^57 tokens.
+// The smallest power of two above the number of counters. It leaves 2^57 tokens.
 pub(crate) const TICKETS: u64 = 128;
 
-/// The counter of requests that lock the root, which the others begin at.
+/// The counter of requests that lock the root. The other counters continue after it if it is ahead
+/// of them.
 const ROOT: u8 = 0;
 
 impl Locks {
@@ -57,7 +60,7 @@ impl Locks {
     }
 
     /// The keys that a request of these locks reads, except its claims. For a request of the root,
-    /// the counters are not among them.
+    /// the counters are not included.
     pub(crate) fn keys_of_request(&self, session: u64, locks: &[Lock]) -> Result<Vec<KeyBuf>> {
         let entries =
             [self.tokens.entry_key(), self.requests.entry_key()].into_iter().flatten().cloned();
@@ -71,7 +74,7 @@ impl Locks {
         Ok(keys)
     }
 
-    /// [`next_token`](Self::next_token), if the last one was read in the same transaction.
+    /// [`next_token`](Self::next_token), if `last` was read in the same transaction.
     pub(crate) fn next_token_after(
         &self,
         txn: &mut impl Writer,
@@ -86,14 +89,15 @@ impl Locks {
         Ok((next, next * TICKETS + u64::from(first)))
     }
 
-    /// The last number of any request.
+    /// The largest token issued by any counter.
     pub(crate) fn last_of_all(&self, reader: &impl Reader) -> Result<u64> {
         let all = self.tokens.range(reader, ..)?;
         all.map(|found| found.map(|(_, last)| last)).try_fold(0, |last, next| Ok(last.max(next?)))
     }
 }
 
-/// Requests of the root raise all counters, in effect: others begin at the largest.
+/// Adds the counter of the root. A request continues after the largest of its counters, so a
+/// request of the root raises all counters in effect.
 fn with_root(shards: &[u8]) -> Vec<u8> {
     [&[ROOT], shards].concat()
 }
@@ -102,7 +106,7 @@ fn largest(tokens: Vec<Option<u64>>) -> u64 {
     tokens.into_iter().flatten().max().unwrap_or_default()
 }
 
-/// The counters of a request, in order.
+/// The counters of a request, in ascending order.
 fn shards(locks: &[Lock]) -> Result<Vec<u8>> {
     let mut all = Vec::with_capacity(locks.len());
     for lock in locks {
@@ -118,6 +122,6 @@ fn shard(name: &Element) -> u8 {
     let hash = pack(name).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // Fits: it is less than SHARDS.
+    // The conversion cannot fail: the number is less than `SHARDS`.
     ROOT + 1 + u8::try_from(hash % u64::from(SHARDS)).unwrap_or_default()
 }

@@ -1,11 +1,13 @@
-//! Unfinished work: how does work that spans transactions end well if its process dies?
+//! Unfinished work: how does work that spans transactions reach a consistent end if its process
+//! dies?
 //!
-//! Work under a lock is recorded before it begins: the operation, its argument, a position. Each
-//! step is one transaction, which does a bounded part and moves the position. So the record always
-//! says what is done. If the process dies, its lease ends, but its lock stays: the data below it
-//! may be half changed. Another program [takes the lock over](Locks::take_over) with a new fencing
-//! token, which stops the dead holder should it wake, and then continues at the position: forward
-//! to the end, or back to the beginning, as the operation declares.
+//! Work under a lock is recorded before it begins: the operation, its argument, and a position.
+//! Each step is one transaction, which does a bounded part and advances the position. So the record
+//! always shows how much is done. If the process dies, its lease ends, but its lock stays: the data
+//! under the lock may be half changed. Another program [takes the lock over](Locks::take_over) with
+//! a new fencing token, which stops the old holder if it was only paused. Then the program
+//! continues from the position: forward to the end, or back to the beginning, as the operation
+//! declares.
 //!
 //! ```
 //! use keyloom::{DynWriter, Memory, Reader, Result, Store, Writer};
@@ -44,14 +46,15 @@
 //! # Invariants
 //!
 //! * The record of the work and the changes of its steps are written in the same transactions.
-//! * A lock with unfinished work is not released, not removed after the end of its session, and
-//!   not revoked. It is taken over, or [abandoned](Locks::abandon) explicitly.
-//! * Of all holders, only the last one commits steps.
+//! * A lock with unfinished work cannot be released or revoked, and is not removed after the end of
+//!   its session. It is taken over, or the work is [abandoned](Locks::abandon) explicitly.
+//! * Only the latest holder can commit steps.
 //!
 //! # Cost
 //!
-//! Beginning the work is one transaction with one key written. A step adds two gets and one key
-//! written to what the operation does. Taking over reads and writes the records of the lock.
+//! Beginning the work is one transaction with one key written. A step costs two gets and one key
+//! written, in addition to the operation itself. Taking over reads and writes the records of the
+//! lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,65 +72,65 @@ use crate::{Grant, LockError};
 pub struct Work {
     /// The name of the operation.
     pub operation: String,
-    /// What the operation was asked to do, in its own encoding.
+    /// The argument of the operation, in the encoding of the operation.
     pub argument: Vec<u8>,
-    /// What is done, in the encoding of the operation; empty at the beginning.
+    /// The progress so far, in the encoding of the operation; empty at the beginning.
     pub position: Vec<u8>,
-    /// Whether the steps done are being undone.
+    /// Whether the committed steps are being undone.
     pub is_rolling_back: bool,
-    /// When it began, in milliseconds since 1970.
+    /// When the work began, in milliseconds since 1970.
     pub started: u64,
-    /// How many times it was taken over.
+    /// How many times the work was taken over.
     pub takeovers: u32,
 }
 
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There is more to do, from this position.
+    /// There is more to do from this position on.
     Continue(Vec<u8>),
     /// The work is complete, or undone.
     Done,
 }
 
-/// What a program does with the unfinished work of another one.
+/// What a program does with the unfinished work of another program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnTakeover {
-    /// It completes the work.
+    /// Completes the work.
     #[default]
     RollForward,
-    /// It undoes the steps that were done.
+    /// Undoes the committed steps.
     RollBack,
 }
 
-/// Work in steps, each of them one transaction.
+/// Work in steps. Each step is one transaction.
 pub trait Operation: Send + Sync {
-    /// The name in the record of the work. Another program finds the operation by it.
+    /// The name in the record of the work, by which another program finds the operation.
     fn name(&self) -> &str;
 
     /// Does the next part of the work. The change and the new position are committed together, so
     /// a step that was committed is not repeated.
     ///
     /// # Errors
-    /// Any error; nothing of the step is then done, and the work stays unfinished.
+    /// Any error. The step is then rolled back, and the work stays unfinished.
     fn step(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step>;
 
     /// Undoes the last part of the work; called until it returns [`Step::Done`].
     ///
     /// # Errors
-    /// Like [`step`](Operation::step). The default refuses, since it cannot undo.
+    /// Like [`step`](Operation::step). The default returns an error, since it cannot undo.
     fn undo(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
         let _ = (txn, work);
         Err(keyloom::Error::other("this operation has no way back; let it roll forward"))
     }
 
-    /// What a program does that takes the work over. Completes it by default.
+    /// What a program does after it has taken the work over. By default, it completes the work.
     fn on_takeover(&self) -> OnTakeover {
         OnTakeover::default()
     }
 }
 
-/// The operations that a program knows, by name.
+/// The operations that a program can run, by name.
 #[derive(Clone, Default)]
 pub struct Operations {
     all: Vec<Arc<dyn Operation>>,
@@ -157,7 +160,8 @@ impl fmt::Debug for Operations {
 }
 
 impl Locks {
-    /// Records work under a lock, in the caller's transaction. [`resume`](Locks::resume) does it.
+    /// Records work under a lock, in the caller's transaction. [`resume`](Locks::resume) then does
+    /// the work.
     ///
     /// # Errors
     /// [`LockError::UnfinishedWork`] if there is work under the lock already; [`LockError::Lost`];
@@ -184,7 +188,8 @@ impl Locks {
         })
     }
 
-    /// Records work under a lock, and does it: a transaction to begin, and one for each step.
+    /// Records work under a lock, and does it: one transaction for the record, and one for each
+    /// step.
     ///
     /// # Errors
     /// The errors of [`begin_work`](Locks::begin_work) and [`resume`](Locks::resume);
@@ -204,8 +209,8 @@ impl Locks {
     ///
     /// # Errors
     /// The errors of the operation, after which the work stays unfinished; [`LockError::Lost`],
-    /// [`LockError::OtherOperation`]; any error of the store. Without work under the lock there is
-    /// nothing to do.
+    /// [`LockError::OtherOperation`]; any error of the store. If there is no work under the lock,
+    /// `resume` does nothing.
     pub fn resume<S: Store>(
         &self,
         store: &S,
@@ -216,7 +221,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Does the steps of work that was begun, to its end.
+    /// Does the remaining steps of work that has begun.
     fn finish<S: Store>(
         &self,
         store: &S,
@@ -289,8 +294,8 @@ impl Locks {
         })
     }
 
-    /// Forgets unfinished work, for example after the data was repaired by hand. Its lock can then
-    /// be released.
+    /// Removes the record of unfinished work, for example after the data was repaired by hand. The
+    /// lock can then be released.
     ///
     /// # Errors
     /// [`LockError::Lost`]; any error of the store.
@@ -304,8 +309,8 @@ impl Locks {
         })
     }
 
-    /// All unfinished work, with the ids of the session and of the request, also of sessions that
-    /// are alive.
+    /// All unfinished work, with the ids of the session and of the request. Includes the work of
+    /// live sessions.
     ///
     /// # Errors
     /// Any error of the store.
@@ -313,8 +318,8 @@ impl Locks {
         self.work.range(reader, ..)?.collect()
     }
 
-    /// Takes a lock with unfinished work over from a session that has ended: gives it to `session`,
-    /// with a new fencing token. The old holder can no longer commit. `None` if the session is
+    /// Takes a lock with unfinished work over from an ended session: transfers it to `session`,
+    /// with a new fencing token. The old holder can no longer commit. `None` if the old session is
     /// alive, or if another program was faster.
     ///
     /// # Errors
@@ -343,7 +348,7 @@ impl Locks {
         })
     }
 
-    /// Gives a lock with its work to another session, with a new token.
+    /// Transfers a lock with its work to another session, with a new token.
     fn pass_on(
         &self,
         txn: &mut impl Writer,
@@ -362,13 +367,15 @@ impl Locks {
     }
 
     /// Finishes the work of all sessions that have ended, and releases their locks. Returns how
-    /// many were finished. Several programs may do it at once. If it takes longer than the lease,
-    /// renew the session in another thread, as a [`Session`](crate::Session) does.
+    /// many works were finished. Several programs may recover concurrently. If the recovery takes
+    /// longer than the lease, renew the lease in another thread, as a [`Session`](crate::Session)
+    /// does.
     ///
     /// # Errors
-    /// The first of: [`LockError::UnknownOperation`]; the errors of [`take_over`](Locks::take_over)
-    /// and [`resume`](Locks::resume). Other work is finished all the same. Work that failed is given
-    /// back to the session that has ended, also if a step panics: call it again.
+    /// The first error: [`LockError::UnknownOperation`], or an error of
+    /// [`take_over`](Locks::take_over) or [`resume`](Locks::resume). Other work is still finished.
+    /// Work that fails, or whose step panics, is given back to the ended session: call `recover`
+    /// again.
     pub fn recover<S: Store>(
         &self,
         store: &S,
@@ -386,7 +393,8 @@ impl Locks {
         failed.map(|()| finished)
     }
 
-    /// Finishes one work if its session has ended. Returns whether it did.
+    /// Finishes the work under `key` if its session has ended. Returns whether the work was
+    /// finished.
     pub(crate) fn recover_one<S: Store>(
         &self,
         rescuer: &Rescuer<'_, S>,
@@ -401,7 +409,8 @@ impl Locks {
         let operation = operations.get(&work.operation)?;
         let on_takeover = operation.on_takeover();
         let taken = store.transact(|txn| {
-            // The operation was read in a snapshot, and decides whether the work is undone.
+            // The snapshot read of the operation decided whether to undo the work, so the operation
+            // is checked again.
             match self.work.get(txn, &key)? {
                 Some(found) if found.operation == work.operation => {
                     self.take_over(txn, session, key, on_takeover)
@@ -410,7 +419,8 @@ impl Locks {
             }
         })?;
         let Some(grant) = taken else { return Ok(false) };
-        // The lease of this session would keep the lock from others, and from a second attempt.
+        // If the work fails, it is given back: otherwise the lease of this session would keep the
+        // lock from others and from a second attempt.
         let mut rescue = Rescue { locks: self, rescuer, grant, dead: key.0, is_done: false };
         self.finish(store, grant, operation, AtEnd::Release)?;
         rescue.is_done = true;
@@ -422,9 +432,9 @@ impl Locks {
         Ok(record.is_none_or(|record| now >= record.dead_at()))
     }
 
-    /// Gives unfinished work back to a session that has ended, and returns its key there. If `from`
-    /// is alive, by this clock, that is a new session of the same name: work of a live one is not
-    /// taken over. Without work, releases the lock.
+    /// Gives unfinished work back to an ended session, and returns its new key. If `from` is alive
+    /// by this clock, the work goes to a new, ended session of the same name, since the work of a
+    /// live session cannot be taken over. If there is no work, releases the lock.
     pub(crate) fn give_back(
         &self,
         txn: &mut impl Writer,
@@ -435,7 +445,7 @@ impl Locks {
             let request = self.held(txn, grant)?;
             let key = (grant.session, grant.ticket);
             let Some(work) = self.work.get(txn, &key)? else {
-                // It was abandoned, or done in the meantime: nothing keeps the lock.
+                // The work was abandoned or done in the meantime, so the lock can be released.
                 self.requests.delete(txn, &key)?;
                 return Ok(None);
             };
@@ -455,11 +465,11 @@ impl Locks {
     }
 }
 
-/// What happens to a lock with the end of its work.
+/// What happens to a lock at the end of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtEnd {
     Hold,
-    /// It is released in the transaction of the last step.
+    /// The lock is released in the transaction of the last step.
     Release,
 }
 
@@ -467,11 +477,11 @@ enum AtEnd {
 pub(crate) struct Rescuer<'r, S> {
     pub(crate) store: &'r S,
     pub(crate) session: u64,
-    /// What gives work back later, if the store fails.
+    /// Retries the give-back later, if the store returns an error.
     pub(crate) later: Option<&'r Shared<S>>,
 }
 
-/// Gives work back that was taken over, unless it is done: after an error, and after a panic.
+/// Gives back work that was taken over but not finished: after an error, and after a panic.
 struct Rescue<'r, S: Store> {
     locks: &'r Locks,
     rescuer: &'r Rescuer<'r, S>,
@@ -489,7 +499,7 @@ impl<S: Store> Drop for Rescue<'_, S> {
         let give_back = move |store: &S| {
             let given = store.transact(|txn| locks.give_back(txn, grant, dead));
             match given.as_ref().map_err(|error| error.downcast_ref()) {
-                // Its last step was committed after all, or another session has it.
+                // The last step was committed after all, or another session holds the lock.
                 Err(Some(LockError::Lost { .. })) => Ok(Released::Done),
                 _ => given.map(|_| Released::Done),
             }

@@ -1,7 +1,7 @@
-//! Expiry (time to live): how do records disappear when their time is over?
+//! Expiry (time to live): how do records disappear at their deadline?
 //!
-//! A function computes the deadline of each record, in milliseconds since 1970. Reads through
-//! [`Expiry`] do not return a record from its deadline on. A sweep removes such records later, in
+//! A function computes the deadline of each record, in milliseconds since 1970. From its deadline
+//! on, reads through [`Expiry`] do not return a record. A sweep removes expired records later, in
 //! bounded transactions, from any process.
 //!
 //! ```
@@ -38,10 +38,10 @@
 //!
 //! * The index has exactly one entry for each record with a deadline.
 //! * A sweep removes a record only if the record itself, read in the same transaction, is expired.
-//!   So a record whose deadline was moved concurrently stays, and a damaged index entry removes no
-//!   live record.
-//! * The time never decides between two writers: expiry hides records, and removes them. For
-//!   ownership with a time limit use a lease with a fencing token.
+//!   So a record whose deadline was moved concurrently stays, and a damaged index entry does not
+//!   cause a live record to be removed.
+//! * Expiry only hides and removes records: the clock never decides which of two writers wins. For
+//!   ownership with a time limit, use a lease with a fencing token.
 //!
 //! # Between the deadline and the sweep
 //!
@@ -52,36 +52,36 @@
 //! | [`Table::get`], [`Table::range`], indexes, totals and other derived data | is present |
 //!
 //! Readers on several machines compare deadlines with their own clocks. So a record can be absent
-//! for one reader and present for another for as long as their clocks differ.
+//! for one reader and still present for another, for as long as the difference of their clocks.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put, delete of a record | those of a table with one index |
-//! | [`get`](Expiry::get), [`get_many`](Expiry::get_many) | those of the table: nothing more |
+//! | put, delete of a record | as for a table with one index |
+//! | [`get`](Expiry::get), [`get_many`](Expiry::get_many) | as for the table, nothing more |
 //! | [`live`](Expiry::live) | 1 range; reads live and expired records |
 //! | [`touch`](Expiry::touch) | 3 gets, and at most 3 keys written: the record, its old and its new entry |
 //! | [`count_expired`](Expiry::count_expired) | 1 get and 1 range; reads the expired entries, or the store counts |
 //! | [`next_deadline`](Expiry::next_deadline) | 1 get and 1 range; reads 1 entry |
 //! | a batch of [`sweep`](Expiry::sweep) over n expired records | 2 gets, 1 range, which reads n entries, and 2 gets and 2 keys removed for each record, and the changes of other derived data |
 //!
-//! A sweep reads no live record: its cost depends on the number of expired records only.
+//! A sweep reads no live record: its cost depends only on the number of expired records.
 //!
 //! # When not to use it
 //!
-//! When the data arrives in order of time and whole periods expire together: then
-//! [`TimeBuckets`](keyloom_tables::TimeBuckets) remove a period with one range. When a record must
-//! not be readable after its deadline through any path, such as a backup: encrypt it and drop the
-//! key.
+//! When the data arrives in order of time and whole periods expire together:
+//! [`TimeBuckets`](keyloom_tables::TimeBuckets) remove a period with one range delete. When a
+//! record must not be readable after its deadline through any path, such as a backup: encrypt it
+//! and drop the key.
 //!
 //! # Source
 //!
 //! Redis `EXPIRE`: reads hide expired keys, and a background cycle samples and removes them. The
-//! sweep here reads the index instead of samples, so it removes all of them. TTL of DynamoDB:
-//! expired items are removed within days and are returned until then; queries must filter them
-//! themselves, which [`live`](Expiry::live) does. TTL indexes of MongoDB: an index on a date and a
-//! background thread every 60 seconds, also without a filter in reads.
+//! sweep here reads the index instead of samples, so it removes all expired records. TTL of
+//! DynamoDB: expired items are removed within days and returned until then, so queries must filter
+//! them out, as [`live`](Expiry::live) does here. TTL indexes of MongoDB: an index on a date, and a
+//! background thread that runs every 60 seconds. Reads do not filter there either.
 
 mod sweep;
 
@@ -117,8 +117,9 @@ impl<K: RecordKey, V: 'static, C> fmt::Debug for Expiry<K, V, C> {
 }
 
 impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
-    /// Declares an index on the deadlines of the records of `table`, in the schema that owns it.
-    /// `deadline` returns the time from which a record is expired, or `None` if it never expires.
+    /// Declares an index on the deadlines of the records of `table`, in the schema that owns the
+    /// table. `deadline` returns the time from which a record is expired, or `None` if it never
+    /// expires.
     ///
     /// `version` is the version of the function, as in [`Schema::derive`]. If the table already has
     /// records, [build](Attached::build) the [index](Expiry::index).
@@ -140,7 +141,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         Ok(Self { by_deadline, deadline })
     }
 
-    /// The index on the deadlines, to check, repair and build it.
+    /// The index on the deadlines, for its check, repair and build.
     pub fn index(&self) -> &Attached<Index<K, V, u64>, C> {
         &self.by_deadline
     }
@@ -150,7 +151,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         (self.deadline)(key, value).is_some_and(|deadline| deadline <= now)
     }
 
-    /// The table of the records, which writers use. Its reads return expired records.
+    /// The table of the records, for writes. Its reads also return expired records.
     pub fn table(&self) -> &Table<K, V, C> {
         self.by_deadline.table()
     }
@@ -164,8 +165,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         Ok(found.filter(|value| !self.is_expired(key, value, now)))
     }
 
-    /// The records of many keys, without those that are expired at `now`, in the order of `keys`.
-    /// Costs one round trip.
+    /// The records of many keys, in the order of `keys`; `None` for a record that is absent or
+    /// expired at `now`. Costs one round trip.
     ///
     /// # Errors
     /// The errors of [`Table::get`].
@@ -176,7 +177,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         Ok(keys.iter().zip(found).map(live).collect())
     }
 
-    /// The records whose keys `select` selects, without those that are expired at `now`.
+    /// The records whose keys match `select`, except records that are expired at `now`.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -208,9 +209,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         }))
     }
 
-    /// Changes the record of `key`, usually its deadline, and returns whether it did. An expired
-    /// record counts as absent: it is not changed, so that a record that was reported as gone does
-    /// not return.
+    /// Changes the record of `key`, usually its deadline, and returns whether the record was
+    /// changed. An expired record counts as absent and is not changed: a record that readers have
+    /// seen as gone must not reappear.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -260,7 +261,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         Ok(self.table().count(reader, ..)?.saturating_sub(expired))
     }
 
-    /// The earliest deadline: a sweep before it removes nothing. `None` if no record expires.
+    /// The earliest deadline. A sweep before this time removes nothing. `None` if no record
+    /// expires.
     ///
     /// # Errors
     /// The errors of [`Attached::at`]; [`Error::At`](keyloom::Error::At) for a damaged entry.

@@ -11,13 +11,13 @@ use keyloom_tables::index::Found;
 use super::Expiry;
 
 impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
-    /// Removes the records that are expired at `now`, and the data derived from them, at most 1,000
-    /// in a transaction.
+    /// Removes the records that are expired at `now`, and the data derived from them, in
+    /// transactions of at most 1,000 records.
     ///
     /// Any number of processes may sweep at once: each record is removed once. In the returned
     /// [`Progress`], `entries` is the number of visited entries of the index, `removed` the number
     /// of removed records, and `undecodable` the number of entries and records that cannot be read.
-    /// The sweep leaves those unchanged and continues after them;
+    /// The sweep leaves unreadable entries and records unchanged and continues after them;
     /// [`check`](keyloom_tables::Attached::check) of the [index](Expiry::index) names them.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     }
 
     /// [`sweep`](Expiry::sweep) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. The next sweep removes the rest, with or without the position.
+    /// `progress` breaks. The next sweep removes the rest, with or without the position.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -96,7 +96,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         for entry in page.entries {
             progress.entries += 1;
             let found = Found::<_, K, u64>::new(index.space(), entry);
-            // A damaged entry must not stop the sweep of all others.
+            // A damaged entry must not stop the sweep of the others.
             match found.and_then(|found| found.record_key()) {
                 Ok(key) => due.push(key),
                 Err(_) => progress.undecodable += 1,
@@ -105,7 +105,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         Ok((due, page.last))
     }
 
-    /// Those of the records that exist and are expired.
+    /// The keys whose records exist and are expired.
     fn still_expired(
         &self,
         reader: &impl Reader,
@@ -122,7 +122,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         Ok(keys.into_iter().zip(records).filter_map(expired).collect())
     }
 
-    /// The records that decode; the others are counted.
+    /// The records that decode. The others are counted as undecodable.
     fn one_by_one(
         &self,
         reader: &impl Reader,

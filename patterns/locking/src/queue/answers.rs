@@ -1,4 +1,4 @@
-//! What a consumer does with a delivery, and dead letters.
+//! The answers of a consumer to a delivery, and dead letters.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use super::{JobId, WorkQueue};
 use crate::clock::millis;
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
-    /// Removes a job whose work is done. One that [repeats](super::NewJob::repeat_every) waits for
-    /// its next time instead.
+    /// Removes a job whose work is done. A job that [repeats](super::NewJob::repeat_every) waits
+    /// for its next time instead.
     ///
-    /// Complete the job in the transaction that writes the results of the work. It checks the token
-    /// of the delivery in the same transaction. So if the job was delivered to another consumer in
-    /// the meantime, this transaction does not commit, and the results are written once.
+    /// Complete the job in the transaction that writes the results of the work. `complete` checks
+    /// the token of the delivery in the same transaction. So if the job was delivered to another
+    /// consumer in the meantime, this transaction does not commit, and the results are written
+    /// once.
     ///
-    /// A lease that has ended is still valid until the job is delivered again. If it was the last
-    /// attempt and the job became a dead letter, it is valid until the job is
-    /// [requeued](Self::requeue) or deleted. The same holds for the other answers.
+    /// A lease that has ended is still valid until the job is delivered again. If the job became a
+    /// dead letter because the lease of its last attempt ended, the delivery is valid until the job
+    /// is [requeued](Self::requeue) or deleted. The same holds for the other answers.
     ///
     /// # Errors
     /// [`QueueError::Stale`], after which the transaction does not commit; the errors of
@@ -43,12 +44,12 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Extends the lease of a delivery to `visibility` from now on, and returns its new end in
-    /// milliseconds since 1970.
+    /// Extends the lease of a delivery to `visibility` from now, and returns the new end of the
+    /// lease in milliseconds since 1970.
     ///
     /// # Errors
-    /// [`QueueError::Stale`]; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for less
-    /// than 1 ms; the errors of [`Table::put`](keyloom_tables::Table::put).
+    /// [`QueueError::Stale`]; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a
+    /// `visibility` of less than 1 ms; the errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn extend(
         &self,
         txn: &mut impl Writer,
@@ -65,8 +66,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Gives a job back whose work failed. It is delivered again after a pause that grows with its
-    /// attempts; after its last attempt it becomes a dead letter with the error.
+    /// Returns a job whose work failed to the queue. The job is delivered again after a pause that
+    /// grows with its attempts. After its last attempt it becomes a dead letter with the error.
     ///
     /// # Errors
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
@@ -96,8 +97,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Gives a job back that was not worked on, for example at a shutdown. It can be delivered at
-    /// once, and the attempt does not count.
+    /// Returns a job that was not worked on to the queue, for example at a shutdown. The job can be
+    /// delivered again at once, and the attempt does not count.
     ///
     /// # Errors
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
@@ -105,7 +106,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         self.give_back(txn, delivery, 1)
     }
 
-    /// Gives a job back whose delivery has counted `attempts` attempts.
+    /// Returns a job to the queue and takes back the `attempts` attempts that its delivery counted.
     pub(super) fn give_back(
         &self,
         txn: &mut impl Writer,
@@ -120,8 +121,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Counts the attempt of a delivery that has not counted it, and extends its lease. Returns the
-    /// job without its payload, and the end of the lease.
+    /// Counts the attempt of a delivery that was made without counting, and extends its lease.
+    /// Returns the job without its payload, and the end of the lease.
     pub(super) fn begin(
         &self,
         txn: &mut impl Writer,
@@ -153,7 +154,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Makes a job a dead letter at once, for an error that no retry can fix.
+    /// Turns a job into a dead letter at once, for an error that no retry can fix.
     ///
     /// # Errors
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
@@ -166,8 +167,9 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// The dead letters of a tenant, or of all, with at most `limit` on a page: in the order of
-    /// tenants, and the oldest first. One without a payload, which the check names, is left out.
+    /// The dead letters of a tenant, or of all tenants, with at most `limit` on a page: sorted by
+    /// tenant, then the oldest first. A dead letter without a payload is left out; the check
+    /// reports it.
     ///
     /// # Errors
     /// The errors of [`IndexQuery::records_with`](keyloom_tables::IndexQuery::records_with).
@@ -188,7 +190,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Delivers a dead letter again, now and with all its attempts.
+    /// Returns a dead letter to the queue: it can be delivered at once, with all its attempts.
     ///
     /// # Errors
     /// [`QueueError::NotDead`]; the errors of [`Table::put`](keyloom_tables::Table::put).
@@ -209,7 +211,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 
     /// Deletes a job in any state, such as a dead letter, and returns whether it existed. A
-    /// consumer that has it can no longer complete it. Its key can be enqueued again.
+    /// consumer that holds the job can no longer complete it. The key of the job can be enqueued
+    /// again.
     ///
     /// # Errors
     /// The errors of [`Table::delete`](keyloom_tables::Table::delete).
@@ -217,15 +220,15 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         txn.guarded(|txn| self.remove(txn, id))
     }
 
-    /// Removes a job and its payload, which is not read.
+    /// Removes a job and its payload, without reading the payload.
     pub(super) fn remove(&self, txn: &mut impl Writer, id: JobId) -> Result<bool> {
         let existed = self.jobs.delete(txn, &id)?;
         self.payloads.delete_record_only(txn, &id)?;
         Ok(existed)
     }
 
-    /// The job of a delivery, if the consumer still has it. Fetches the state of the tenant in the
-    /// same round trip, if the job will wait again.
+    /// The job of a delivery, if the consumer still holds it. If `tenant` is given, since the job
+    /// will wait again, fetches the state of the tenant in the same round trip.
     fn held(
         &self,
         reader: &impl Reader,
@@ -245,13 +248,13 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         }
     }
 
-    /// Writes a changed job, and makes sure that it is found.
+    /// Writes a changed job, and makes sure that deliveries find it.
     pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &StoredJob) -> Result<()> {
         self.jobs.put(txn, &id, job)?;
         self.announce(txn, job)
     }
 
-    /// Makes sure that a changed job is found.
+    /// Makes sure that deliveries find a changed job.
     pub(super) fn announce(&self, txn: &mut impl Writer, job: &StoredJob) -> Result<()> {
         match job.available_from(self.grace()) {
             Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),

@@ -12,14 +12,14 @@ use super::job::{Delivery, JobState, LEASED, Priority, StateParts, StoredJob, WA
 use super::{JobId, WorkQueue};
 
 /// The most jobs of one call.
-// One transaction leases them all, so more jobs make it larger and more likely to conflict.
+// One transaction leases all jobs, so more jobs make it larger and more likely to conflict.
 const MOST_JOBS: usize = 1_000;
-/// The most tenants that one step looks at, and that are woken at a time.
-// A tenant has five ranges, so a step reads up to 320 ranges. Fewer need more steps to pass tenants
-// that have just run out of jobs.
+/// The most tenants that one step visits, and that one transaction wakes.
+// A tenant has five ranges, so a step reads up to 320 ranges. With fewer tenants, a call needs more
+// steps to pass tenants that have just run out of jobs.
 const MOST_TENANTS: usize = 64;
-/// The most steps of one call. With twice as many tenants in each, a call for one job looks at 191
-/// tenants without a job before it returns none.
+/// The most steps of one call. Each step visits twice as many tenants as the step before, so a call
+/// for one job visits 191 tenants without a job before it returns nothing.
 const STEPS: usize = 8;
 
 /// Jobs that were due in a snapshot, in the order in which they should be leased.
@@ -28,16 +28,17 @@ pub struct Candidates {
     jobs: Vec<Candidate>,
     /// Sleeping tenants whose time had come.
     due: Vec<String>,
-    /// Tenants without a job to deliver that were active for long.
+    /// Tenants without a job to deliver that have been active for at least
+    /// [`linger`](super::QueueOptions::linger).
     idle: Vec<String>,
-    /// Whether no other tenant can have a job, and no job is after damaged entries.
+    /// Whether no other tenant can have a due job, and no job was hidden after damaged entries.
     is_whole: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate {
     id: JobId,
-    /// The position after the tenant in the round, if it has one.
+    /// The position after the tenant in the round, if the tenant is active.
     next: Option<u64>,
 }
 
@@ -49,31 +50,32 @@ impl Candidates {
 }
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
-    /// Delivers up to `n` jobs, at most 1,000: leases them until the visibility time-out. Until
-    /// then no other consumer gets them.
+    /// Delivers up to `n` jobs, at most 1,000: leases them for the visibility time-out. Until the
+    /// lease ends, no other consumer gets these jobs.
     ///
-    /// Tenants take turns. Within a tenant, jobs whose lease has ended come first, then the most
-    /// urgent ones, then the oldest. To keep concurrent consumers apart, the jobs are drawn at
-    /// random from the first ones of the same kind: [`spread`](super::QueueOptions::spread) jobs
-    /// for each wanted job.
+    /// Tenants take turns. Within a tenant, jobs whose lease has ended come first, then the other
+    /// jobs by priority, then by age. To keep concurrent consumers apart, a delivery reads
+    /// [`spread`](super::QueueOptions::spread) jobs of equal rank for each wanted job, and draws
+    /// from these at random.
     ///
     /// A job whose lease has ended after its last attempt becomes a dead letter instead.
     ///
     /// The jobs are selected in a snapshot, and leased in a transaction that reads only these jobs.
-    /// So it conflicts only with a transaction that writes one of them. Returns fewer than `n`
-    /// jobs, or none, if there are no more or other consumers were faster. With many active tenants
-    /// that have just run out of jobs, the next call continues after those that this one visited.
+    /// So that transaction conflicts only with a transaction that writes one of these jobs. Returns
+    /// fewer than `n` jobs, or none, if there are no more or other consumers were faster. If many
+    /// active tenants have just run out of jobs, a call does not visit all of them; the next call
+    /// continues after the last visited tenant.
     ///
     /// # Errors
     /// The errors of the [clock](crate::Clock) and of
     /// [`Attached::at`](keyloom_tables::Attached::at); any error of the store. After a commit of
-    /// unknown outcome, jobs may be leased that were not returned: they are delivered again after
-    /// their time-out.
+    /// unknown outcome, jobs may be leased but not returned: they are delivered again after their
+    /// time-out.
     pub fn dequeue<S: Store>(&self, store: &S, n: usize) -> Result<Vec<Delivery<J>>> {
         self.dequeue_counting(store, n, n)
     }
 
-    /// Delivers up to `n` jobs, of which the first `counted` have begun an attempt.
+    /// Delivers up to `n` jobs. The first `counted` of them count an attempt.
     pub(super) fn dequeue_counting<S: Store>(
         &self,
         store: &S,
@@ -100,15 +102,15 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
                 break;
             }
             tenants = (tenants * 2).min(MOST_TENANTS);
-            // Jobs that do not decode must not hide those after them.
+            // Jobs that do not decode must not hide the jobs after them.
             jobs = (jobs * 4).min(MOST_JOBS);
         }
         Ok(Vec::new())
     }
 
     /// The jobs from which [`dequeue`](WorkQueue::dequeue) of `n` jobs would choose in this
-    /// snapshot, for [`lease`](WorkQueue::lease) in a transaction of the caller. Moves the round of
-    /// the tenants on.
+    /// snapshot. Pass them to [`lease`](WorkQueue::lease) in a transaction of the caller. Advances
+    /// the round of the tenants.
     ///
     /// # Errors
     /// The errors of [`dequeue`](WorkQueue::dequeue).
@@ -128,7 +130,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         let mut found =
             Candidates { due: next.due, is_whole: next.is_whole, ..Candidates::default() };
         let mut idle = Vec::new();
-        // Tenants that wake come after the round, so that they do not starve active ones.
+        // Woken tenants come after the round, so that they do not starve active tenants.
         let round = next.round.into_iter().map(|(tenant, position)| (tenant, Some(position)));
         let woken = found.due.iter().map(|tenant| (tenant.clone(), None));
         let visited: Vec<_> = round.chain(woken).collect();
@@ -143,7 +145,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             found.is_whole &= is_read;
             let next = position.map(|position: u64| position.wrapping_add(1));
             if line.is_empty() && next.is_some() {
-                // The next call begins after it, also if this one delivers nothing.
+                // The next call begins after this tenant, even if this call delivers nothing.
                 self.advance_to(next);
                 idle.push(tenant);
             }
@@ -160,7 +162,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         }
     }
 
-    /// How many jobs are read of each range.
+    /// How many jobs of each range are read.
     fn window(&self, n: usize, tenants: usize) -> usize {
         n.div_ceil(tenants.max(1)).saturating_mul(self.options.spread.max(1)).max(1)
     }
@@ -192,7 +194,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         self.lease_counting(txn, candidates, n, n)
     }
 
-    /// Leases up to `n` of the candidates, of which the first `counted` have begun an attempt.
+    /// Leases up to `n` of the candidates. The first `counted` of them count an attempt.
     fn lease_counting(
         &self,
         txn: &mut impl Writer,
@@ -212,8 +214,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
                     let id = candidate.id;
                     let job = self.granted(job, now, leased.len() < counted);
                     if let JobState::Leased { until } = job.state {
-                        // One whose payload cannot be read must not block those after it; the
-                        // check names it.
+                        // A job whose payload cannot be read must not block the jobs after it; the
+                        // check reports it.
                         let Some(payload) = payload else { continue };
                         let (token, job) = (job.token, job.clone().with(payload));
                         leased.push(Delivery { id, token, until, job });
@@ -229,7 +231,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Those of some candidates that are due, with their payloads if these can be read.
+    /// The candidates that are still due, with their payloads if these can be read.
     fn due<'c>(
         &self,
         reader: &impl Reader,
@@ -244,7 +246,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         Ok(due.map(|((one, job), payload)| (one, job, payload.ok().flatten())).collect())
     }
 
-    /// The job after its next delivery, or as a dead letter if it had all its attempts.
+    /// The job after its next delivery, or as a dead letter if no attempts are left.
     fn granted(&self, mut job: StoredJob, now: u64, counts: bool) -> StoredJob {
         if job.is_exhausted(self.options.max_attempts) {
             if job.last_error.is_none() {
@@ -255,14 +257,14 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             return job;
         }
         job.state = JobState::Leased { until: now.saturating_add(self.visibility()) };
-        // Of a batch, only jobs that are begun count an attempt. Otherwise a job that kills its
-        // consumer would use up the attempts of the others.
+        // In a batch, only jobs whose work begins count an attempt. Otherwise a job that crashes
+        // its consumer would use up the attempts of the others.
         job.attempts += u32::from(counts);
         job.token += 1;
         job
     }
 
-    /// Makes the sleeping tenants active whose time has come.
+    /// Activates the sleeping tenants whose time has come.
     fn wake<S: Store>(&self, store: &S, candidates: &Candidates) -> Result<()> {
         let (now, due) = (self.now()?, &candidates.due);
         match due.is_empty() {
@@ -271,7 +273,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         }
     }
 
-    /// Lets idle tenants sleep that are active for long.
+    /// Puts idle tenants to sleep that have been active for at least the linger time.
     fn settle<S: Store>(&self, store: &S, candidates: &Candidates) -> Result<()> {
         let (now, linger) = (self.now()?, self.linger());
         for tenant in &candidates.idle {
@@ -286,14 +288,15 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         Ok(())
     }
 
-    /// When the next job of a tenant can be delivered.
+    /// The time from which the next job of a tenant can be delivered.
     pub(super) fn next_of(&self, reader: &impl Reader, tenant: &str) -> Result<Option<u64>> {
         let index = self.by_state.at(reader)?;
         let pages = reader.range_many(&due_ranges(index, tenant, u64::MAX, 0), 1)?;
         let mut next = None;
         for entry in pages.into_iter().flat_map(|page| page.entries) {
             let found = Found::<_, JobId, StateParts>::new(index.space(), entry);
-            // A damaged entry counts as due: the tenant stays active, and the check names it.
+            // A damaged entry counts as due: the tenant stays active, and the check reports the
+            // entry.
             let at = found.and_then(|found| {
                 let (state, _, _, at) = found.owned_parts()?;
                 Ok(if state == LEASED { at.saturating_add(self.grace()) } else { at })
@@ -305,9 +308,9 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 }
 
-/// The number of ranges of a tenant that can hold due jobs.
+/// The number of ranges that can hold due jobs of a tenant.
 const RANGES: usize = 5;
-/// Their states and priorities, in the order of delivery.
+/// The states and priorities of these ranges, in the order of delivery.
 const KINDS: [(u8, Priority); RANGES] = [
     (LEASED, Priority::Urgent), // Leased jobs are not in the order of priorities.
     (WAITING, Priority::Urgent),
@@ -331,8 +334,8 @@ pub(super) fn due_ranges(
     })
 }
 
-/// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`;
-/// and whether there are no others after damaged entries.
+/// The jobs of one tenant, in the order of its ranges, and in random order within each range if
+/// `is_random`. Also returns whether no further jobs are hidden after damaged entries.
 fn line<'p, B: std::ops::Deref<Target = [u8]> + 'p>(
     index: &Index<JobId, StoredJob, StateParts>,
     pages: impl Iterator<Item = EntryPage<B>>,
@@ -346,7 +349,7 @@ fn line<'p, B: std::ops::Deref<Target = [u8]> + 'p>(
         }
         let from = line.len();
         for entry in page.entries {
-            // A damaged entry must not block the jobs after it; the check names it.
+            // A damaged entry must not block the jobs after it; the check reports the entry.
             let found = Found::<_, JobId, StateParts>::new(index.space(), entry);
             line.extend(found.and_then(|found| found.record_key()));
         }
@@ -359,7 +362,7 @@ fn line<'p, B: std::ops::Deref<Target = [u8]> + 'p>(
     (line, is_read)
 }
 
-/// One of each line in turn, until all are empty.
+/// Takes one candidate of each line in turn, until all lines are empty.
 fn interleave(lines: Vec<impl Iterator<Item = Candidate>>) -> Vec<Candidate> {
     let (mut lines, mut all) = (lines, Vec::new());
     while !lines.is_empty() {

@@ -4,7 +4,7 @@ use keyloom::Error;
 
 use super::job::JobId;
 
-/// Why an operation of a [`WorkQueue`](super::WorkQueue) is refused, in an
+/// Why a [`WorkQueue`](super::WorkQueue) refuses an operation. Returned in an
 /// [`Error::Other`](keyloom::Error::Other).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ pub enum QueueError {
     NotDead {
         /// The job.
         id: JobId,
-        /// What it is instead.
+        /// The state of the job.
         state: &'static str,
     },
 }
@@ -35,7 +35,7 @@ pub enum QueueError {
 /// What happened to a job after a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stale {
-    /// It was completed by another consumer, or deleted.
+    /// Another consumer completed the job, or it was deleted.
     #[error("the job was completed or deleted")]
     Gone,
     /// The lease ended, and the job was delivered again.

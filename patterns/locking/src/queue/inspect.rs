@@ -1,4 +1,4 @@
-//! Reads of a queue without delivery, check and repair.
+//! Reads of a queue without delivery, and the check and repair of a queue.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,22 +14,22 @@ use super::dequeue::due_ranges;
 use super::job::{DEAD, Job, LEASED, StateParts, StoredJob, WAITING};
 use super::{JobId, WorkQueue};
 
-/// The numbers of jobs in each state.
+/// The number of jobs in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Can be delivered now: waiting jobs, and jobs whose lease has ended.
+    /// Jobs that can be delivered now: waiting jobs that are due, and jobs whose lease has ended.
     pub ready: u64,
-    /// Wait for a later time.
+    /// Jobs that wait for a later time.
     pub delayed: u64,
-    /// Are being worked on.
+    /// Jobs that consumers hold.
     pub leased: u64,
     /// Dead letters.
     pub dead: u64,
 }
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
-    /// The job of an id, in any state. Costs two gets, of which the second reads the payload. None
-    /// for a job without a payload, which the check names.
+    /// The job with this id, in any state. Costs two gets; the second reads the payload. Returns
+    /// `None` for a job without a payload, which the check reports.
     ///
     /// # Errors
     /// The errors of [`Table::get`](keyloom_tables::Table::get).
@@ -61,16 +61,16 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         let jobs = self.jobs.find_many(reader, &ids)?;
         let payloads = self.payloads.find_many(reader, &ids)?;
         let all = ids.into_iter().zip(jobs.into_iter().zip(payloads));
-        // As with a delivery, a job that cannot be read does not hide those after it.
+        // As with a delivery, a job that cannot be read does not hide the jobs after it.
         Ok(all
             .filter_map(|(id, (job, payload))| Some((id, job.ok()??.with(payload.ok()??))))
             .collect())
     }
 
-    /// The numbers of jobs of a tenant, or of all, in each state.
+    /// The number of jobs of a tenant, or of all tenants, in each state.
     ///
-    /// Reads the index entries of all waiting and leased jobs, and counts those of the dead
-    /// letters: no counter is kept, since all writers of a tenant would change it.
+    /// Reads the index entries of all waiting and leased jobs, and counts the entries of dead
+    /// letters. No counter is kept, since all writers of a tenant would change it.
     ///
     /// # Errors
     /// The errors of [`Attached::at`](keyloom_tables::Attached::at).
@@ -88,8 +88,9 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         Ok(counts)
     }
 
-    /// Reports every inconsistency: in the indexes by state and by key, jobs without a payload,
-    /// payloads without a job or that do not decode, and tenants whose jobs would not be found.
+    /// Reports every inconsistency: faults of the indexes by state and by key, jobs without a
+    /// payload, payloads that have no job or do not decode, and tenants whose jobs would not be
+    /// found.
     ///
     /// # Errors
     /// The errors of [`Attached::check`](keyloom_tables::Attached::check).
@@ -116,8 +117,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 
     /// Fixes what [`check`](WorkQueue::check) reports, in bounded transactions, concurrently with
-    /// producers and consumers. A job whose payload is gone is removed: it could not be delivered.
-    /// A payload that does not decode stays: another program may know its type.
+    /// producers and consumers. A job without a payload is removed, since it cannot be delivered. A
+    /// payload that does not decode stays, since another program may have its type.
     ///
     /// # Errors
     /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
@@ -125,8 +126,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](WorkQueue::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// [`repair`](WorkQueue::repair) with options. Calls `progress` after each transaction and
+    /// stops if `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](WorkQueue::repair).
@@ -148,7 +149,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         stages.end()
     }
 
-    /// Removes jobs without a payload, and payloads without a job, each in a transaction.
+    /// Removes jobs without a payload, and payloads without a job, one per transaction.
     fn remove_all_unpaired(
         &self,
         store: &impl Store,
@@ -162,7 +163,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Announces the next jobs of lost tenants, each in a transaction.
+    /// Announces the next jobs of lost tenants, one tenant per transaction.
     fn announce_lost(
         &self,
         store: &impl Store,
@@ -179,8 +180,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// The keys of payloads that are missing, since a job has none, of those of no job, and of
-    /// those that do not decode. Reads all jobs and payloads once, in the order of their ids.
+    /// The keys of faulty payloads: payloads that a job lacks, payloads without a job, and payloads
+    /// that do not decode. Reads all jobs and payloads once, in the order of their ids.
     fn damaged_payloads(&self, reader: &impl Reader) -> Result<Vec<(KeyBuf, Rule)>> {
         let space = self.payloads.space();
         let is_job = |value: &[u8]| <Postcard as Codec<StoredJob>>::decode(value).is_ok();
@@ -227,13 +228,13 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             match (job, id) {
                 (Some(None), _) if is_there => txn.delete(key).map(|()| true),
                 (Some(Some(_)), Ok(id)) if !is_there => self.jobs.delete(txn, &id),
-                // A job that does not decode is left to the program, which may know its type.
+                // A job that does not decode is left alone: another program may have its type.
                 _ => Ok(false),
             }
         })
     }
 
-    /// Tenants with jobs to which no entry leads in time.
+    /// Tenants whose state would let their next job be missed or delivered late.
     fn lost_tenants(&self, reader: &impl Reader) -> Result<Vec<(String, Rule)>> {
         let mut lost = Vec::new();
         for tenant in self.tenants_with_jobs(reader)? {
@@ -263,7 +264,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
                         tenants.insert(tenant);
                         all.clone().intersect(behind)
                     }
-                    // Reported as a fault of the index.
+                    // The check reports this entry as a fault of the index.
                     Err(_) => all.clone().resume(Order::Ascending, &key).into_owned(),
                 };
             }
@@ -291,7 +292,7 @@ fn one_by_one<T>(
     Ok(done)
 }
 
-/// The keys of a table without its prefix, and what `read` reads of their values.
+/// The keys of a table without its prefix, and the result of `read` for each value.
 fn below<'r, T>(
     reader: &'r impl Reader,
     space: &Subspace,
@@ -312,7 +313,7 @@ fn state_range(space: &Subspace, state: u8, tenant: Option<&str>) -> KeyRange<'s
     }
 }
 
-/// Counts the entries of `range` that are due, as ready, and the others, as delayed.
+/// Counts the due entries of `range` as ready, and the others as delayed.
 fn count_due(
     reader: &impl Reader,
     space: &Subspace,
@@ -322,7 +323,7 @@ fn count_due(
 ) -> Result<()> {
     for entry in reader.range(range, Order::Ascending)? {
         let found = Found::<_, JobId, StateParts>::new(space, entry?);
-        // A damaged entry is not a job; the check names it.
+        // A damaged entry is not counted; the check reports it.
         if let Ok((.., at)) = found.and_then(|found| found.owned_parts()) {
             match at <= now {
                 true => counts.ready += 1,

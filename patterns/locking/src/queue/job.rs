@@ -1,4 +1,4 @@
-//! Jobs, their states, and what is derived from them.
+//! Jobs, their states, and their index entries.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ pub type JobId = keyloom_tables::sequence::Uuid;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Priority {
-    /// Before all others.
+    /// Before all other jobs.
     Urgent,
-    /// Before normal ones.
+    /// Before normal jobs.
     High,
     /// The default.
     #[default]
     Normal,
-    /// After all others.
+    /// After all other jobs.
     Low,
 }
 
@@ -44,23 +44,23 @@ impl Priority {
 /// The state of a job. Times are in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
-    /// It can be delivered from this time on.
+    /// The job can be delivered from this time on.
     Waiting {
         /// The time.
         from: u64,
     },
-    /// A consumer has it. Unless the consumer completes, extends or fails it, it is delivered again
-    /// after this time and the [grace period](super::QueueOptions::grace).
+    /// A consumer has the job. If the consumer does not complete, extend or fail the job, it is
+    /// delivered again after this time and the [grace period](super::QueueOptions::grace).
     Leased {
         /// The time.
         until: u64,
     },
-    /// A dead letter: it is not delivered.
+    /// The job is a dead letter and is not delivered.
     Dead {
-        /// When it became one.
+        /// When the job became a dead letter.
         since: u64,
-        /// Whether it became one because the lease of its last attempt ended. Then the consumer of
-        /// that attempt can still answer.
+        /// Whether the job became a dead letter because the lease of its last attempt ended. Then
+        /// the consumer of that attempt can still answer.
         timed_out: bool,
     },
 }
@@ -69,11 +69,11 @@ pub(super) const WAITING: u8 = 0;
 pub(super) const LEASED: u8 = 1;
 pub(super) const DEAD: u8 = 2;
 
-/// A job as it is stored: without its payload, which is beside it in a table of its own, so that
-/// what changes the state does not write the payload.
+/// A job as it is stored, without its payload. The payload is in a table of its own, so that a
+/// change of the state does not write the payload again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredJob {
-    /// The tenant, whose jobs wait in a line of their own.
+    /// The tenant. Each tenant has a line of jobs of its own.
     pub tenant: String,
     /// The priority within the tenant.
     pub priority: Priority,
@@ -87,7 +87,7 @@ pub struct StoredJob {
     pub enqueued_at: u64,
     /// The key that prevents duplicates, if any.
     pub key: Option<String>,
-    /// The error of the last failed attempt, at most 1,000 bytes of it.
+    /// The error of the last failed attempt, cut to at most 1,000 bytes.
     pub last_error: Option<String>,
     /// See [`NewJob::max_attempts`].
     pub max_attempts: Option<u32>,
@@ -98,14 +98,14 @@ pub struct StoredJob {
 /// The times of a job that repeats, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// The distance of two of its times.
+    /// The time between two runs.
     pub every: u64,
-    /// The time of the current run, since 1970. Retries and late runs do not move it.
+    /// The scheduled time of the current run, since 1970. Retries and late runs do not move it.
     pub due: u64,
 }
 
 impl Repeat {
-    /// The next time after `now`. Those that were missed are left out.
+    /// The next scheduled time after `now`. Missed times are skipped.
     pub(super) fn after(self, now: u64) -> Self {
         let missed = now.saturating_sub(self.due) / self.every;
         let runs = missed.saturating_add(1);
@@ -116,7 +116,7 @@ impl Repeat {
 /// A job with its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job<J> {
-    /// The tenant, whose jobs wait in a line of their own.
+    /// The tenant. Each tenant has a line of jobs of its own.
     pub tenant: String,
     /// The content.
     pub payload: J,
@@ -124,16 +124,17 @@ pub struct Job<J> {
     pub priority: Priority,
     /// The state.
     pub state: JobState,
-    /// The deliveries so far, since the job was enqueued or requeued. Those of a batch of
-    /// [`work`](super::WorkQueue::work) count when their work begins.
+    /// The deliveries since the job was enqueued or requeued. In a batch of
+    /// [`work`](super::WorkQueue::work), a delivery counts when its work begins.
     pub attempts: u32,
-    /// The number of leases ever granted: the fencing token of the last one. It never falls.
+    /// The number of leases granted so far, which is the fencing token of the last lease. It never
+    /// decreases.
     pub token: u64,
     /// When the job was enqueued.
     pub enqueued_at: u64,
     /// The key that prevents duplicates, if any.
     pub key: Option<String>,
-    /// The error of the last failed attempt, at most 1,000 bytes of it.
+    /// The error of the last failed attempt, cut to at most 1,000 bytes.
     pub last_error: Option<String>,
     /// See [`NewJob::max_attempts`].
     pub max_attempts: Option<u32>,
@@ -200,20 +201,21 @@ impl StoredJob {
         }
     }
 
-    /// Whether the job has had all its attempts, of which a queue gives it `default`.
+    /// Whether the job has used all its attempts. `default` is the number of attempts that the
+    /// queue sets.
     pub(super) fn is_exhausted(&self, default: u32) -> bool {
         self.attempts >= self.max_attempts.unwrap_or(default).max(1)
     }
 
     pub(super) fn set_error(&mut self, error: &str) {
-        // Each change of the job writes the text again.
+        // Each change of the job writes the error text again.
         const MOST: usize = 1_000;
         let end = (0..=error.len().min(MOST)).rev().find(|end| error.is_char_boundary(*end));
         self.last_error = error.get(..end.unwrap_or_default()).map(Into::into);
     }
 }
 
-/// A job to enqueue. A pair of tenant and payload converts to one.
+/// A job to enqueue. A pair of tenant and payload converts to a `NewJob`.
 ///
 /// ```
 /// use keyloom_locking::queue::{NewJob, Priority};
@@ -235,7 +237,7 @@ pub struct NewJob<J> {
 }
 
 impl<J> NewJob<J> {
-    /// A job of normal priority, which runs once, without a delay and a key.
+    /// A job of normal priority that runs once, without a delay or a key.
     pub fn new(tenant: impl Into<String>, payload: J) -> Self {
         Self {
             tenant: tenant.into(),
@@ -267,21 +269,22 @@ impl<J> NewJob<J> {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// Sets how often the job is delivered before it becomes a dead letter, in place of
+    /// Sets how many times the job is delivered before it becomes a dead letter, in place of
     /// [`QueueOptions::max_attempts`](super::QueueOptions::max_attempts); at least 1.
     #[must_use]
     pub fn max_attempts(self, attempts: u32) -> Self {
         Self { max_attempts: Some(attempts), ..self }
     }
 
-    /// Repeats the job: when it is completed, it waits for its next time, with the same id and
-    /// payload and with all its attempts. Its times are its first one, which is now or after the
-    /// [delay](NewJob::delay), and each `every` after it. Those that pass while no consumer works,
-    /// or while the job runs, are left out, so it runs once at a time. After its last attempt it is
-    /// a dead letter and repeats no more, until it is [requeued](super::WorkQueue::requeue).
+    /// Repeats the job: when the job is completed, it waits for its next time, with the same id and
+    /// payload and with all its attempts. The first time is now, or after the
+    /// [delay](NewJob::delay); the next times follow at intervals of `every`. Times that pass while
+    /// no consumer works, or while the job runs, are skipped, so two runs never overlap. After its
+    /// last attempt the job is a dead letter and does not repeat until it is
+    /// [requeued](super::WorkQueue::requeue).
     ///
-    /// Give it a [key](NewJob::key): then each start of a program may enqueue it. To end it, or to
-    /// change its times, [delete](super::WorkQueue::delete) it.
+    /// Give the job a [key](NewJob::key): then a program may enqueue it at each start. To end the
+    /// job, or to change its times, [delete](super::WorkQueue::delete) it.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -305,7 +308,7 @@ impl<J> NewJob<J> {
         Self { every: Some(every), ..self }
     }
 
-    /// Refuses names that would not fit in the keys of the indexes, and no time between two runs.
+    /// Refuses names that do not fit in the keys of the indexes, and a repetition interval of zero.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(every) = self.every.filter(|every| millis(*every) == 0) {
             return Err(Error::InvalidArgument {
@@ -318,7 +321,7 @@ impl<J> NewJob<J> {
         self.key.as_ref().map_or(Ok(()), |key| check_name("the key of the job", key))
     }
 
-    /// The job, and its payload.
+    /// The job as it is stored, and its payload.
     pub(super) fn into_job(self, now: u64) -> (StoredJob, J) {
         let due = now.saturating_add(self.delay);
         let job = StoredJob {
@@ -373,12 +376,12 @@ impl Enqueued {
     }
 }
 
-/// A job that was delivered to a consumer, which has it until its visibility time-out.
+/// A job that was delivered to a consumer. The consumer holds it until the visibility time-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<J> {
     /// The id of the job.
     pub id: JobId,
-    /// The fencing token of this delivery: later deliveries of the same job have larger ones.
+    /// The fencing token of this delivery: later deliveries of the same job have larger tokens.
     pub token: u64,
     /// When the lease ends, in milliseconds since 1970.
     pub until: u64,
@@ -386,11 +389,11 @@ pub struct Delivery<J> {
     pub job: Job<J>,
 }
 
-/// What became of a failed job.
+/// The state of a job after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// It is delivered again from this time on, in milliseconds since 1970.
+    /// The job is delivered again from this time on, in milliseconds since 1970.
     RetryAt(u64),
-    /// It had its last attempt and is a dead letter.
+    /// That was the last attempt: the job is a dead letter.
     Dead,
 }

@@ -1,10 +1,10 @@
-//! Work queue: how do producers hand work to consumers, so that each job is done although consumers
+//! Work queue: how do producers hand work to consumers, so that each job is done even if consumers
 //! fail?
 //!
 //! A producer enqueues a job in the transaction that causes the work. A consumer dequeues jobs: it
-//! leases them for a time, the *visibility time-out*, in which no other consumer gets them. It
-//! completes a job in the transaction that writes the results. If it fails, or its process dies,
-//! the job is delivered again.
+//! leases them for the *visibility time-out*, in which no other consumer gets them. The consumer
+//! completes a job in the transaction that writes the results. If the consumer fails or its process
+//! dies, the job is delivered again.
 //!
 //! ```
 //! use keyloom::{Memory, Store};
@@ -47,54 +47,57 @@
 //!                                           dead:    (globex, since 9:31)
 //! ```
 //!
-//! The two levels make a delivery cheap: a consumer takes the next active tenants in turn, and of
-//! each the first due jobs. It reads neither the jobs after them nor tenants that sleep.
+//! The two levels make a delivery cheap: a consumer visits the next active tenants in turn, and
+//! takes the first due jobs of each. It reads neither later jobs nor sleeping tenants.
 //!
 //! # Invariants
 //!
 //! 1. Each job has exactly one entry in the index by state: it is waiting, leased or dead.
-//! 2. At most one consumer holds a job: the one whose token is the job's token. Each delivery
-//!    increments the token. A stale consumer cannot complete, extend or fail a job, since these
-//!    operations check the token in their transaction. The token of a delivery also serves as a
-//!    fencing token for other systems.
-//! 3. The next job of each tenant can be found: the tenant is active, or sleeps at most until then.
-//! 4. A key of a job exists once per tenant, until the job is deleted, or for
+//! 2. At most one consumer holds a job: the consumer whose token equals the job's token. Each
+//!    delivery increments the token. A stale consumer cannot complete, extend or fail a job, since
+//!    these operations check the token in their transaction. The token of a delivery also serves as
+//!    a fencing token for other systems.
+//! 3. The next job of each tenant can be found: the tenant is active, or sleeps no longer than
+//!    until that job is due.
+//! 4. A key of a job is unique per tenant until the job is deleted, or for
 //!    [`dedup_window`](QueueOptions::dedup_window) after it was completed.
-//! 5. Each job has a payload, and each payload a job.
+//! 5. Each job has a payload, and each payload has a job.
 //!
-//! [`check`](WorkQueue::check) verifies all but the second, which no stored data can violate.
+//! [`check`](WorkQueue::check) verifies all invariants but the second, which stored data cannot
+//! violate.
 //!
 //! # Delivery
 //!
 //! A job is delivered **at least once**. Its results are written **once** if the transaction that
 //! writes them also completes the job. Effects outside of the store, such as a sent mail, can
-//! happen twice; pass the job id or the token along, so that the other system can detect it.
+//! happen twice. Pass the job id or the token along, so that the other system can detect a
+//! repetition.
 //!
 //! The order is not strict: within a tenant, the first jobs of the most urgent priority are
 //! delivered in random order (see [`QueueOptions::spread`]). Priorities hold within a tenant:
 //! an urgent job does not overtake the jobs of other tenants.
 //!
 //! The clocks of consumers decide when a lease ends. A lease is respected for a [grace
-//! period](QueueOptions::grace) after its end, so clocks may differ by as much. If they differ by
-//! more, a job is delivered again too early or too late, but never completed twice.
-//! [`work`](WorkQueue::work) extends the leases of its jobs while it works, so a job may take longer
-//! than the visibility time-out.
+//! period](QueueOptions::grace) after its end, so clocks may differ by that period. If clocks
+//! differ by more, a job is delivered again too early or too late, but never completed twice.
+//! [`work`](WorkQueue::work) extends the leases of its jobs during the work, so a job may take
+//! longer than the visibility time-out.
 //!
 //! # Conflicts
 //!
-//! No key is written by all producers or all consumers: ids are random, deliveries read and write
-//! only the jobs that they deliver, and nothing is counted. On an optimistic store
+//! No key is written by all producers or by all consumers: ids are random, deliveries read and
+//! write only the jobs that they deliver, and there is no counter. On an optimistic store:
 //!
 //! | concurrent transactions | conflict |
 //! |---|---|
 //! | two enqueues, an enqueue and a delivery, deliveries and answers of different jobs | no, in an active tenant |
 //! | two enqueues with the same key of a job | yes: one of them returns the job of the other |
 //! | deliveries of the same job | yes; the random choice makes it rare |
-//! | enqueue to a tenant that sleeps or is new | with other such enqueues of this tenant, until one has made it active |
-//! | enqueue, and a delivery that lets the tenant sleep | one of the two |
+//! | enqueue to a tenant that sleeps or is new | with other such enqueues of this tenant, until one of them has activated the tenant |
+//! | an enqueue, and a delivery that puts the tenant to sleep | one of the two conflicts |
 //!
-//! A tenant stays active for [`linger`](QueueOptions::linger) at least, so that the last two are
-//! rare.
+//! A tenant stays active for at least [`linger`](QueueOptions::linger), so the last two conflicts
+//! are rare.
 //!
 //! # Cost
 //!
@@ -102,17 +105,17 @@
 //! |---|---|
 //! | [`enqueue`](WorkQueue::enqueue) | 3 gets, 3 keys written; if the tenant is not active, 2 gets and 2 keys more |
 //! | the same, of a job with a key | 4 gets and 1 key more; 2 gets if the key exists |
-//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 3 gets and 3 keys written for each job |
-//! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 5 gets, 5 ranges and at most 3 keys written |
-//! | [`complete`](WorkQueue::complete) | 3 gets, 3 keys written; of a job with a key, 3 gets and 3 keys more; of one that repeats, the same as `fail` |
+//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, regardless of the length of the queue; then 3 gets and 3 keys written for each job |
+//! | the same, if tenants wake or fall asleep | 1 more commit for all tenants that wake, with 2 gets and 3 keys written for each; 1 more commit for each tenant that falls asleep, with 5 gets, 5 ranges and at most 3 keys written |
+//! | [`complete`](WorkQueue::complete) | 3 gets, 3 keys written; of a job with a key, 3 gets and 3 keys more; of a job that repeats, the same as `fail` |
 //! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
 //! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |
-//! | [`dead_letters`](WorkQueue::dead_letters) | that of an index query for records, and 1 get for each payload |
+//! | [`dead_letters`](WorkQueue::dead_letters) | as for an index query for records, and 1 get for each payload |
 //! | [`peek`](WorkQueue::peek) of n jobs | 1 get, 5 ranges, which read at most n entries each, and 2 gets for each job |
 //! | [`counts`](WorkQueue::counts) | 1 get, 3 ranges; reads the index entries of waiting and leased jobs |
-//! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | those of four indexes, a range over the jobs and one over the payloads, and about 7 ranges for each tenant with jobs |
+//! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | as for four indexes, and a range over the jobs, a range over the payloads, and about 7 ranges for each tenant with jobs |
 //!
-//! Round trips to PostgreSQL, with the commits:
+//! Round trips to PostgreSQL, including the commits:
 //!
 //! | operation | round trips |
 //! |---|---|
@@ -120,28 +123,29 @@
 //! | enqueue of the first job of a tenant | 3 |
 //! | enqueue of a job with a key | 4 |
 //! | dequeue | 6 |
-//! | dequeue, if there is no tenant with a job that is due | 3; 5 while a tenant lingers |
+//! | dequeue, if no tenant has a due job | 3; 5 while a tenant lingers |
 //!
-//! A payload is written once, by the enqueue, and read by each delivery: a job of 1 MB is extended
-//! and failed at the cost of a small one. It must fit into a value of the store, and an enqueue
-//! into a transaction. On etcd, deliver fewer than 40 jobs at a time: a transaction that reads more
-//! keys than that conflicts with every deletion.
+//! The enqueue writes a payload once, and each delivery reads it: to extend or fail a job of 1 MB
+//! costs no more than for a small job. A payload must fit into a value of the store, and an enqueue
+//! into a transaction. On etcd, deliver fewer than 40 jobs at a time: a transaction that reads the
+//! keys of more jobs conflicts with every deletion.
 //!
 //! # When not to use it
 //!
-//! When the order of jobs must be strict: a [log](keyloom_tables::AppendLog) with one consumer per
-//! partition keeps it. When each event has several readers: the same log, with a position for each.
-//! When jobs are tiny and many, above some ten thousand a second: a message broker has no
-//! transaction per job. When the work fits into the transaction that causes it: do it there.
+//! When the order of jobs must be strict: use a [log](keyloom_tables::AppendLog) with one consumer
+//! per partition. When each event has several readers: use the same log, with a position for each
+//! reader. When there are more than some ten thousand tiny jobs a second: use a message broker,
+//! which needs no transaction per job. When the work fits into the transaction that causes it: do
+//! the work there.
 //!
 //! # Source
 //!
 //! K. Kulkarni et al., *QuiCK: A Queuing System in CloudKit* (SIGMOD 2021), on FoundationDB: two
-//! levels, leases as vesting times, random choice among the first items, pointers to tenants that
-//! are removed lazily. Here the pointers are records with an index, and a tenant that only has jobs
-//! in the future is not visited. Visibility time-outs, receive counts and dead letters: Amazon SQS.
-//! `SELECT … FOR UPDATE SKIP LOCKED` of PostgreSQL gives each consumer the first rows that no other
-//! has locked; the lock ends with the connection, so the work must be done in one transaction.
+//! levels, leases as vesting times, random choice among the first items, lazily removed pointers to
+//! tenants. Here the pointers are records with an index, and a tenant that only has future jobs is
+//! not visited. Visibility time-outs, receive counts and dead letters: Amazon SQS. `SELECT … FOR
+//! UPDATE SKIP LOCKED` of PostgreSQL gives each consumer the first rows that no other consumer has
+//! locked. The lock ends with the transaction, so the work must be done within that transaction.
 
 mod answers;
 mod dequeue;
@@ -189,7 +193,7 @@ pub struct WorkQueue<J: 'static, C = Postcard> {
     tenants: Tenants,
     done: Expiry<(String, String), DoneKey>,
     options: Arc<QueueOptions>,
-    /// The position in the round of active tenants at which the next delivery begins.
+    /// The position in the round of active tenants where the next delivery begins.
     turn: Arc<AtomicU64>,
 }
 
@@ -232,8 +236,8 @@ impl<J: 'static> WorkQueue<J> {
 }
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
-    /// [`open`](WorkQueue::open) with options, and with payloads encoded by the codec `C`. The options
-    /// are those of this program: they are not stored.
+    /// [`open`](WorkQueue::open) with options, and with payloads encoded by the codec `C`. The
+    /// options are not stored: they apply to this program only.
     ///
     /// ```
     /// use keyloom::Memory;
@@ -251,8 +255,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     ///
     /// # Errors
     /// The errors of [`open`](WorkQueue::open);
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a visibility time-out below
-    /// 1 ms.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a visibility time-out of
+    /// less than 1 ms.
     pub fn open_with<S: Store>(
         schema: &Schema<'_, S>,
         name: &str,
@@ -270,8 +274,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         Ok(Self { jobs, by_state, by_key, payloads, tenants, done, options, turn })
     }
 
-    /// The table of the jobs without their payloads, for indexes and totals of the program. Do not
-    /// write through it.
+    /// The table of the jobs without their payloads. A program may derive indexes and totals from
+    /// it. Do not write through it.
     pub fn jobs(&self) -> &Table<JobId, StoredJob> {
         &self.jobs
     }
@@ -282,8 +286,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         &self.payloads
     }
 
-    /// Fetches what an operation on these jobs reads, with a tenant its state, and `others`, in one
-    /// round trip.
+    /// Fetches the keys that an operation on these jobs reads in one round trip: the jobs, the
+    /// state of `tenant` if given, and `others`.
     fn prefetch(
         &self,
         reader: &impl Reader,
@@ -301,7 +305,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         reader.prefetch(&keys.iter().map(|key| &**key).collect::<Vec<_>>())
     }
 
-    /// Fetches the states of the indexes in one round trip.
+    /// Fetches the schema entries of the tables in one round trip.
     fn prefetch_entries(&self, reader: &impl Reader) -> Result<()> {
         let entries = [self.jobs.entry_key(), self.tenants.entry_key()];
         reader.prefetch(&entries.into_iter().flatten().map(|key| &**key).collect::<Vec<_>>())

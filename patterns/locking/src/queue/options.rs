@@ -10,28 +10,29 @@ use crate::clock::{Clock, SystemClock, millis};
 /// The options of a [`WorkQueue`](super::WorkQueue).
 #[derive(Clone, Debug)]
 pub struct QueueOptions {
-    /// How long a consumer has a job before it is delivered again. Default: 30 s.
+    /// How long a consumer holds a job before the job is delivered again. Default: 30 s.
     pub visibility: Duration,
-    /// How long a lease is respected after its end. Must be longer than the clocks of two consumers
-    /// differ, and the same in all programs: a consumer whose clock is ahead by less takes no jobs
-    /// of others. Default: 2 s.
+    /// How long a lease is respected after its end. Must exceed the largest difference between the
+    /// clocks of two consumers, and be the same in all programs: then a consumer whose clock is
+    /// ahead does not take the jobs of others. Default: 2 s.
     pub grace: Duration,
-    /// How often a job is delivered before it becomes a dead letter, unless it says otherwise
-    /// ([`NewJob::max_attempts`](super::NewJob::max_attempts)); at least 1. Default: 5.
+    /// How many times a job is delivered before it becomes a dead letter; at least 1.
+    /// [`NewJob::max_attempts`](super::NewJob::max_attempts) overrides it. Default: 5.
     pub max_attempts: u32,
     /// The pauses between a failure and the next delivery.
     pub backoff: Backoff,
-    /// From how many of the first jobs, for each wanted one, a delivery draws at random. With 1 the
-    /// order is that of the times, and concurrent consumers compete for the same jobs. Default: 16.
+    /// For each wanted job, a delivery draws at random from this many of the first jobs. With 1,
+    /// jobs are delivered in the order of their times, and concurrent consumers compete for the
+    /// same jobs. Default: 16.
     pub spread: usize,
-    /// How long a tenant stays active at least, once it has become so. The longer, the fewer
-    /// conflicts between the first and the last jobs of a tenant, and the more deliveries visit
-    /// tenants without jobs. Default: 1 s.
+    /// The minimum time that a tenant stays active. A longer time means fewer conflicts between the
+    /// first and the last jobs of a tenant, but more deliveries visit tenants without jobs.
+    /// Default: 1 s.
     pub linger: Duration,
     /// How long the key of a completed job is remembered. It must cover the retries of a producer
     /// after a commit of unknown outcome. Default: 5 minutes.
     pub dedup_window: Duration,
-    /// The clock. Default: that of the system.
+    /// The clock. Default: the clock of the operating system.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -67,11 +68,12 @@ pub(super) fn refuse_short(visibility: Duration) -> Result<()> {
     }
 }
 
-/// Exponential back-off: the pause doubles with each attempt up to a bound, and is drawn at random
-/// from its upper half, so that jobs that failed together are not tried together.
+/// Exponential back-off with jitter. The bound doubles with each attempt up to `longest`, and the
+/// pause is drawn at random from the upper half below the bound. So jobs that failed together are
+/// not retried together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The longest pause after the first attempt. Default: 1 s.
+    /// The bound of the pause after the first attempt. Default: 1 s.
     pub first: Duration,
     /// The longest pause. Default: 1 hour.
     pub longest: Duration,

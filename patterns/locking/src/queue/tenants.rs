@@ -1,8 +1,9 @@
 //! The top level: which tenants may have jobs to deliver.
 //!
-//! A tenant is *active* if it may have a job now, *sleeping* if it has none before a known time,
-//! and absent if it has none. The states change rarely, so that an enqueue, which reads the state,
-//! seldom conflicts: deliveries and enqueues in an active tenant do not write it.
+//! A tenant is *active* if it may have a job to deliver now, *sleeping* if it has no job before a
+//! known time, and absent if it has no job at all. An enqueue reads the state of the tenant. It
+//! seldom conflicts, since the state changes rarely: deliveries and enqueues in an active tenant do
+//! not write it.
 
 use keyloom::value::Postcard;
 use keyloom::{Error, Reader, Result, Store, Writer};
@@ -16,7 +17,7 @@ use super::random::random;
 /// The state of a tenant with jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Tenant {
-    /// It may have a job to deliver.
+    /// The tenant may have a job to deliver.
     Active {
         since: u64,
         /// The position in the round of all active tenants, drawn at random.
@@ -30,7 +31,7 @@ const ACTIVE: u8 = 0;
 const SLEEPING: u8 = 1;
 
 impl Tenant {
-    /// A tenant with a job from `at` on.
+    /// The state of a tenant whose job can be delivered from `at` on.
     fn with_job(at: u64, now: u64) -> Self {
         match at <= now {
             true => Self::Active { since: now, position: random() },
@@ -38,12 +39,12 @@ impl Tenant {
         }
     }
 
-    /// Whether it was active for at least `linger`.
+    /// Whether the tenant has been active for at least `linger`.
     fn is_active_for(self, now: u64, linger: u64) -> bool {
         matches!(self, Self::Active { since, .. } if since.saturating_add(linger) <= now)
     }
 
-    /// Whether a job from `at` on can be missed.
+    /// Whether a job that can be delivered from `at` on would be missed or delivered late.
     pub(super) fn misses(self, at: u64) -> bool {
         match self {
             Self::Active { .. } => false,
@@ -58,7 +59,7 @@ pub(super) struct NextTenants {
     pub(super) due: Vec<String>,
     /// Active tenants, with their positions.
     pub(super) round: Vec<(String, u64)>,
-    /// Whether these are all tenants that are due or active.
+    /// Whether these are all due and active tenants.
     pub(super) is_whole: bool,
 }
 
@@ -91,8 +92,8 @@ impl Tenants {
         self.table.space().pack(tenant)
     }
 
-    /// Makes sure that a job of `tenant` from `at` on is found. Reads one key; writes only if the
-    /// tenant would sleep too long.
+    /// Makes sure that deliveries find a job of `tenant` that is due from `at` on. Reads one key;
+    /// writes only if the tenant is absent or would sleep too long.
     pub(super) fn announce(
         &self,
         txn: &mut impl Writer,
@@ -111,7 +112,7 @@ impl Tenants {
         self.table.entry_key()
     }
 
-    /// Those of the tenants that were active for at least `linger`. Costs 1 get for each.
+    /// The tenants of `tenants` that have been active for at least `linger`. Costs 1 get for each.
     pub(super) fn active_for(
         &self,
         reader: &impl Reader,
@@ -130,7 +131,7 @@ impl Tenants {
         Ok(found.map(|(tenant, _)| tenant).collect())
     }
 
-    /// Makes those of the tenants active whose time has come.
+    /// Activates the tenants of `due` whose time has come.
     pub(super) fn wake(&self, txn: &mut impl Writer, due: &[String], now: u64) -> Result<()> {
         let states = self.table.get_many(txn, due)?;
         let woken = due.iter().zip(states).filter_map(|(tenant, state)| match state? {
@@ -142,8 +143,9 @@ impl Tenants {
         self.table.put_many(txn, woken.collect::<Vec<_>>())
     }
 
-    /// At most `limit` sleeping tenants whose time has come, and at most `limit` active ones from
-    /// the position `from` on, once around. Costs 1 get and 3 ranges, in 2 round trips.
+    /// At most `limit` sleeping tenants whose time has come, and at most `limit` active tenants
+    /// from the position `from` on, wrapping around once. Costs 1 get and 3 ranges, in 2 round
+    /// trips.
     pub(super) fn next(
         &self,
         reader: &impl Reader,
@@ -157,7 +159,7 @@ impl Tenants {
             within((ACTIVE, from)..=(ACTIVE, u64::MAX)).key_range(index.space()),
             within((ACTIVE, 0_u64)..(ACTIVE, from)).key_range(index.space()),
         ];
-        // One more shows whether there are more.
+        // One entry beyond the limit shows whether there are more.
         let pages = reader.range_many(&ranges, limit.saturating_add(1))?;
         let are_short = pages.iter().all(|page| page.entries.len() <= limit);
         let mut pages = pages.into_iter().map(|page| {
@@ -166,7 +168,7 @@ impl Tenants {
                 let found = Found::<_, String, (u8, u64)>::new(index.space(), entry)?;
                 Ok::<_, Error>((found.record_key()?, found.owned_parts()?.1))
             });
-            // A damaged entry is left to the check.
+            // A damaged entry is skipped; the check reports it.
             found.filter_map(Result::ok).collect::<Vec<_>>()
         });
         let due = pages.next().unwrap_or_default().into_iter().map(|(tenant, _)| tenant);
@@ -177,12 +179,12 @@ impl Tenants {
         Ok(NextTenants { due, round, is_whole })
     }
 
-    /// Lets a tenant without a job to deliver sleep until its next job, if it was active for at
-    /// least `linger`.
+    /// Puts a tenant without a due job to sleep until its next job, if the tenant has been active
+    /// for at least `linger`.
     ///
     /// `next` reads the time of the next job in the same transaction. If a job is enqueued
-    /// concurrently, one of the two transactions conflicts: this one has read where the job was
-    /// added, and the enqueue has read the state.
+    /// concurrently, one of the two transactions conflicts: this one read the range in which the
+    /// job was added, and the enqueue read the state.
     pub(super) fn settle<W: Writer>(
         &self,
         txn: &mut W,

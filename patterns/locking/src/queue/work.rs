@@ -12,29 +12,29 @@ use super::error::QueueError;
 use super::job::{Delivery, Failed};
 use super::{JobId, WorkQueue};
 
-/// A request to end, shared by its clones: a consumer ends after its current job.
+/// A request to stop, shared by its clones: a consumer stops after its current job.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<(Mutex<bool>, Condvar)>);
 
 impl Stop {
-    /// No request yet.
+    /// A new `Stop`, not requested yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Requests the end, also of consumers that pause.
+    /// Requests the stop. Also wakes consumers that pause.
     pub fn request(&self) {
         let (is_requested, changed) = &*self.0;
         *is_requested.lock().unwrap_or_else(PoisonError::into_inner) = true;
         changed.notify_all();
     }
 
-    /// Whether the end was requested.
+    /// Whether the stop was requested.
     pub fn is_requested(&self) -> bool {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the request, at most for `most`.
+    /// Waits until the stop is requested, at most for `most`.
     fn wait(&self, most: Duration) {
         let (is_requested, changed) = &*self.0;
         let guard = is_requested.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,8 @@ impl Stop {
     }
 }
 
-/// The deliveries that a consumer has, whose leases its heartbeat extends until the end.
+/// The deliveries that a consumer holds. Its heartbeat extends their leases until the end of the
+/// work.
 #[derive(Default)]
 struct Held {
     deliveries: Mutex<Vec<(JobId, u64)>>,
@@ -63,14 +64,14 @@ impl Held {
         self.deliveries().retain(|(held, _)| *held != id);
     }
 
-    /// Waits for `interval`, and returns what is held then; `None` at the end.
+    /// Waits for `interval`, and returns the deliveries held then; `None` at the end.
     fn after(&self, interval: Duration) -> Option<Vec<(JobId, u64)>> {
         self.end.wait(interval);
         (!self.end.is_requested()).then(|| self.deliveries().clone())
     }
 }
 
-/// Ends the heartbeat, also when the work panics.
+/// Ends the heartbeat, even if the work panics.
 struct EndOnDrop<'h>(&'h Held);
 
 impl Drop for EndOnDrop<'_> {
@@ -79,16 +80,16 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// How a consumer works.
+/// The options of [`work`](WorkQueue::work).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkOptions {
-    /// The most jobs of one delivery. A job counts an attempt when its work begins, which takes one
-    /// more transaction for each job after the first. Default: 1.
+    /// The most jobs of one delivery. A job counts an attempt when its work begins. This takes one
+    /// additional transaction for each job after the first. Default: 1.
     pub batch: usize,
-    /// The first pause after a delivery of no jobs. Each further pause is twice as long. Default:
+    /// The first pause after a delivery without jobs. Each further pause is twice as long. Default:
     /// 10 ms.
     pub first_pause: Duration,
-    /// The longest pause: how long a job may wait for an idle consumer. Default: 1 s.
+    /// The longest pause. A job may wait this long for an idle consumer. Default: 1 s.
     pub longest_pause: Duration,
 }
 
@@ -104,7 +105,8 @@ impl Default for WorkOptions {
 pub enum Answer {
     /// [Complete](WorkQueue::complete) it.
     Complete,
-    /// Nothing: the consumer has completed it, or given it back, in a transaction of its own.
+    /// Do nothing: the consumer has completed the job, or given it back, in a transaction of its
+    /// own.
     Answered,
     /// [Fail](WorkQueue::fail) it with this error, for another attempt.
     Retry(String),
@@ -119,7 +121,7 @@ impl<E: Display> From<std::result::Result<(), E>> for Answer {
     }
 }
 
-/// What a consumer has done.
+/// The result of [`work`](WorkQueue::work).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkReport {
     /// Completed jobs.
@@ -130,29 +132,30 @@ pub struct WorkReport {
     pub retried: u64,
     /// Failed and buried jobs that became dead letters.
     pub dead: u64,
-    /// Jobs that were delivered to another consumer before this one began with them, and jobs whose
-    /// answer was not accepted, or whose acceptance is unknown: the lease had ended, or the commit
-    /// had an unknown outcome. Such a job may be delivered again.
+    /// Jobs that this consumer lost before their work began, and jobs whose answer was not accepted
+    /// or had a commit of unknown outcome. Such a job may be delivered again.
     pub stale: u64,
 }
 
-/// How often a consumer removes outdated keys of completed jobs.
-// More often, idle consumers read and write more; less often, more outdated keys accumulate.
+/// The interval at which a consumer removes outdated keys of completed jobs.
+// With a shorter interval, consumers read and write more; with a longer one, more outdated keys
+// accumulate.
 const SWEEP_EVERY_MS: u64 = 60_000;
 
 impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Works on jobs until `stop` is requested: dequeues, calls `work` for each job, and answers.
     ///
-    /// While it works, a thread extends the leases of its jobs each third of the visibility
-    /// time-out. So the work may take longer, and the time-out decides only how soon a job is
-    /// delivered again after the process has died. A job that never ends is held until the process
-    /// ends: bound it in `work`. On an optimistic store, a transaction of `work` that completes its
-    /// job conflicts with an extension in the meantime, so it must take less than a third of the
-    /// visibility time-out.
+    /// During the work, a thread extends the leases of the jobs every third of the visibility
+    /// time-out. So the work may take longer than the time-out, which only decides how soon a job
+    /// is delivered again after the process has died. A job that never ends is held until the
+    /// process ends: bound its time in `work`. On an optimistic store, a transaction of `work` that
+    /// completes its job conflicts with a concurrent extension. So that transaction must take less
+    /// than a third of the visibility time-out.
     ///
-    /// While there are no jobs, it pauses: twice as long each time, up to the longest pause, with
-    /// jitter. If `work` panics, the panic leaves this function, and the job is delivered again
-    /// after its time-out. At the end, delivered jobs that were not begun are released.
+    /// While there are no jobs, the consumer pauses with jitter: each pause is twice as long as the
+    /// last, up to the longest pause. If `work` panics, the panic propagates to the caller, and the
+    /// job is delivered again after its time-out. At the end, delivered jobs whose work has not
+    /// begun are released.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -175,8 +178,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`dequeue`](WorkQueue::dequeue) and of the answers, except stale deliveries,
-    /// conflicts, and commits of unknown outcome: with these, it continues.
+    /// The errors of [`dequeue`](WorkQueue::dequeue) and of the answers. After stale deliveries,
+    /// conflicts, and commits of unknown outcome, the consumer continues.
     pub fn work<S: Store, A: Into<Answer>>(
         &self,
         store: &S,
@@ -194,13 +197,14 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Extends what is held, until the end.
+    /// Extends the leases of the held deliveries until the end.
     fn extend_until_end<S: Store>(&self, store: &S, held: &Held) {
         let interval = (self.options.visibility / 3).max(Duration::from_millis(1));
         while let Some(held) = held.after(interval) {
             if !held.is_empty() {
-                // If it fails, the lease is still valid for a while, and the next one may succeed.
-                // Without a lease, the answer to the job is refused.
+                // If the extension fails, the lease is still valid for a while, and the next
+                // extension may succeed. If the job is delivered again after all, its answer is
+                // refused.
                 let _retried = store.transact(|txn| self.extend_held(txn, &held));
             }
         }
@@ -223,8 +227,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             let delivered = delivered.unwrap_or_default();
             if delivered.is_empty() {
                 swept_at = self.sweep_if_due(store, swept_at)?;
-                // With jitter, so that consumers do not poll together. To be notified, they would
-                // have to wait for a key that every enqueue writes, on which all would conflict.
+                // With jitter, so that consumers do not poll together. A notification would need a
+                // key that every enqueue writes, and all enqueues would conflict on it.
                 stop.wait(pause.mul_f64(0.5 + 0.5 * fastrand::f64()));
                 pause = pause.saturating_mul(2).min(options.longest_pause);
                 continue;
@@ -297,7 +301,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 }
 
-/// `None` for an error after which a consumer can continue, since the job is delivered again.
+/// Returns `None` for an error after which a consumer can continue, since the job is delivered
+/// again.
 fn unless_passing<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(done) => Ok(Some(done)),

@@ -1,4 +1,4 @@
-//! Elections: one session is the leader, and the others know its value.
+//! Elections: one session is the leader, and the others can read its value.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::{Grant, Guard, Locks, Session};
 #[cfg(doc)]
 use crate::LockError;
 
-/// How long an observer sleeps at most: a leader may end without a change of its record.
+/// How long an observer sleeps at most: a leader's session may end without a change of its record.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// A leader, as stored.
@@ -24,13 +24,13 @@ pub struct Leader {
     pub session: u64,
     /// The number of its request.
     pub ticket: u64,
-    /// The fencing token: greater than those of all earlier leaders.
+    /// The fencing token: greater than the tokens of all earlier leaders.
     pub token: u64,
     /// The value, for example the address of the leader.
     pub value: Vec<u8>,
 }
 
-/// An election: sessions campaign, and the first one leads until it resigns or ends; see the
+/// An election: sessions campaign, and the first session leads until it resigns or ends; see the
 /// [module](super). Cheap to clone.
 ///
 /// ```
@@ -63,8 +63,8 @@ pub struct Election {
 }
 
 impl Election {
-    /// Waits until the session is elected, at most this long, and announces the value. Candidates
-    /// are elected in the order of their campaigns.
+    /// Waits until the session is elected, at most for `patience`, and announces the value.
+    /// Candidates are elected in the order of their campaigns.
     ///
     /// # Errors
     /// The errors of [`Session::lock_within`].
@@ -88,10 +88,11 @@ impl Election {
         Ok(self.find(reader)?.map(|(leader, _)| leader))
     }
 
-    /// Waits for a leader that differs from `seen`, by its session or by its value, at most this
-    /// long. `None` if there is none by then.
+    /// Waits for a leader whose session or value differs from `seen`, at most for `patience`.
+    /// `None` if there is no such leader by then.
     ///
-    /// An observer that is slower than the elections misses leaders, but not the last one.
+    /// If several elections pass between two reads, an observer misses leaders, but not the latest
+    /// leader.
     ///
     /// # Errors
     /// Any error of the store.
@@ -119,7 +120,7 @@ impl Election {
         }
     }
 
-    /// The stored leader, if it holds the lock, and its grant.
+    /// The stored leader and its grant, if the leader holds the lock.
     fn find(&self, reader: &impl Reader) -> Result<Option<(Leader, Grant)>> {
         let Some(leader) = self.leaders.get(reader, &self.of.path)? else { return Ok(None) };
         let Leader { session, ticket, token, .. } = leader;
@@ -133,8 +134,8 @@ impl Election {
     }
 }
 
-/// The office of a leader. If it is dropped, the session resigns, like a [`Guard`] that is
-/// dropped.
+/// Proof that the session is the leader. If the value is dropped, the session resigns, as a dropped
+/// [`Guard`] releases its locks.
 #[must_use = "a leadership that is dropped is resigned"]
 pub struct Leadership<'s, S: Store + Clone> {
     election: Election,
@@ -148,12 +149,12 @@ impl<S: Store + Clone> fmt::Debug for Leadership<'_, S> {
 }
 
 impl<S: Store + Clone> Leadership<'_, S> {
-    /// The fencing token: greater than those of all earlier leaders.
+    /// The fencing token: greater than the tokens of all earlier leaders.
     pub fn token(&self) -> u64 {
         self.guard.token()
     }
 
-    /// [`Store::transact`] as the leader: commits only if the session still is.
+    /// [`Store::transact`] as the leader: commits only if the session is still the leader.
     ///
     /// # Errors
     /// [`LockError::Lost`]; the errors of `body` and of [`Store::transact`].
@@ -172,7 +173,7 @@ impl<S: Store + Clone> Leadership<'_, S> {
         self.transact(|txn| leaders.put(txn, &of.path, &leader))
     }
 
-    /// Ends the office: removes the value, and lets the next candidate lead. Costs two commits.
+    /// Resigns: removes the value, and lets the next candidate lead. Costs two commits.
     ///
     /// # Errors
     /// [`LockError::Lost`]; any error of the store.

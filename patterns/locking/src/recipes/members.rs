@@ -1,4 +1,4 @@
-//! The members of a recipe: one record per owner, in the order in which they came.
+//! The members of a recipe: one record per request, in the order of arrival.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use crate::{Blocker, Locks};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Member {
     session: u64,
-    /// The number of permits, on which all members must agree.
+    /// The number of permits of the semaphore. All members must use the same number.
     number: u32,
-    /// When it came, in milliseconds since 1970.
+    /// When the member was added, in milliseconds since 1970.
     since: u64,
 }
 
-/// A member whose session lives.
+/// A member whose session is alive.
 #[derive(Clone, Debug)]
 pub(super) struct Present {
     pub(super) ticket: u64,
@@ -34,7 +34,7 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// The member as a blocker of a request, whose resource is shown as `locks`.
+    /// The member as a blocker of a request. `locks` is the text of the resource.
     pub(super) fn blocker(&self, locks: String, is_waiting: bool) -> Blocker {
         Blocker {
             session: self.member.session,
@@ -55,8 +55,9 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// The members of a resource up to this ticket whose sessions live. Removes the others, so that
-    /// none of them comes back: its clock may be late, and it may renew its lease.
+    /// The members of a resource up to this ticket whose sessions are alive. Removes the other
+    /// members. Otherwise such a member could reappear: its clock may be behind, so its session may
+    /// still renew its lease.
     pub(super) fn present(
         &self,
         txn: &mut impl Writer,
@@ -70,7 +71,7 @@ impl Members {
         Ok(present)
     }
 
-    /// The members whose sessions live, and the tickets of the others.
+    /// The members whose sessions are alive, and the tickets of the others.
     pub(super) fn divide(
         &self,
         reader: &impl Reader,
@@ -113,7 +114,7 @@ impl Members {
         Ok(found.filter_map(|(id, record)| Some((id, record?))).collect())
     }
 
-    /// Adds a member after those that are present, and returns its ticket.
+    /// Adds a member after the present members, and returns its ticket.
     pub(super) fn add(
         &self,
         txn: &mut impl Writer,
@@ -150,9 +151,10 @@ impl Members {
         Ok(found.is_some_and(|member| member.session == session))
     }
 
-    /// Removes a member of the session, and returns whether it was there.
+    /// Removes a member of the session, and returns whether it existed.
     ///
-    /// The ticket of a commit that was lost may have been given to another session.
+    /// The session is compared, since the ticket of a commit that failed may have been given to
+    /// another session.
     pub(super) fn remove(
         &self,
         txn: &mut impl Writer,
@@ -166,7 +168,7 @@ impl Members {
         }
     }
 
-    /// Removes some members whose sessions have ended, behind the position of `done`.
+    /// Removes some members whose sessions have ended, after the position of `done`.
     pub(super) fn sweep_batch(
         &self,
         txn: &mut impl Writer,
@@ -180,7 +182,7 @@ impl Members {
         done.entries += entries.len() as u64;
         let mut members: Vec<((PathPart, u64), Member)> = Vec::new();
         for entry in entries {
-            // A damaged record must not stop the sweep of all others.
+            // A damaged record must not stop the sweep of the others.
             match unless_undecodable(record::<_, _, _, Postcard>(space, entry))? {
                 Some(member) => members.push(member),
                 None => done.undecodable += 1,

@@ -1,8 +1,8 @@
 //! Recipes: how do sessions share a limited number of permits, or elect a leader?
 //!
-//! The recipes have the names of etcd's concurrency package and of Apache Curator. All have one
-//! record per owner and none has a counter, so the part of a dead owner is known and is freed when
-//! its lease and grace period have ended.
+//! The recipes have the names of etcd's concurrency package and of Apache Curator. Each recipe
+//! stores one record per owner and no counter. So the share of a dead owner is known, and is freed
+//! when the owner's lease and grace period have ended.
 //!
 //! | recipe | what it does | in etcd | in Curator |
 //! |---|---|---|---|
@@ -36,42 +36,42 @@
 //!
 //! # Key layout
 //!
-//! In the tables of a schema, here for recipes with the name `recipes`. An election is also a
-//! [request](crate#key-layout) for an exclusive lock of its path: give it a path that nothing else
-//! locks.
+//! The recipes are stored in tables of a schema, here for recipes with the name `recipes`. An
+//! election is also a [request](crate#key-layout) for an exclusive lock of its path: give it a path
+//! that nothing else locks.
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `recipes_permits` | path, ticket | session, number of permits, time: holders first, then those that wait |
-//! | `recipes_released` | path | the ticket that left last; waiters wait for its change |
+//! | `recipes_permits` | path, ticket | session, number of permits, time: holders first, then waiters |
+//! | `recipes_released` | path | the last released ticket; waiters wait for a change of this key |
 //! | `recipes_leaders` | path | session, ticket, fencing token, value |
 //!
 //! # Invariants
 //!
-//! * Of the permits of a semaphore whose sessions live, the first n are held and the others wait.
-//! * A leader is the session that holds the lock of the election.
-//! * Tickets and fencing tokens of a path grow, as those of [`Locks`](crate#invariants).
+//! * Among the permits of live sessions, the first n are held and the others wait.
+//! * The leader is the session that holds the lock of the election.
+//! * Tickets and fencing tokens of a path increase, as in [`Locks`](crate#invariants).
 //!
 //! # Cost
 //!
-//! m is the number of permits of the path that precede. Their sessions are read in one
-//! round trip. Each line is one transaction, with the gets of the states of its tables.
+//! m is the number of earlier permits of the path. Their sessions are read in one round trip. Each
+//! line is one transaction, and includes the gets of the states of its tables.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`Semaphore::try_acquire`], or the request of [`acquire`](Semaphore::acquire) | 5 gets, and one for each session of the m members; 1 range of m keys; 2 keys written |
+//! | [`Semaphore::try_acquire`], or the request of [`acquire`](Semaphore::acquire) | 5 gets, and 1 get for each session of the m members; 1 range of m keys; 2 keys written |
 //! | a poll of a waiter, after each release | 1 range of m keys, 1 get per session |
 //! | [`Permit::release`] | 4 gets, 2 keys written |
 //! | [`Permit::verify`] | 1 get |
-//! | [`Election::campaign`] | that of a [lock](crate#cost), and a transaction with 1 key written |
+//! | [`Election::campaign`] | as for a [lock](crate#cost), and a transaction with 1 key written |
 //! | [`Election::leader`] | 3 gets. Nothing is written |
 //!
 //! # When not to use it
 //!
 //! * A semaphore of thousands of permits: each request reads all of them. Limit a rate with
 //!   [`Counters`](keyloom_tables::Counters), or divide the resource into several paths.
-//! * Barriers, which etcd and Curator have: a session that holds a lock is one, and those that wait
-//!   for it ask for a shared lock of the same path.
+//! * Barriers, which etcd and Curator have: use an exclusive lock as the barrier. Waiters request a
+//!   shared lock of the same path.
 //! * An election where the leader's writes go to a service that does not check its
 //!   [token](Leadership::token): two leaders may write there.
 //!
@@ -126,10 +126,10 @@ impl Recipes {
         })
     }
 
-    /// The semaphore of a resource, with this number of permits. It needs no creation.
+    /// The semaphore of a resource, with this number of permits. It need not be created first.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no permits; [`LockError::BadLock`](crate::LockError::BadLock)
+    /// [`Error::InvalidArgument`] for 0 permits; [`LockError::BadLock`](crate::LockError::BadLock)
     /// for a path that cannot be locked.
     pub fn semaphore(&self, path: &LockPath, permits: u32) -> Result<Semaphore> {
         if permits == 0 {
@@ -148,7 +148,7 @@ impl Recipes {
         })
     }
 
-    /// The election for a resource. It needs no creation.
+    /// The election for a resource. It need not be created first.
     ///
     /// # Errors
     /// [`LockError::BadLock`](crate::LockError::BadLock) for a path that cannot be locked.
@@ -157,8 +157,8 @@ impl Recipes {
         Ok(Election { of: Of::new(path)?, locks, leaders })
     }
 
-    /// Removes the permits of sessions that have ended, in bounded transactions.
-    /// Requests for the same resource remove them as well; call it now and then for the others.
+    /// Removes the permits of sessions that have ended, in bounded transactions. Requests remove
+    /// ended permits of the same resource as well; call `sweep` periodically for the rest.
     ///
     /// # Errors
     /// Any error of the store.
@@ -167,7 +167,7 @@ impl Recipes {
     }
 
     /// [`sweep`](Recipes::sweep) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. The next sweep removes the rest, with or without the position.
+    /// `progress` breaks. The next sweep removes the rest, with or without the position.
     ///
     /// # Errors
     /// Any error of the store.
@@ -200,7 +200,7 @@ impl Of {
         Ok(Self { path: PathPart(path.elements()?), lock })
     }
 
-    /// The resource as text, after what is requested of it.
+    /// The text `what`, followed by the path of the resource.
     fn shown(&self, what: &str) -> String {
         format!("{what} {}", self.lock.path())
     }

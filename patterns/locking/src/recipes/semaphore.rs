@@ -1,4 +1,4 @@
-//! Semaphores: at most n sessions at a time.
+//! Semaphores: at most n sessions hold a permit at a time.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,12 +28,11 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// Acquires a permit, if one is free and no earlier request waits.
+    /// Acquires a permit, if a permit is free and no earlier request waits.
     ///
     /// # Errors
-    /// [`LockError::Blocked`]; [`LockError::SessionEnded`];
-    /// [`Error::InvalidArgument`] if a session uses the semaphore
-    /// with another number of permits; any error of the store.
+    /// [`LockError::Blocked`]; [`LockError::SessionEnded`]; [`Error::InvalidArgument`] if a session
+    /// uses the semaphore with a different number of permits; any error of the store.
     pub fn try_acquire<'s, S: Store + Clone>(
         &self,
         session: &'s Session<S>,
@@ -48,7 +47,7 @@ impl Semaphore {
         Ok(Permit::new(self, session, ticket))
     }
 
-    /// Acquires a permit, and waits until one is free.
+    /// Acquires a permit, and waits until a permit is free.
     ///
     /// # Errors
     /// The errors of [`acquire_within`](Semaphore::acquire_within), except
@@ -57,17 +56,16 @@ impl Semaphore {
         self.acquire_within(session, Duration::MAX)
     }
 
-    /// Acquires a permit, and waits for it at most this long. Requests get their permits in their
-    /// order.
+    /// Acquires a permit, and waits for it at most for `patience`. Permits are granted in the order
+    /// of the requests.
     ///
     /// A session that waits for a permit while it holds one may wait for itself: the semaphore does
     /// not search for deadlocks.
     ///
     /// # Errors
     /// [`LockError::TimedOut`], after which the request is withdrawn; [`LockError::SessionEnded`];
-    /// [`LockError::NoRequest`] if the session ended while it waited;
-    /// [`Error::InvalidArgument`] if a session uses the semaphore
-    /// with another number of permits; any error of the store.
+    /// [`LockError::NoRequest`] if the session ended during the wait; [`Error::InvalidArgument`] if
+    /// a session uses the semaphore with a different number of permits; any error of the store.
     pub fn acquire_within<'s, S: Store + Clone>(
         &self,
         session: &'s Session<S>,
@@ -86,7 +84,7 @@ impl Semaphore {
         }
     }
 
-    /// Adds a request after those that are present, unless `refuse` refuses them.
+    /// Adds a request after the present members, unless `refuse` returns an error for them.
     fn enter<S: Store + Clone>(
         &self,
         session: &Session<S>,
@@ -104,7 +102,7 @@ impl Semaphore {
                 Ok(ticket)
             })
         });
-        // After a commit of unknown outcome the request may be there.
+        // After a commit of unknown outcome, the request may have been stored.
         let is_unknown = result.as_ref().is_err_and(Error::maybe_committed);
         if let Some(ticket) = entered.filter(|_| is_unknown) {
             self.withdraw(session, ticket);
@@ -112,17 +110,18 @@ impl Semaphore {
         result
     }
 
-    /// Withdraws a request after a failure, which is reported instead of a second one.
+    /// Withdraws a request after a failure. The caller reports that failure, not a failure of the
+    /// withdrawal.
     fn withdraw<S: Store + Clone>(&self, session: &Session<S>, ticket: u64) {
         let (semaphore, id) = (self.clone(), session.id());
-        // Again later if it fails, since a request that stays is in the way of others.
+        // Retried later if it fails, since a leftover request blocks others.
         session.release_or_defer(move |store| {
             store.transact(|txn| semaphore.leave(txn, id, ticket))?;
             Ok(Released::Done)
         });
     }
 
-    /// The sessions that hold a permit or wait for one, in the order of their requests.
+    /// The sessions that hold a permit or wait for a permit, in the order of their requests.
     ///
     /// # Errors
     /// Any error of the store.
@@ -160,7 +159,7 @@ impl Semaphore {
         LockError::Lost { lock: self.of.shown(PERMIT), token: ticket }.into()
     }
 
-    /// Removes a permit or a request, and notifies those that wait. Returns whether it was there.
+    /// Removes a permit or a request, and notifies the waiters. Returns whether it existed.
     fn leave(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<bool> {
         txn.guarded(|txn| {
             let was_there = self.members.remove(txn, &self.of, session, ticket)?;
@@ -172,9 +171,9 @@ impl Semaphore {
     }
 }
 
-/// A permit of a [`Semaphore`]. It is released when it is dropped; if the store fails then, the
-/// session releases it later. The [session](Session::take_failures) has the error of a permit that
-/// was lost.
+/// A permit of a [`Semaphore`], which is released when the value is dropped. If that release fails
+/// with an error of the store, the session releases the permit later. If the permit was lost,
+/// [`Session::take_failures`] returns the error.
 #[must_use = "a permit that is dropped is released"]
 pub struct Permit<'s, S: Store + Clone> {
     semaphore: Semaphore,
@@ -195,12 +194,12 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
         Self { semaphore: semaphore.clone(), session, ticket, is_released: false }
     }
 
-    /// The ticket of the permit: greater than those of all earlier requests for the resource.
+    /// The ticket of the permit: greater than the tickets of all earlier requests for the resource.
     pub fn ticket(&self) -> u64 {
         self.ticket
     }
 
-    /// Verifies in the transaction of a write that the permit is still held. If it is not, the
+    /// Verifies in the transaction of a write that the permit is still held. Otherwise the
     /// transaction does not commit. Costs one get.
     ///
     /// # Errors
@@ -213,10 +212,10 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
         })
     }
 
-    /// Releases the permit. After an error of the store, the session tries it again later.
+    /// Releases the permit. After an error of the store, the session retries the release later.
     ///
     /// # Errors
-    /// [`LockError::Lost`] if it is no longer held; any error of the store.
+    /// [`LockError::Lost`] if the permit is no longer held; any error of the store.
     pub fn release(mut self) -> Result<()> {
         let (store, id) = (&self.session.store, self.session.id());
         let was_held = store.transact(|txn| self.semaphore.leave(txn, id, self.ticket))?;
@@ -227,7 +226,7 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
         }
     }
 
-    /// The session ended, and another one removed the permit.
+    /// The error for a permit that another session removed after this session had ended.
     fn lost(&self) -> Error {
         self.semaphore.lost(self.ticket)
     }

@@ -6,8 +6,8 @@ use keyloom::{KeyBuf, Reader, Result, Store};
 
 use crate::{Blocker, LockError, Locks};
 
-/// How long a waiter sleeps at most: what it waits for may change in a way that its key does not
-/// show, such as the renewal of a lease.
+/// How long a waiter sleeps at most: the awaited state may change without a change of the watched
+/// key, for example when a lease is renewed.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The result of an attempt.
@@ -16,7 +16,7 @@ pub(super) enum Attempt<T> {
     Wait(Awaited),
 }
 
-/// What a waiter waits for.
+/// The key whose change a waiter waits for.
 pub(super) struct Awaited {
     key: KeyBuf,
     /// The value of the key in the transaction of the attempt.
@@ -31,8 +31,8 @@ impl Awaited {
     }
 }
 
-/// Repeats an attempt until it is done, at most for `patience`. Between two attempts it waits for
-/// a change of the key, or for the end of the first lease of the blockers.
+/// Repeats an attempt until it succeeds, at most for `patience`. Between two attempts, waits for a
+/// change of the key, or for the first end of a lease of the blockers.
 pub(super) fn wait_until<T>(
     store: &impl Store,
     locks: &Locks,
@@ -52,7 +52,8 @@ pub(super) fn wait_until<T>(
             return Err(LockError::TimedOut { lock: what.to_owned(), waited, blockers }.into());
         }
         let now = locks.clock.now()?;
-        // Unfinished work keeps a blocker whose lease has ended.
+        // A blocker with unfinished work remains after the end of its lease, so its lease is
+        // ignored.
         let ends = blockers.iter().filter_map(|blocker| blocker.dead_at.checked_sub(now));
         let lives = ends.filter(|lives| *lives > 0).min().unwrap_or(u64::MAX);
         let pause = left.min(Duration::from_millis(lives)).min(LONGEST_SLEEP);
