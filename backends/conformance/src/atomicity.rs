@@ -9,9 +9,10 @@ use keyloom::{KeyRange, Store, Transaction, Writer};
 
 pub(super) fn a_commit_keeps_every_write<S: Store>(store: &S) -> Outcome {
     let writes = many_writes(store);
-    // Scattered, so that the writes are not adjacent in the engine; each number has another one.
+    // Scattered, so that the writes are not adjacent in the engine. Different numbers have
+    // different keys.
     let key = |n: u32| n.wrapping_mul(40_503_u32).to_be_bytes();
-    // Each fourth write deletes a key.
+    // Every fourth write deletes a key.
     let deleted: Vec<_> = (1..writes).step_by(4).map(key).collect();
     let mut model = plant(store, &deleted)?;
     let mut txn = store.begin()?;
@@ -54,8 +55,8 @@ pub(super) fn an_empty_transaction_commits<S: Store>(store: &S) -> Outcome {
     agree("afterwards", &store.snapshot()?, &model)
 }
 
-/// A writer keeps two keys equal while readers compare them; the keys are far apart, with others
-/// between.
+/// A writer keeps two keys equal while readers compare them. The keys are far apart, with other
+/// keys between them.
 pub(super) fn readers_see_whole_transactions_only<S: Store>(store: &S) -> Outcome {
     const ROUNDS: u32 = 200;
     let between: Vec<[u8; 2]> = (0..100).map(|n| [b'm', n]).collect();

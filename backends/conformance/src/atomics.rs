@@ -23,7 +23,7 @@ pub(super) fn an_append_keeps_what_was_there<S: Store>(store: &S) -> Outcome {
 }
 
 pub(super) fn an_append_that_does_not_fit_changes_nothing<S: Store>(store: &S) -> Outcome {
-    // A store that takes values of gigabytes is not tested with one of that size.
+    // A store that accepts values of gigabytes is not tested with values of that size.
     let most = store.limits().max_value_bytes;
     if most > 2 << 20 {
         return Ok(());

@@ -40,7 +40,7 @@ pub(super) fn get_many_of_no_keys_is_empty<S: Store>(store: &S) -> Outcome {
 
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
-/// Compares the results of `reader` for `bounds`, with limits from 0 to more than there are
+/// Compares the results of `reader` for `bounds`, with limits from 0 to more than the number of
 /// entries.
 fn same_pages<R: Reader>(what: &str, reader: &R, model: &Model, bounds: &[Bounds<'_>]) -> Outcome {
     let ranges: Vec<KeyRange<'_>> =
@@ -61,11 +61,11 @@ pub(super) fn range_many_returns_the_page_of_each_range_in_the_order_asked<S: St
     let model = plant(store, &awkward_keys())?;
     let long = padded(b"a", 0xFF, 600);
     let bounds: [Bounds<'_>; 14] = [
-        // Later ranges before earlier ones, and one that repeats.
+        // Later ranges before earlier ones, and a repeated range.
         (Included(b"b"), Excluded(b"c")),
         (Included(b"a"), Excluded(b"b")),
         (Included(b"b"), Excluded(b"c")),
-        // Ranges that overlap others, or touch them.
+        // Ranges that overlap or touch other ranges.
         (Unbounded, Unbounded),
         (Excluded(b"a"), Included(b"a\xFF")),
         (Excluded(b"a\xFF"), Excluded(b"b")),
@@ -93,7 +93,7 @@ pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S)
     let keys: Vec<[u8; 2]> = (0..60_u8).map(|n| [b'a' + n / 10, b'0' + n % 10]).collect();
     let mut model = plant(store, &keys)?;
     let mut txn = store.begin()?;
-    // The first key of `a`, the first ones of `b`, every second one of `c`, all of `d`.
+    // The first key of `a`, the first keys of `b`, every second key of `c`, all keys of `d`.
     let deleted = ["a0", "b0", "b1", "b2", "b3", "c1", "c3", "c5", "c7", "c9"];
     for key in deleted {
         txn.delete(key.as_bytes())?;
@@ -104,7 +104,7 @@ pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S)
     model.retain(|key, _| {
         !key.starts_with(b"d") && !lies_between(key, Included(b"e2"), Excluded(b"e8"))
     });
-    // New keys before, between and after the others, an old one, and one in a deleted range.
+    // New keys before, between and after the others, an existing key, and a key in a deleted range.
     for key in ["a", "a00", "a99", "b2", "d5", "e5", "f3", "g1", "g2"] {
         txn.put(key.as_bytes(), b"own")?;
         model.insert(blob(key), blob("own"));
@@ -120,7 +120,7 @@ pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S)
     same_pages("after writes of its own", &txn, &model, &bounds)
 }
 
-/// More keys than a remote store puts into one request, from the last one to the first.
+/// More keys than a remote store puts into one request, from the last key to the first.
 pub(super) fn get_many_of_many_keys_returns_as_many_values<S: Store>(store: &S) -> Outcome {
     let keys = many_keys(MANY);
     let stored: Vec<_> = keys.iter().filter(|key| key[3] % 7 == 0).collect();
@@ -136,7 +136,8 @@ pub(super) fn range_many_of_many_ranges_returns_as_many_pages<S: Store>(store: &
     let key = |n: u32| n.to_be_bytes();
     let keys: Vec<[u8; 4]> = (0..RANGES).filter(|n| n % 7 == 0).map(key).collect();
     plant(store, &keys)?;
-    // From the last range to the first. Each range has three possible keys, and one of 7 is there.
+    // From the last range to the first. Each range covers three possible keys, and every seventh
+    // possible key exists.
     let bounds: Vec<([u8; 4], [u8; 4])> = (0..RANGES).rev().map(|n| (key(n), key(n + 3))).collect();
     let ranges: Vec<KeyRange<'_>> =
         bounds.iter().map(|(start, end)| KeyRange::half_open(start, end)).collect();

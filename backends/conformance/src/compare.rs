@@ -1,4 +1,5 @@
-//! Helpers of the checks: an ordered map as the model, and comparisons of a reader with it.
+//! Common code of the checks: an ordered map as the model, and comparisons of a reader with the
+//! model.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,22 +15,24 @@ pub(super) type Pair = (Blob, Blob);
 
 pub(super) const BOTH_ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
-/// More entries than any check writes: an endless walk is cut here.
+/// More entries than any check writes. An endless iteration is cut off here.
 const MOST_ENTRIES: usize = 50_000;
 
-/// More bytes than any check writes. An endless walk over values of a megabyte would take all
-/// memory before it has so many entries.
+/// More bytes than any check writes. An endless iteration over values of a megabyte would exhaust
+/// the memory before it reaches the limit of entries.
 const MOST_BYTES: usize = 200 << 20;
 
 fn bytes_of((key, value): &Pair) -> usize {
     key.len() + value.len()
 }
 
-/// How many keys a check of many keys writes, and how many writes a transaction of many has. It is
-/// twice a power of ten that the other checks do not reach: engines and programs have limits there.
+/// The number of keys in a check of many keys, and of writes in a large transaction. It is above
+/// 10,000, a power of ten that the other checks do not reach: engines and programs tend to have
+/// limits there.
 pub(super) const MANY: u32 = 20_000;
 
-/// The largest number of writes in a transaction of the suite, unless it tests many.
+/// The largest number of writes in a transaction of the suite, except in checks of large
+/// transactions.
 const BATCH: usize = 2_000;
 
 /// Returns a finding unless `seen` is equal to `expected`.
@@ -63,7 +66,7 @@ pub(super) fn found<T>(what: impl Into<String>) -> Outcome<T> {
     Err(Finding(what.into()))
 }
 
-/// Shortens long lists, whose first entries are sufficient.
+/// Shortens long lists: their first entries are sufficient.
 fn cut(value: &impl Debug) -> String {
     const MOST_CHARS: usize = 400;
     let mut text = format!("{value:?}");
@@ -74,7 +77,7 @@ fn cut(value: &impl Debug) -> String {
     text
 }
 
-/// The innermost error, without the keys that were added to it.
+/// The innermost error, without the keys that wrap it.
 pub(super) fn root(error: &Error) -> &Error {
     match error {
         Error::At { source, .. } => root(source),
@@ -203,7 +206,7 @@ pub(super) fn agree<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome
     same_list(&format!("{what}, get_many of every key"), &many, &values)
 }
 
-/// Compares gets of keys that may be absent with `model`: a range can be right where a get is not.
+/// Compares gets of possibly absent keys with `model`: ranges can be right while gets are wrong.
 pub(super) fn agree_on_gets<R: Reader, K: AsRef<[u8]>>(
     what: &str,
     reader: &R,
@@ -219,7 +222,7 @@ pub(super) fn agree_on_gets<R: Reader, K: AsRef<[u8]>>(
     same_list(&format!("{what}, get_many"), &many, &right)
 }
 
-/// Compares the reads of a reader of many keys with `model`, in few round trips.
+/// Compares the reads of a reader with many keys to `model`, in few round trips.
 pub(super) fn agree_on_many<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome {
     for order in BOTH_ORDERS {
         let seen = walk(reader, KeyRange::all(), order)?;
@@ -260,9 +263,9 @@ pub(super) fn many_keys(count: u32) -> Vec<[u8; 4]> {
     (0..count).map(u32::to_be_bytes).collect()
 }
 
-/// The number of writes of a transaction of many, within the limits of the store.
+/// The number of writes of a large transaction, within the limits of the store.
 pub(super) fn many_writes<S: Store>(store: &S) -> u32 {
-    // More than a short key and value take with what a store adds to them.
+    // More than the size of a short key and value, including the store's overhead.
     const BYTES_OF_A_WRITE: usize = 100;
     let limits = store.limits();
     let of_bytes = limits.max_transaction_bytes.map(|bytes| bytes / BYTES_OF_A_WRITE);

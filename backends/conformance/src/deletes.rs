@@ -1,4 +1,4 @@
-//! A deletion removes its keys, and no others.
+//! A deletion removes exactly its keys.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 

@@ -1,4 +1,4 @@
-//! A read that fails says so.
+//! A failed read returns an error.
 
 use super::compare::{
     BOTH_ORDERS, Model, Pair, agree, blob, ensure, expected, first_page, found, get, owned, plant,
@@ -7,7 +7,7 @@ use super::compare::{
 use super::{Fixture, Outcome};
 use keyloom::{KeyRange, Order, Reader, Result, Store};
 
-/// After how many reads one fails: in the first part of a range, and in later ones.
+/// The number of reads before the failure: in the first part of a range, and in later parts.
 const READS: [usize; 7] = [0, 1, 2, 7, 100, 150, 299];
 
 fn keys() -> Vec<[u8; 2]> {
@@ -50,11 +50,11 @@ fn fail_in_a_range<F: Fixture, R: Reader>(
     }
 }
 
-/// The entries before an error, and whether there was one.
+/// The entries before an error, and whether an error occurred.
 fn walk_to_the_error<R: Reader>(reader: &R, order: Order) -> Outcome<(Vec<Pair>, bool)> {
     let mut seen = Vec::new();
     let Ok(mut entries) = reader.range(KeyRange::all(), order) else { return Ok((seen, true)) };
-    // More than the keys, of a store that never ends.
+    // A limit above the number of keys, for a store whose iterator never ends.
     while let Some(entry) = entries.next().filter(|_| seen.len() < 10_000) {
         match entry {
             Ok(entry) => seen.push(owned(entry)),
@@ -68,7 +68,7 @@ fn walk_to_the_error<R: Reader>(reader: &R, order: Order) -> Outcome<(Vec<Pair>,
     Ok((seen, false))
 }
 
-/// A kind of read, and whether its answer is that of a store without errors.
+/// A kind of read, and whether its result is that of a store without errors.
 type Read<R> = (&'static str, fn(&R, &Model) -> Result<bool>);
 
 fn all_reads<R: Reader>() -> [Read<R>; 8] {

@@ -1,11 +1,11 @@
-//! What a check runs on: a store, with the resources that it needs.
+//! The fixture of a check: a store with the resources that it needs.
 
 use keyloom::{BoxedError, Store};
 
-/// A store under test, with the resources that must live as long as it: the store alone, a pair, or
-/// [`Reopening`].
+/// A store under test, with the resources that must live as long as the store: the store alone,
+/// [`With`] resources, or [`Reopening`].
 ///
-/// The test of a store that can do more implements it for a type of its own:
+/// To support more kinds of checks, implement the trait for a type of your own:
 ///
 /// ```
 /// use keyloom_conformance::Fixture;
@@ -37,7 +37,8 @@ pub trait Fixture: Sized {
     /// The store.
     fn store(&self) -> &Self::Store;
 
-    /// Closes the store and opens it again. `None`, the default, if its data ends with it.
+    /// Closes the store and opens it again. `None`, the default, if the data does not outlive the
+    /// store.
     ///
     /// # Errors
     /// The error of the store.
@@ -45,9 +46,9 @@ pub trait Fixture: Sized {
         Ok(None)
     }
 
-    /// Lets the engine fail once, after this number of further reads: calls, and entries that an
-    /// iterator fetches. `None` removes a failure that has not happened. Returns whether it can;
-    /// `false` by default.
+    /// Makes the engine fail once, after this number of further reads. Calls count as reads, and so
+    /// do entries that an iterator fetches. `None` cancels a failure that has not happened yet.
+    /// Returns whether the fixture supports failures; `false` by default.
     fn fail_read_after(&self, reads: Option<usize>) -> bool {
         let _ = reads;
         false
@@ -62,9 +63,10 @@ impl<S: Store> Fixture for S {
     }
 }
 
-/// A store, and what it needs and must outlive it, such as its directory.
+/// A store, and resources that must outlive the store, such as its directory.
 ///
-/// Not a pair: a future version of `keyloom` may implement [`Store`] for one.
+/// `With` is a type of its own because a future version of `keyloom` may implement [`Store`] for
+/// pairs.
 ///
 /// ```
 /// use keyloom::Lmdb;
@@ -85,8 +87,8 @@ impl<S: Store, T> Fixture for With<S, T> {
     }
 }
 
-/// A store that can be closed and opened again, and the resource that stays in between, such as its
-/// directory.
+/// A store that can be closed and opened again, and the resource that remains in between, such as
+/// its directory.
 ///
 /// ```
 /// use keyloom::Lmdb;
@@ -104,7 +106,7 @@ pub struct Reopening<S, R, O> {
 }
 
 impl<S: Store, R, O: Fn(&R) -> Result<S, BoxedError>> Reopening<S, R, O> {
-    /// Opens a store with what stays when it is closed.
+    /// Opens a store on a resource that remains when the store is closed.
     ///
     /// # Errors
     /// The error of `open`.

@@ -31,7 +31,7 @@ impl Bounds {
         }
     }
 
-    /// The definition, independent of [`KeyRange`].
+    /// The definition of the range, independent of [`KeyRange`].
     fn contains(&self, key: &[u8]) -> bool {
         match self {
             Self::Between(start, end) => lies_between(key, slice(start), slice(end)),
@@ -55,7 +55,8 @@ pub enum View {
     Transaction,
 }
 
-/// One step of a history. Writes go to the open transaction; without one they begin it.
+/// One step of a history. Writes go to the open transaction. If no transaction is open, a write
+/// begins one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// [`Store::begin`].
@@ -100,8 +101,8 @@ pub enum Operation {
     RangeMany(View, Vec<Bounds>, usize),
 }
 
-/// Few different keys, so that operations interact; made of bytes that often cause mistakes,
-/// including keys at and beyond the length limit.
+/// A small set of keys, so that operations interact. The keys consist of bytes that often cause
+/// mistakes; some have the maximum length or exceed it.
 fn keys() -> impl Strategy<Value = Blob> {
     let byte = || select(&[0x00, 0x01, b'a', 0xFE, 0xFF][..]);
     let long = (vec(byte(), 0..=1), byte(), select(&[510, 511, 511, 512][..]), vec(byte(), 0..=1));
@@ -134,7 +135,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
             1 => Just(Bound::Unbounded),
         ]
     };
-    // A bound may be longer than a key; most have the start before the end.
+    // Bounds may be longer than a key. In most pairs, the start is before the end.
     let between = (bound(), bound(), 0..10_u8).prop_map(|(start, end, as_they_are)| {
         let is_inverted = match (&start, &end) {
             (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
@@ -211,10 +212,10 @@ pub(super) fn random_histories_agree_with_an_ordered_map<S: Store>(
     const LENGTH: usize = 80;
     let config = Config {
         cases: u32::try_from(all_operations.div_ceil(LENGTH)).unwrap_or(u32::MAX),
-        // A slow store, or one that fails by waiting, must still be reported within a minute.
+        // A slow store, or a store that fails by waiting, must still be reported within a minute.
         max_shrink_iters: 1_000,
         max_shrink_time: 20_000,
-        // A violation contains the seed. A library should leave no files behind.
+        // No file is written, since a violation contains the seed.
         failure_persistence: None,
         ..Config::default()
     };
@@ -225,7 +226,7 @@ pub(super) fn random_histories_agree_with_an_ordered_map<S: Store>(
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed_bytes);
     let outcome = TestRunner::new_with_rng(config, rng).run(&operations(LENGTH), |history| {
         let fail = |finding: Finding| TestCaseError::fail(finding.to_string());
-        // The one store is emptied for each history.
+        // The same store is used for all histories, and emptied before each one.
         store.transact(|txn| txn.delete_range(KeyRange::all())).map_err(|e| fail(e.into()))?;
         replay(store, &history).map_err(fail)
     });
@@ -238,8 +239,8 @@ pub(super) fn random_histories_agree_with_an_ordered_map<S: Store>(
     }
 }
 
-/// Runs a history on `store`, which must be empty, and compares each result with that of an ordered
-/// map. A commit that the store refuses as a conflict counts as a rollback.
+/// Runs a history on `store`, which must be empty, and compares each result with the result of an
+/// ordered map. A commit that the store refuses as a conflict counts as a rollback.
 ///
 /// See [`operations`] for an example.
 ///
@@ -318,7 +319,7 @@ impl<'s, S: Store> Replay<'s, S> {
         }
     }
 
-    /// The open transaction and its expected contents; begins one if there is none.
+    /// The open transaction and its expected contents; begins a transaction if none is open.
     fn writer(&mut self) -> Outcome<&mut (S::Transaction<'s>, Model)> {
         if self.open.is_none() {
             let txn = self.store.begin()?;
@@ -398,7 +399,8 @@ fn write<W: Writer>(txn: &mut W, model: &mut Model, operation: &Operation) -> Ou
     Ok(())
 }
 
-/// Whether an operation on `key` succeeded: it must if this is a valid key, and must not otherwise.
+/// Whether an operation on `key` succeeded. It must succeed if the key is valid, and must fail
+/// otherwise.
 fn accepted<T>(answer: Result<T>, key: &[u8]) -> Outcome<bool> {
     let is_key = (1..=MAX_KEY_BYTES).contains(&key.len());
     match answer {

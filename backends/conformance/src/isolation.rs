@@ -1,4 +1,4 @@
-//! A transaction does not see uncommitted writes of another.
+//! A transaction does not see uncommitted writes of other transactions.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! An iterator that ended stays ended, and does not affect others.
+//! An iterator that has ended stays ended, and does not affect other iterators.
 
 use super::Outcome;
 use super::compare::{BOTH_ORDERS, expected, found, get, owned, plant, same, same_list};
@@ -49,7 +49,7 @@ fn side_by_side<R: Reader>(reader: &R, model: &super::compare::Model) -> Outcome
     let (mut one, mut two, mut three) = (up()?, down()?, up()?);
     let mut seen = [Vec::new(), Vec::new(), Vec::new()];
     let [first, second, third] = &mut seen;
-    // The third one advances at half the speed, so that all three are at different keys.
+    // The third iterator advances at half the speed, so that all three are at different keys.
     for step in 0..2 * KEYS.len() {
         first.extend(one.next().transpose()?.map(owned));
         second.extend(two.next().transpose()?.map(owned));

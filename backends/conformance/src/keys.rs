@@ -1,4 +1,4 @@
-//! Keys are 1 to 511 bytes, in every operation, also in those that could return "absent".
+//! Keys have 1 to 511 bytes in every operation, even in operations that could return "absent".
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, found, get, padded, plant, root};
@@ -14,7 +14,8 @@ pub(super) fn a_key_of_512_bytes_is_an_error_in_every_operation<S: Store>(store:
     for length in [512, 513, 600, 5_000] {
         refused_everywhere(store, &padded(b"k", b'k', length), is_too_long)?;
     }
-    // Its first 511 bytes are a stored key, which must not be returned for it.
+    // The first 511 bytes of the long key are a stored key, which must not be returned for the long
+    // key.
     plant(store, &[padded(b"k", b'k', 511)])?;
     refused_everywhere(store, &padded(b"k", b'k', 512), is_too_long)
 }

@@ -1,14 +1,15 @@
 //! Tests a store against the laws that every pattern relies on.
 //!
-//! The test of a backend, or of a wrapper around one, has one line:
+//! The test of a backend, or of a wrapper around a backend, takes one line:
 //!
 //! ```
 //! use keyloom::Memory;
 //! keyloom_conformance::check(|| Ok(Memory::new()));
 //! ```
 //!
-//! The closure creates a fresh, *empty* store each time it is called, once for each check. If a
-//! store needs other resources, such as a directory, the closure returns it [`With`] them:
+//! The closure is called once for each check, and creates a fresh, *empty* store each time. If a
+//! store needs other resources, such as a directory, the closure returns the store [`With`] the
+//! resources:
 //!
 //! ```
 //! use keyloom::{Lmdb, lmdb::Durability};
@@ -20,20 +21,20 @@
 //! });
 //! ```
 //!
-//! Two kinds of laws need more than a store, and run only if the [`Fixture`] supports them: that
-//! what was committed is there after the store was opened again ([`Reopening`]), and that a read
-//! that fails says so ([`Fixture::fail_read_after`]).
+//! Two kinds of laws need more than a store, and are checked only if the [`Fixture`] supports them:
+//! committed data is there after the store was opened again ([`Reopening`]), and a failed read
+//! returns an error ([`Fixture::fail_read_after`]).
 //!
-//! A store may refuse a conflict at commit or make one writer wait for the other. Its
-//! [`Limits`](keyloom::Limits) may be as narrow as 100 writes per transaction, and 16 concurrent
-//! snapshots and transactions. The suite stays within them.
+//! A store may refuse a conflict at commit, or make one writer wait for the other. Its
+//! [`Limits`](keyloom::Limits) may be as low as 100 writes per transaction, and 16 concurrent
+//! snapshots and transactions. The suite stays within these limits.
 //!
-//! The suite cannot test durability, since it causes no crashes, and cannot end a call that blocks
-//! forever; but it names the check that is running.
+//! The suite cannot test durability, since it causes no crashes. It cannot end a call that blocks
+//! forever, but it names the check that is running.
 //!
-//! Each check is a function whose name is a sentence that the store must satisfy; [`checks`] lists
-//! them with their [`Law`]. Mutant stores, one for each mistake that stores are known to make, show
-//! that the suite *can* fail.
+//! Each check is a function whose name is a sentence that the store must satisfy. [`checks`] lists
+//! the checks with their [`Law`]. Mutant stores, one for each known kind of mistake, show that the
+//! suite *can* fail.
 
 mod atomicity;
 mod atomics;
@@ -73,14 +74,14 @@ pub use fixture::{Fixture, Reopening, With};
 pub use histories::{Bounds, Operation, View, operations, replay};
 pub use suite::Suite;
 
-/// Runs every check with the default effort, and panics with all violations if there are any.
+/// Runs every check with the default effort. If there are violations, panics with all of them.
 ///
-/// Each violation is also written to the standard error when it is found, and the name of a check
-/// that does not end: see [`Suite::check`].
+/// Each violation is also written to the standard error when it is found. The name of a check that
+/// does not end is written too: see [`Suite::check`].
 ///
 /// # Panics
-/// If the store breaks a law, or cannot be created. The message contains each law that was broken,
-/// the check, and what it found.
+/// If the store breaks a law, or cannot be created. The message contains each broken law, the
+/// check, and its finding.
 pub fn check<F: Fixture>(make: impl Fn() -> Result<F, BoxedError>) {
     Suite::new().check(make);
 }
@@ -91,9 +92,9 @@ pub fn check<F: Fixture>(make: impl Fn() -> Result<F, BoxedError>) {
 pub struct Violation {
     /// The law.
     pub law: Law,
-    /// The check that found it.
+    /// The check that found the violation.
     pub check: &'static str,
-    /// The result, and the expected one.
+    /// The actual and the expected result.
     pub seen: String,
 }
 
@@ -114,12 +115,12 @@ pub struct Check<S> {
 }
 
 impl<S: Store> Check<S> {
-    /// The law that it tests.
+    /// The law that the check tests.
     pub fn law(&self) -> Law {
         self.law
     }
 
-    /// Its name, a sentence.
+    /// The name of the check, a sentence.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -192,7 +193,7 @@ macro_rules! laws {
             }
         }
 
-        /// Every check of a store alone, in the order in which they run.
+        /// Every check that needs only a store, in the order in which the checks run.
         ///
         /// ```
         /// use keyloom::Memory;

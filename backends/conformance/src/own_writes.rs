@@ -10,8 +10,8 @@ use std::ops::Bound::{Excluded, Included};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"\xFF"];
 
-/// Begins, applies `writes` one by one to the transaction and to the model, compares after each,
-/// and once more after the commit.
+/// Begins a transaction and applies `writes` one by one to it and to the model. Compares both after
+/// each write, and once more after the commit.
 macro_rules! compare_after_each {
     ($store:ident, $txn:ident, $model:ident: $($what:literal => $write:expr $(, $change:expr)?;)+) => {{
         let mut $model = plant($store, &KEYS)?;
@@ -114,7 +114,8 @@ pub(super) fn a_transaction_sees_its_own_writes_to_prefetched_keys<S: Store>(sto
 }
 
 pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Outcome {
-    // So many that a store may handle them as a batch, between and over stored keys.
+    // Enough keys that a store may handle them as a batch, some between stored keys and some equal
+    // to stored keys.
     let some = |from: u8| {
         let keys = (0..30_u8).map(move |n| ([b'c', from, n], vec![n; 10 * usize::from(n)]));
         keys.collect::<Vec<_>>()
@@ -138,7 +139,7 @@ pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Out
 pub(super) fn a_transaction_sees_all_of_many_writes<S: Store>(store: &S) -> Outcome {
     let writes = many_writes(store);
     let keys = many_keys(writes);
-    // Half of the writes replace stored keys, and each fifth write deletes one.
+    // Half of the writes replace stored keys, and every fifth write deletes a key.
     let stored: Vec<_> = keys.iter().step_by(2).collect();
     let mut model = plant(store, &stored)?;
     let mut txn = store.begin()?;

@@ -55,7 +55,7 @@ fn page_of<S: Store>(
     Ok((entries.into_iter().map(owned).collect(), last))
 }
 
-/// Each page is from a new snapshot, and keys are inserted and deleted before and after its
+/// Each page is read from a new snapshot. Keys are inserted and deleted before and after its
 /// position, including the last key of a page.
 pub(super) fn pages_continue_whatever_is_written_in_between<S: Store>(store: &S) -> Outcome {
     for order in BOTH_ORDERS {

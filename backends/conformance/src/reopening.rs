@@ -1,10 +1,10 @@
-//! What was committed is there after the store was opened again.
+//! Committed data is there after the store was opened again.
 
 use super::compare::{Model, agree, awkward_keys, blob, found, plant, same, same_list, walk};
 use super::{Blob, Fixture, Outcome};
 use keyloom::{KeyRange, Order, Reader, Store, VersionstampedKey, Writer};
 
-/// Plants keys and changes some of them. Leaves a transaction behind that did not commit.
+/// Writes keys and changes some of them. Leaves an uncommitted transaction behind.
 fn prepare<S: Store>(store: &S) -> Outcome<Model> {
     let mut model = plant(store, &awkward_keys())?;
     let large = vec![7; store.limits().max_value_bytes.min(100_000)];
@@ -28,7 +28,7 @@ fn number(n: i64) -> Blob {
     blob(n.to_le_bytes())
 }
 
-/// The fixture opened again. `None` if its data ends with it.
+/// The fixture opened again. `None` if its data does not outlive the store.
 fn reopened<F: Fixture>(fixture: F) -> Outcome<Option<F>> {
     let opened = fixture.reopen();
     opened.or_else(|error| found(format!("the store does not open again: {error}")))
@@ -46,13 +46,13 @@ pub(super) fn what_was_committed_is_there_after_opening_again<F: Fixture>(fixtur
     Ok(())
 }
 
-/// Commits, counters and versionstamps go on where they were.
+/// Commits, counters and versionstamps continue after the store was opened again.
 pub(super) fn a_store_that_was_opened_again_continues<F: Fixture>(fixture: F) -> Outcome {
     let stamped = VersionstampedKey { prefix: b"log", suffix: b"", clock: b"clock" };
     let mut fixture = fixture;
     for round in 1..=3_u8 {
         let store = fixture.store();
-        // Two commits each time, numbered over all of them.
+        // Two commits per round, numbered across all rounds.
         for commit in [2 * round - 1, 2 * round] {
             store.transact(|txn| {
                 txn.add(b"n", 1)?;

@@ -1,4 +1,4 @@
-//! A transaction that is dropped changes nothing.
+//! A dropped transaction changes nothing.
 
 use super::compare::{Model, agree, plant};
 use super::{Finding, Outcome};

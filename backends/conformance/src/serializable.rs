@@ -1,9 +1,9 @@
 //! Committed transactions have a serial order.
 //!
-//! A store may run transactions concurrently and refuse one of them at commit, or make each wait
-//! for the one before it. So two threads read, *meet*, and then write: on the first kind of store
-//! both have read before either writes, each time. On the second kind the meeting times out after
-//! some milliseconds.
+//! A store may run transactions concurrently and refuse one of them at commit, or make each
+//! transaction wait for the previous one. So two threads read, *meet*, and then write. On the first
+//! kind of store, both threads have always read before either writes. On the second kind, the
+//! meeting times out after some milliseconds.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -50,7 +50,7 @@ pub(super) fn insist<T>(mut transact: impl FnMut() -> Result<T>) -> Outcome<T> {
     found("a transaction did not get through")
 }
 
-/// Runs `work` on `threads` threads. Each receives its number.
+/// Runs `work` on `threads` threads, each with its number.
 pub(super) fn on_threads(threads: u8, work: impl Fn(u8) -> Outcome + Sync) -> Outcome {
     let work = &work;
     thread::scope(|scope| {
@@ -103,7 +103,8 @@ pub(super) fn counters_of_many_writers_lose_no_update<S: Store>(store: &S) -> Ou
     same("the largest number", &snapshot.counter(b"max")?, &(4 * i64::from(ROUNDS) - 1))
 }
 
-/// A way to test whether a key exists: all reads that a store must track.
+/// A way to test whether a key exists. Together, the variants cover all reads that a store must
+/// track.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Get,
@@ -152,8 +153,9 @@ impl Look {
     }
 }
 
-/// Write skew: each of two transactions writes its key if the other's does not exist. The second
-/// one must see the write of the first; a store that compares only writes commits both.
+/// Write skew: each of two transactions writes its key if the key of the other does not exist. The
+/// second transaction must see the write of the first. A store that compares only writes commits
+/// both.
 pub(super) fn two_writers_that_look_for_each_other_do_not_both_miss<S: Store>(
     store: &S,
 ) -> Outcome {
@@ -176,7 +178,7 @@ pub(super) fn two_writers_that_look_for_each_other_do_not_both_miss<S: Store>(
     Ok(())
 }
 
-/// One transaction reads a key and depends on it, the other deletes the range with the key.
+/// One transaction reads a key and depends on it; the other deletes a range that contains the key.
 pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> Outcome {
     for look in LOOKS {
         store.transact(|txn| {
@@ -211,8 +213,8 @@ pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> 
     Ok(())
 }
 
-/// Each of two transactions adds a key behind many that it has counted: the second one must have
-/// counted the key of the first.
+/// Each of two transactions counts many keys and adds a key after them. The second transaction must
+/// have counted the key of the first.
 pub(super) fn two_writers_that_count_many_keys_do_not_both_miss<S: Store>(store: &S) -> Outcome {
     plant(store, &many_keys(MANY))?;
     let meeting = Meeting::new(2);

@@ -93,7 +93,7 @@ pub(super) fn a_snapshot_shows_everything_committed_before_it<S: Store>(store: &
 }
 
 pub(super) fn a_snapshot_does_not_change_by_many_commits<S: Store>(store: &S) -> Outcome {
-    // A store that waits for its disk takes milliseconds for each.
+    // A store that waits for its disk takes milliseconds for each commit.
     const COMMITS: u32 = 1_200;
     let model = plant(store, &KEYS)?;
     let oldest = store.limits().max_age_ms.map(|age| Duration::from_millis(age / 2));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Finding, Fixture, Law, Outcome, Violation, checks, failures, reopening};
 use keyloom::BoxedError;
 
-/// When a check that does not end is named.
+/// How long a check may run before its name is written.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The effort of a run.
@@ -47,14 +47,14 @@ impl Suite {
         self
     }
 
-    /// The seed of the random histories: that of a violation, to reproduce it.
+    /// The seed of the random histories. To reproduce a violation, use its seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Runs only the checks whose names contain `name`, such as that of a violation.
+    /// Runs only the checks whose names contain `name`, for example the check of a violation.
     ///
     /// ```
     /// use keyloom::Memory;
@@ -67,7 +67,7 @@ impl Suite {
         self
     }
 
-    /// Runs every check, each on a store of its own, and returns the violations.
+    /// Runs each check on a store of its own, and returns the violations.
     ///
     /// # Errors
     /// The error of `make`.
@@ -78,15 +78,15 @@ impl Suite {
         self.run_with(make, |_, run| run())
     }
 
-    /// [`run`](Suite::run) that panics with all violations if there are any.
+    /// Like [`run`](Suite::run), but panics with all violations if there are any.
     ///
-    /// A run can take long, and a store can make it hang. So each violation is written to the
-    /// standard error at once, also if the tests capture their output; and so is the name of a
-    /// check that has run for 30 seconds, again after twice that time, and so on.
+    /// A run can take long, and a faulty store can make it hang. So each violation is written to
+    /// the standard error at once, even if the tests capture their output. The name of a check is
+    /// written after it has run for 30 seconds, again after twice that time, and so on.
     ///
     /// # Panics
     /// In the cases of [`keyloom_conformance::check`](super::check).
-    // The one place of the library that panics: tests call it, like `assert!`.
+    // The only function of the library that panics: tests call it like `assert!`.
     #[allow(clippy::panic)]
     pub fn check<F: Fixture>(&self, make: impl Fn() -> Result<F, BoxedError>) {
         let watched = |name: &'static str, run: &mut dyn FnMut() -> Checked| {
@@ -111,7 +111,7 @@ impl Suite {
         }
     }
 
-    /// Runs every check through `around`, which gets its name.
+    /// Runs every check through `around`, which receives the name of the check.
     fn run_with<F: Fixture>(
         &self,
         make: impl Fn() -> Result<F, BoxedError>,
@@ -134,7 +134,7 @@ impl Suite {
     }
 }
 
-/// What a check found, or why its store cannot be made.
+/// The finding of a check, or the error of creating its store.
 type Checked = Result<Option<Violation>, BoxedError>;
 
 /// A check of a fixture: its law, its name, and the function.
@@ -155,7 +155,7 @@ fn of_fixtures<F: Fixture>() -> [OfFixture<F>; 4] {
     ]
 }
 
-/// Runs a check, and names it each time it has run for longer.
+/// Runs a check, and writes its name repeatedly while it does not end.
 fn named_if_it_lasts(name: &'static str, run: &mut dyn FnMut() -> Checked) -> Checked {
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -172,7 +172,7 @@ fn named_if_it_lasts(name: &'static str, run: &mut dyn FnMut() -> Checked) -> Ch
     })
 }
 
-/// Writes a line to the standard error, past what captures the output of tests.
+/// Writes a line to the standard error. The capture of test output is bypassed.
 fn write_line(line: &str) {
     // If it cannot be written, the test still fails.
     let _ = writeln!(std::io::stderr().lock(), "keyloom: {line}");

@@ -1,4 +1,4 @@
-//! All threads may use a store.
+//! A store can be used from all threads.
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, get, same};

@@ -1,4 +1,5 @@
-//! `transact_batched` commits each body once, or not at all, whatever the bodies beside it do.
+//! `transact_batched` commits each body once or not at all, regardless of the other bodies in the
+//! batch.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -34,7 +35,8 @@ pub(super) fn what_a_batched_body_returns_comes_back<S: Store>(store: &S) -> Out
     agree("at the end", &store.snapshot()?, &model)
 }
 
-/// Each body returns the number that it has read, so that no two may return the same one.
+/// Each body increments and returns a number that it has read, so no two bodies may return the same
+/// number.
 pub(super) fn batched_bodies_see_each_other_in_order<S: Store>(store: &S) -> Outcome {
     let numbers = Mutex::new(Vec::new());
     on_threads(THREADS, |_| {
@@ -77,7 +79,7 @@ pub(super) fn a_batched_body_that_fails_leaves_the_others_whole<S: Store>(store:
     agree("the writes of the bodies that succeeded", &store.snapshot()?, &model)
 }
 
-/// Runs one body, which writes two keys, or fails before, between or after them.
+/// Runs one body, which writes two keys, or fails before, between or after the two writes.
 fn attempt<S: Store>(store: &S, thread: u8, round: u8) -> Outcome {
     let (one, two, fate) = ([b'a', thread, round], [b'b', thread, round], fate(thread, round));
     let answer = insist(|| {
@@ -89,12 +91,12 @@ fn attempt<S: Store>(store: &S, thread: u8, round: u8) -> Outcome {
                 txn.put(&one, b"")?;
                 match fate {
                     2 => return Err(Error::other(SoldOut(round))),
-                    // The body drops the error of a write of a pattern.
+                    // The body ignores the error of a pattern's write.
                     3 => _ = txn.guarded(|_| Err::<(), _>(Error::other(SoldOut(round)))),
                     _ => {}
                 }
                 txn.put(&two, b"")?;
-                // An error of the body, not of `insist`.
+                // The error is an error of the body, so `insist` must not retry it.
                 Ok(())
             })
             .map_or_else(

@@ -69,8 +69,8 @@ pub(super) fn an_error_type_of_the_body_comes_back_unchanged<S: Store>(store: &S
     )
 }
 
-/// Two threads change the same key, so that on a store with conflicts one is retried. Every run
-/// writes a mark of its own, and only those of the last runs may be stored.
+/// Two threads change the same key, so that on a store with conflicts one transaction is retried.
+/// Every run writes a mark of its own, and only the marks of the last runs may be stored.
 pub(super) fn a_body_that_runs_again_leaves_only_its_last_run<S: Store>(store: &S) -> Outcome {
     const ROUNDS: u8 = 5;
     for round in 0..ROUNDS {
@@ -106,7 +106,8 @@ pub(super) fn a_body_that_runs_again_leaves_only_its_last_run<S: Store>(store: &
     same("the counter", &store.snapshot()?.counter(b"n")?, &(2 * i64::from(ROUNDS)))
 }
 
-/// A store with one writer at a time must refuse it, because the thread would wait for itself.
+/// A store with one writer at a time must refuse the inner transaction, because the thread would
+/// wait for itself.
 pub(super) fn a_transaction_within_a_transaction_works_or_is_refused<S: Store>(
     store: &S,
 ) -> Outcome {

@@ -7,7 +7,7 @@ use keyloom::{Error, KeyRange, Limits, Store, Transaction, Writer};
 /// The longest value that the suite writes.
 const LONGEST: usize = 1 << 20;
 
-/// Longer values are not generated only to be refused.
+/// Values longer than this are not generated just to be refused.
 const MOST_TO_REFUSE: usize = 64 << 20;
 
 pub(super) fn longest_value(limits: Limits) -> usize {
@@ -16,7 +16,7 @@ pub(super) fn longest_value(limits: Limits) -> usize {
     limits.max_value_bytes.min(LONGEST).min(half)
 }
 
-/// The bytes of a value, which do not repeat with the size of a page.
+/// The bytes of a value. They do not repeat with the period of a page.
 fn value_of(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n % 251) as u8 ^ (n / 4_096) as u8).collect()
 }

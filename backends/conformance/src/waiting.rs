@@ -9,7 +9,7 @@ use super::{Finding, Outcome};
 use keyloom::{AtomicOp, Error, KeyRange, Reader, Store, Writer};
 
 const SHORT: Duration = Duration::from_millis(20);
-/// Only a store that sleeps through a change waits so long.
+/// A long time-out, reached only if a store misses a change.
 const LONG: Duration = Duration::from_secs(10);
 
 pub(super) fn a_wait_ends_at_once_if_the_value_differs<S: Store>(store: &S) -> Outcome {
@@ -33,11 +33,11 @@ pub(super) fn a_wait_without_a_change_ends_with_its_time<S: Store>(store: &S) ->
 fn wait<S: Store>(store: &S, key: &[u8], seen: Option<&[u8]>) -> Outcome {
     let began = Instant::now();
     same("the change", &store.wait_for_change(key, seen, LONG)?, &true)?;
-    // At its end a wait reads the key, and so finds a change that nothing has notified.
+    // At the time-out, a wait reads the key and so finds a change even without a notification.
     ensure(began.elapsed() < LONG / 2, "a wait slept through the change of its key")
 }
 
-/// Waits for a change of a key on one thread, and calls `write` on another one.
+/// Waits for a change of a key on one thread, and calls `write` on another thread.
 fn beside_a_wait<S: Store>(
     store: &S,
     key: &[u8],
@@ -50,7 +50,7 @@ fn beside_a_wait<S: Store>(
         match thread {
             0 => wait(store, key, seen),
             _ => {
-                // Most likely the other thread waits by then.
+                // By then, the other thread is most likely waiting.
                 std::thread::sleep(Duration::from_millis(10));
                 write()
             }

@@ -48,7 +48,7 @@ impl Address {
                     .zip(decoded(password))
                     .ok_or_else(|| bad("the user or the password has a broken %-escape"))?;
                 if name.contains(':') {
-                    // Errors show names, and a password may follow the colon.
+                    // The colon may be the start of a password, and errors show the user name.
                     return Err(bad(
                         "the name of a user contains no colon; write the colon before the password unescaped",
                     ));

@@ -40,7 +40,7 @@ impl Checks {
         writes.add_all(buffer);
         let layout = room.layout(writes.operations.len());
         let checks = reads.checks(layout.checks);
-        // To find the changed key in a merged range, all of it would have to be read again.
+        // To find the changed key in a merged range, the whole range would have to be read again.
         let is_merged = checks.contains(&Check::NoDeletes);
         let names = !is_merged && checks.len() <= MOST_NAMED.min(layout.checks);
         let of_checks: usize = checks.iter().map(|check| check_bytes(keys, check)).sum();
@@ -149,8 +149,8 @@ impl Writes<'_> {
     }
 }
 
-/// `operations`, nested as `levels` require. The first one is always at the top: it is a put (that
-/// of the mark, if anything is deleted), and the server's quota does not count nested puts.
+/// `operations`, nested as `levels` require. The first operation is always at the top. It is a put
+/// (the put of the mark, if anything is deleted): the server's quota does not count nested puts.
 fn laid_out(mut operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
     if levels.len() < 2 || operations.is_empty() {
         return operations;
@@ -201,7 +201,7 @@ fn compare(keys: &Keyspace, check: &Check, revision: i64) -> Compare {
     }
 }
 
-/// The request that shows whether `check` is the one that failed.
+/// The read that shows whether `check` failed.
 fn question(keys: &Keyspace, check: &Check, revision: i64) -> TxnOp {
     let options = GetOptions::new().with_keys_only();
     match check {

@@ -1,4 +1,4 @@
-//! The meaning of etcd's errors for a transaction.
+//! Maps etcd's errors to errors of a transaction.
 
 use std::error::Error as StdError;
 
@@ -13,7 +13,7 @@ use keyloom_remote::Link;
 #[error("{0}")]
 pub(super) struct Said(String);
 
-/// An error of etcd that an operator must repair.
+/// An error of etcd that an operator must fix.
 #[derive(Debug, thiserror::Error)]
 #[error("{said}; {remedy}")]
 struct Refused {
@@ -24,9 +24,9 @@ struct Refused {
 /// The outcome of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failed {
-    /// There was no connection: nothing was sent.
+    /// There was no connection, so nothing was sent.
     NotSent,
-    /// The server could not execute the request at this time, and did nothing.
+    /// The server could not execute the request at this time, and changed nothing.
     NotNow,
     /// The token is older than the server's users.
     StaleLogin,
@@ -36,11 +36,11 @@ pub(super) enum Failed {
     Compacted,
     /// The quota is used up.
     Full,
-    /// The server refuses the login. It did nothing.
+    /// The server refused the login, and changed nothing.
     LoginRefused,
-    /// The server refuses the request permanently. It did nothing.
+    /// The server refused the request permanently, and changed nothing.
     Refused(&'static str),
-    /// It may have been committed or not.
+    /// The request may or may not have been committed.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl Failed {
         let says = |text: &str| message.contains(text);
         let is_etcd = message.starts_with("etcdserver:") || message.starts_with("grpc:");
         match status.code() {
-            // The server returns these only before it proposes the request.
+            // The server returns these errors only before it proposes the request.
             _ if says("etcdserver: no leader") || says("etcdserver: too many requests") => {
                 Self::NotNow
             }
@@ -124,7 +124,7 @@ fn chain<'e>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// The message of an error with its causes, which etcd's client leaves out.
+/// The message of an error, with the causes that etcd's client leaves out.
 pub(super) fn said(error: &EtcdError) -> Said {
     let (mut text, source) = match error {
         EtcdError::GRpcStatus(status) => (status.message().to_owned(), status.source()),
@@ -169,8 +169,8 @@ pub(super) fn of_commit(
     let said = said(error);
     match Failed::why(error) {
         Failed::NotSent | Failed::NotNow | Failed::StaleLogin => link.lost(said),
-        // The request that uses up the quota is executed, and yet returns this error; later
-        // requests are refused with the same error. Only the revision differs.
+        // The request that uses up the quota is executed but returns this error. Later requests are
+        // refused with the same error. Only the revision shows the difference.
         Failed::Full if is_unchanged() => full(link),
         Failed::Full => Error::CommitUnknown { source: full(link).into() },
         Failed::LoginRefused => login_refused(link, said),

@@ -9,10 +9,11 @@ use keyloom::backend::Span;
 pub(super) struct Keyspace {
     /// The name and a slash.
     prefix: Vec<u8>,
-    /// The first key after all that begin with the prefix.
+    /// The first key after all keys with the prefix.
     end: Vec<u8>,
     /// The key that every transaction with deletes writes. It sorts before the prefix, so no range
-    /// of the store contains it. No other store has a key there, since theirs contain a slash.
+    /// of the store contains it. The keys of other stores contain a slash, so they differ from the
+    /// mark.
     mark: Vec<u8>,
 }
 
@@ -44,7 +45,7 @@ impl Keyspace {
         self.mark.clone()
     }
 
-    /// The number of bytes by which a key is longer in etcd.
+    /// The number of bytes that the prefix adds to a key in etcd.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix.len()
     }

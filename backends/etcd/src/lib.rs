@@ -1,10 +1,10 @@
 //! A store in an etcd cluster.
 //!
-//! Use etcd for small data (some gigabytes at most) that must survive the loss of machines without
+//! Use etcd for small data (at most some gigabytes) that must survive the loss of machines without
 //! intervention, and that has many readers and few writes: settings, memberships, schedules. Each
-//! commit waits until most members have synced it, and a cluster executes some hundreds or
-//! thousands of commits per second. For data of one machine use LMDB, which is a thousand times as
-//! fast.
+//! commit waits until a quorum of the members has synced it, and a cluster executes some hundreds
+//! or thousands of commits per second. For data on one machine use LMDB, which is a thousand times
+//! as fast.
 //!
 //! ```no_run
 //! use keyloom::{Reader, Store, Writer};
@@ -19,7 +19,7 @@
 //!
 //! # Layout
 //!
-//! | key in etcd | what it is |
+//! | key in etcd | contents |
 //! |---|---|
 //! | `<name>/<key>` | the key and its value, unchanged |
 //! | `<name>.deleted` | the delete mark: empty, written by each transaction with deletes |
@@ -35,85 +35,87 @@
 //! |---|---|
 //! | `snapshot` | 1 |
 //! | `get`, `first`, `last`, `page`, `count` | 1; a `count` in a transaction fetches all keys of the range |
-//! | `get_many` | 1, in up to 16 requests of 128 keys at once; 1 for each further 2,048 keys; as the first read of a transaction 1 more if another writer commits between its requests |
-//! | `range_many` | 1, in up to 16 requests of 128 ranges at once; 1 for each further 2,048 ranges; 1 more for all ranges with more entries than their share of 262,144; as the first read of a transaction 1 more, as for `get_many` |
-//! | `range` | 1 for each page of 1,024, 4,096 and 16,384 entries; in a transaction the first has 128 |
+//! | `get_many` | 1, in up to 16 concurrent requests of 128 keys; 1 for each further 2,048 keys; for the first read of a transaction, 1 more if another writer commits between its requests |
+//! | `range_many` | 1, in up to 16 concurrent requests of 128 ranges; 1 for each further 2,048 ranges; 1 more for all ranges with more entries than their share of 262,144; for the first read of a transaction, 1 more as for `get_many` |
+//! | `range` | 1 for each page of 1,024, 4,096 and 16,384 entries; in a transaction, the first page has 128 |
 //! | `begin` | 0 |
 //! | a write | 0; writes are buffered until the commit |
 //! | `commit` | 1, or 0 without writes |
-//! | `add`, `min`, `max` | 1: they read |
+//! | `add`, `min`, `max` | 1, since they read |
 //!
-//! A snapshot is a revision, and costs the cluster nothing while it is open. Any member answers
-//! reads of it alone; only `snapshot` and the first read of a transaction require the leader.
-//! Requests go to one member as long as it answers, and then to another.
+//! A snapshot is a revision, and costs the cluster nothing while it is open. A single member can
+//! answer the reads of a snapshot; only `snapshot` itself and the first read of a transaction
+//! require the leader. Requests go to one member as long as it answers, and then to another.
 //!
 //! The cost of a round trip for the server varies:
 //!
-//! * **A descending range is sorted by the server**, which reads all of it for each page. If the
-//!   last entries are read often, make them the first: wrap the field in [`Desc`](keyloom::Desc).
-//! * For an ascending page the server counts the rest of the range: 10 entries of a range of
-//!   100,000 took 15 ms, and 10 of 1,000 took 1 ms. Read narrow ranges: `range_many` of 1,000
-//!   ranges of 10 entries took 41 ms, and 1.1 s if they had no end among 30,000 entries.
+//! * **A descending range is sorted by the server**, which reads the whole range for each page. If
+//!   the last entries are read often, wrap the field in [`Desc`](keyloom::Desc), so that they come
+//!   first.
+//! * For an ascending page, the server counts the rest of the range: a page of 10 entries took 15
+//!   ms in a range of 100,000 entries, and 1 ms in a range of 1,000. Read narrow ranges:
+//!   `range_many` of 1,000 ranges of 10 entries took 41 ms, but 1.1 s if the ranges had no end,
+//!   among 30,000 entries.
 //! * The commit reads each range of the transaction once more, on every member, while all other
 //!   commits wait. Read narrow ranges in transactions that write.
-//! * Pages are not limited in bytes, because etcd has no such limit. The first page fetches its
-//!   1,024 entries of any length, and only the next one is adjusted. If values are long, use `page`
-//!   with a limit of your own. The same holds for the limit of `range_many`.
+//! * Pages are not limited in bytes, because etcd has no such limit. The first page fetches 1,024
+//!   entries of any length, and only the size of the next page is adjusted. If values are long, use
+//!   `page` with a limit of your own. The same holds for the limit of `range_many`.
 //!
 //! # Limits of a transaction
 //!
-//! For a store whose name has up to 7 characters. Each further character takes some 4 KB of a
-//! transaction's bytes, and from 28 on some of its writes. [`limits`](Store::limits) returns the
-//! values.
+//! The table is for a store whose name has up to 7 characters. Each further character reduces the
+//! bytes of a transaction by some 4 KB. From 28 characters on, it also reduces the number of
+//! writes. [`limits`](Store::limits) returns the values.
 //!
 //! | limit | with the server's defaults | why |
 //! |---|---|---|
 //! | a key | 511 bytes | as in every store |
 //! | a value | 1,370,625 bytes | together with the longest key in one transaction |
 //! | writes of a transaction | 4,096 | half of `--max-txn-ops` (128), squared; nested in two or three levels |
-//! | bytes of a transaction | 1,371,136 | `--max-request-bytes` (1.5 MiB) minus the longest checks of all reads and the frames of 4,096 writes |
-//! | reads of a transaction that writes | 128 checks, 64 or 42 with many writes; more are merged | see below |
+//! | bytes of a transaction | 1,371,136 | `--max-request-bytes` (1.5 MiB) minus the space for the longest checks of all reads and for the frames of 4,096 writes |
+//! | reads of a transaction that writes | 128 checks, 64 or 42 with many writes; more checks are merged | see below |
 //! | a whole database | `--quota-backend-bytes`, 2 GiB | |
 //!
-//! The server accepts what is within these limits, with one exception: a key that is put into a
-//! range which the same transaction deletes counts three times, because the range is deleted in
-//! pieces around it. A transaction that is too large is refused before it is sent. For a server
-//! with other settings, set [`max_operations`](EtcdOptions::max_operations) and
+//! The server accepts a transaction within these limits, with one exception: a put into a range
+//! that the same transaction deletes counts as three operations, because the range is deleted in
+//! pieces around the key. A transaction that is too large is refused before it is sent. For a
+//! server with other settings, set [`max_operations`](EtcdOptions::max_operations) and
 //! [`max_request_bytes`](EtcdOptions::max_request_bytes).
 //!
 //! # Conflicts
 //!
-//! A transaction reads at one revision, that of its first read. Its commit is one request: *if*
-//! none of its reads has changed since, apply all writes. Otherwise it fails with
-//! [`Conflict`](keyloom::Error::Conflict), and [`transact`](keyloom::Store::transact) retries it. A
-//! transaction that only reads never conflicts, and neither does one that only writes.
+//! A transaction reads at the revision of its first read. Its commit is one request: *if* none of
+//! its reads has changed since, apply all writes. Otherwise the commit fails with
+//! [`Conflict`](keyloom::Error::Conflict), and [`transact`](keyloom::Store::transact) retries the
+//! transaction. A transaction that only reads, or only writes, never conflicts.
 //!
-//! * A key has changed if it was written, with the same value too, or deleted. A range is checked
-//!   as far as it was fetched: page by page; for `page`, `range_many`, `first` and `last` as far as
-//!   they return, and one entry more; further, if deletes of the transaction hide entries, or a
-//!   page has more than 16,384.
-//! * **Hot keys**: of several transactions that read and write the same key, one at a time
-//!   succeeds. `add`, `min` and `max` read and write; divide a counter that all writers change into
+//! * A key has changed if it was deleted or written, even with the same value. Only the fetched
+//!   part of a range is checked. `range` fetches page by page. `page`, `range_many`, `first` and
+//!   `last` fetch the returned entries and one more. They fetch further if deletes of the
+//!   transaction hide entries, or if a page has more than 16,384 entries.
+//! * **Hot keys**: if several transactions read and write the same key, only one of them succeeds
+//!   at a time. `add`, `min` and `max` read and write: split a counter that all writers change into
 //!   several keys.
 //! * **Many reads**: the server takes up to 128 checks in one commit, 64 with more than 128 writes,
-//!   and 42 with more than 4,033. A key that was read is one check. A range is one check, and one
-//!   more for each key found in it. Beyond this number, neighbours are merged into ranges, those
-//!   with the longest common prefix first. Then any write between them conflicts too, and so does
-//!   **any transaction with deletes, anywhere in the store**: a range check cannot detect deletes,
-//!   so the delete mark is checked. If another program deletes constantly, a transaction that scans
-//!   more than 127 entries and writes may never succeed: scan in a snapshot, and let the
-//!   transaction read again only what it changes. No real conflict is missed, unless a program
-//!   other than keyloom deletes without writing the mark.
+//!   and 42 with more than 4,033. A key that was read takes one check. A range takes one check, and
+//!   one more for each key found in it. Beyond the limit, neighbours are merged into ranges,
+//!   neighbours with the longest common prefix first. Then any write between the merged keys
+//!   conflicts too, and so does **any transaction with deletes, anywhere in the store**: a range
+//!   check cannot detect deletes, so the delete mark is checked. If another program deletes
+//!   constantly, a transaction that scans more than 127 entries and writes may never succeed: scan
+//!   in a snapshot, and let the transaction read only the keys that it changes. No real conflict is
+//!   missed, as long as programs other than keyloom write the mark when they delete.
 //! * **Every member reads merged ranges at the commit**, including the entries between the keys.
 //!   500 keys scattered over 100,000 entries of 1 KB made a commit take half a second, and delayed
-//!   all commits after it. Batches of adjacent keys, or of 100 keys, do not have this cost.
+//!   all commits after it. Batches of adjacent keys, or of up to 100 keys, do not have this cost.
 //!
 //! # When the outcome is unknown
 //!
 //! If a connection breaks during a commit, a member dies, or no answer comes in time, the error is
-//! [`CommitUnknown`](keyloom::Error::CommitUnknown): the writes are in the store, or not, or (after
-//! no answer) appear later. A commit is never sent twice. Make the transaction idempotent: give the
-//! request a number, and write it in the same transaction.
+//! [`CommitUnknown`](keyloom::Error::CommitUnknown): the writes may or may not be in the store, and
+//! after a time-out they may still appear later. A commit is never sent twice. Make the transaction
+//! idempotent: give the request a number, and write the number in the same transaction.
 //!
 //! ```no_run
 //! use keyloom::{Reader, Result, Store, Writer, key::pack};
@@ -140,17 +142,17 @@
 //!
 //! If the quota is used up, a commit fails with [`DiskFull`](StorageError::DiskFull) and writes
 //! nothing; one more round trip verifies that the cluster's revision is unchanged. etcd executes
-//! the write that uses up the quota and returns the same error. That commit, and one concurrent
-//! with another program's write, is `CommitUnknown` with `DiskFull` as its source. Afterwards etcd
-//! refuses deletes too, because they write the mark. Compact and defragment, or raise the quota,
-//! and disarm the alarm.
+//! the write that uses up the quota, but returns the same error. That commit, and a commit
+//! concurrent with another program's write, is `CommitUnknown` with `DiskFull` as its source.
+//! Afterwards etcd refuses deletes too, because they write the mark. To recover, compact and
+//! defragment or raise the quota, and then disarm the alarm.
 //!
 //! # History
 //!
 //! Snapshots read the history that etcd keeps. A read of a compacted revision fails with
-//! [`Compacted`](ServerError::Compacted). By default etcd keeps all history until the quota is used
-//! up, so run it with `--auto-compaction-mode=periodic --auto-compaction-retention=1h`; choose a
-//! retention that is longer than any snapshot lives.
+//! [`Compacted`](ServerError::Compacted). By default, etcd keeps all history until the quota is
+//! used up. So run etcd with `--auto-compaction-mode=periodic --auto-compaction-retention=1h`; the
+//! retention must be longer than the life of any snapshot.
 //!
 //! # Tests
 //!
@@ -158,9 +160,9 @@
 //! members on one machine, and the leader killed 25 times under load. Other versions were not
 //! tested. Do not use etcd 3.5 before 3.5.7, which can crash when a transaction with reads is
 //! cancelled. A cluster that was restored from a backup has smaller revisions than its clients
-//! remember: restart them, or restore with `--bump-revision --mark-compacted`. On that cluster,
-//! without fsync, a read took 1 ms, a commit 2 ms, a commit of 4,096 writes 75 ms, and 1,000 keys
-//! by `get_many` 24 ms.
+//! remember: restart the clients, or restore with `--bump-revision --mark-compacted`. On the tested
+//! cluster, without fsync, a read took 1 ms, a commit 2 ms, a commit of 4,096 writes 75 ms, and
+//! 1,000 keys by `get_many` 24 ms.
 
 mod address;
 mod commit;
@@ -184,7 +186,7 @@ use std::time::Duration;
 pub use options::EtcdOptions;
 
 /// The parts of an address, without the password. Opens no connection.
-// Hidden: for the fuzz targets of this repository alone.
+// Hidden: only for the fuzz targets of this repository.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub fn shown_address(address: &str) -> keyloom::Result<String> {
@@ -209,7 +211,7 @@ pub type EtcdTransaction = RemoteTransaction<TransactionSession>;
 /// The entries of a range of an [`EtcdSnapshot`].
 pub type EtcdEntries<'r> = RemoteEntries<'r, SnapshotSession>;
 
-/// The entries of a range of an [`EtcdTransaction`], which records them as read.
+/// The entries of a range of an [`EtcdTransaction`]. The transaction records them as read.
 pub type EtcdTrackedEntries<'r> = RemoteEntries<'r, TransactionSession>;
 
 /// A store in an etcd cluster. Clones are cheap and share the store, and all threads may use it.

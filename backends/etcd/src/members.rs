@@ -14,10 +14,10 @@ use super::error::Failed;
 // The four pauses between five rounds add up to 1 s. With fewer rounds, reads fail during an
 // election; with more, the error of a cluster without a leader comes later.
 const MOST_ROUNDS: u32 = 5;
-/// The pause after the first round; each later pause is longer by as much. An election takes a
-/// second or two.
+/// The pause after the first round; each later pause is longer by the same amount. An election
+/// takes a second or two.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Answers come in pages; the request limits their size, not the channel.
+/// The request limits the size of an answer by pages, so the channel need not limit it.
 const MOST_ANSWER_BYTES: usize = i32::MAX as usize;
 
 /// One connection to each member, opened at its first request. Requests go to one member as long as
@@ -31,8 +31,8 @@ pub(super) struct Members {
 struct Member {
     url: String,
     /// The first client is for requests that a member may answer alone, the second for requests
-    /// that need a leader. With the second, a member that has no leader refuses at once; it does
-    /// not wait, because after a time-out the outcome would be unknown.
+    /// that need a leader. A member without a leader refuses requests of the second client at once.
+    /// If it waited instead, the outcome after a time-out would be unknown.
     clients: [Mutex<Option<Client>>; 2],
 }
 
@@ -52,7 +52,8 @@ impl Members {
         Self { members, options, preferred }
     }
 
-    /// Sends the request to one member after the other, until one answers or a retry cannot help.
+    /// Sends the request to one member after the other, until a member answers or a retry cannot
+    /// help.
     ///
     /// `ask` receives whether a member may answer from its own state (at a `revision` that it has
     /// reached), or must confirm with the leader.
@@ -117,7 +118,8 @@ impl Members {
         ask(self.client(member, needs).await?).await
     }
 
-    /// Sends to one member, once, a request that must not be repeated. Sets `sent` when it begins.
+    /// Sends a request that must not be repeated: once, to one member. Sets `sent` before the
+    /// request is sent.
     pub(super) async fn write<T>(
         &self,
         sent: &Cell<bool>,
@@ -146,7 +148,7 @@ impl Members {
         self.preferred.load(Relaxed)
     }
 
-    /// Sends the next request to another member, unless another thread has changed the member.
+    /// Makes another member the preferred one, unless another thread has already done so.
     fn avoid(&self, member: usize, failed: Failed) {
         if failed == Failed::StaleLogin {
             for needs in [Needs::AMember, Needs::ALeader] {
@@ -154,7 +156,7 @@ impl Members {
             }
         }
         if failed.may_pass() {
-            // Any other one, so that not all threads choose the same.
+            // A random other member, so that not all threads choose the same.
             let others = self.members.len().saturating_sub(1).max(1);
             let next = (member + 1 + fastrand::usize(..others)) % self.members.len().max(1);
             let _ = self.preferred.compare_exchange(member, next, Relaxed, Relaxed);
@@ -209,7 +211,7 @@ impl Members {
     }
 }
 
-/// A request that may be cancelled while it waits: then its member counts as silent.
+/// A request that may be cancelled while it waits. If it is cancelled, its member counts as silent.
 struct Attempt<'m> {
     members: &'m Members,
     member: usize,
@@ -236,13 +238,13 @@ impl Drop for Attempt<'_> {
 
 /// The failure of a request that must not be repeated.
 pub(super) enum WriteError {
-    /// During the login.
+    /// The request failed before it was sent, for example during the login.
     NotSent(EtcdError),
     Sent(EtcdError),
 }
 
 impl fmt::Debug for Members {
-    /// Without the options, which contain a password.
+    /// Omits the options, which contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let urls = self.members.iter().map(|member| &member.url);
         f.debug_list().entries(urls).finish()

@@ -42,7 +42,7 @@ struct Tls {
     ca_certificate: Option<Vec<u8>>,
 }
 
-/// The parts of which a store is built.
+/// The parts from which a store is built.
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) place: String,
@@ -55,15 +55,16 @@ pub(super) struct Plan {
 }
 
 /// The time-out for opening a connection.
-// A shorter time-out gives up on members that are only slow. A longer one delays the attempt with
-// the next member, and the whole request has 30 s by default.
+// A shorter time-out gives up on members that are only slow. A longer one delays the attempt on the
+// next member, and the whole request has only 30 s by default.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval of keep-alive pings while a request waits for a silent member. Not less than the
 /// server allows (`--grpc-keepalive-min-time`, 5 s).
 const KEEP_ALIVE: Duration = Duration::from_secs(6);
 /// The time-out for the answer to a ping.
-// So a silent member is left after 10 s, a third of the default time-out of a request. A shorter
-// time-out leaves members that only pause; a longer one leaves less time for the others.
+// So a silent member is abandoned after 10 s, a third of the default time-out of a request. A
+// shorter time-out abandons members that only pause; a longer one leaves less time for the other
+// members.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 
 impl Default for EtcdOptions {
@@ -82,7 +83,7 @@ impl Default for EtcdOptions {
 }
 
 impl fmt::Debug for EtcdOptions {
-    /// Without the password.
+    /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdOptions")
             .field("name", &self.name)
@@ -97,7 +98,7 @@ impl fmt::Debug for EtcdOptions {
 
 impl EtcdOptions {
     /// The name of the store in the cluster: 1 to 64 ASCII letters, digits, dots, underscores and
-    /// hyphens. All its keys begin with the name and a slash. A name in the address takes
+    /// hyphens. All keys of the store begin with the name and a slash. A name in the address takes
     /// precedence. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -113,8 +114,8 @@ impl EtcdOptions {
         self
     }
 
-    /// The server's limit of operations in one request: its `--max-txn-ops`. 16 or more. Default:
-    /// 128, that of the server.
+    /// The server's limit of operations in one request: its `--max-txn-ops`. At least 16. Default:
+    /// 128, the server's default.
     ///
     /// The limit of writes in a transaction is the square of half this number; see [the
     /// limits](crate#limits-of-a-transaction).
@@ -124,8 +125,8 @@ impl EtcdOptions {
         self
     }
 
-    /// The server's limit of bytes of one request: its `--max-request-bytes`. 64 KiB or more.
-    /// Default: 1.5 MiB, that of the server.
+    /// The server's limit of bytes of one request: its `--max-request-bytes`. At least 64 KiB.
+    /// Default: 1.5 MiB, the server's default.
     #[must_use]
     pub fn max_request_bytes(mut self, bytes: usize) -> Self {
         self.max_request_bytes = bytes;
@@ -143,7 +144,8 @@ impl EtcdOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](keyloom::Store::transact) retries a transaction.
+    /// How many times [`transact`](keyloom::Store::transact) retries a transaction, and after which
+    /// pauses.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -158,8 +160,8 @@ impl EtcdOptions {
         self
     }
 
-    /// Encrypts the connections, and trusts servers whose certificates are signed by this authority
-    /// (PEM) and by no other.
+    /// Encrypts the connections, and trusts only servers whose certificates are signed by this
+    /// authority (PEM).
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -168,14 +170,14 @@ impl EtcdOptions {
     }
 
     /// Opens the store at `address`: `etcd://user:password@host:port,host:port/name`. All parts but
-    /// one host are optional. Name all members of the cluster, so that one may be down. In the user
-    /// name and the password, escape special characters, such as `@` as `%40`.
+    /// one host are optional. List all members of the cluster, so that a member may be down. In the
+    /// user name and the password, escape special characters, for example `@` as `%40`.
     ///
     /// Sends one request to verify that the cluster answers.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], [`ServerError::ConnectionLost`] if no member answers, or the
-    /// cluster's error, for example about a wrong password.
+    /// [`Error::InvalidArgument`] for an invalid address or option; [`ServerError::ConnectionLost`]
+    /// if no member answers; or the cluster's error, for example about a wrong password.
     pub fn open(self, address: &str) -> Result<Etcd> {
         Etcd::from_plan(self.plan(address)?)
     }

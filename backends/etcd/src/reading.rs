@@ -29,15 +29,15 @@ pub(super) struct Entries {
 /// A start and an end, as keys of etcd.
 type Bounds = (Vec<u8>, Vec<u8>);
 
-/// The number of concurrent requests for the parts of one `get_many` or `range_many`. Up to this
-/// number they count as one round trip.
-// Fewer add round trips to large reads; more let one read occupy a member.
+/// The number of concurrent requests for the parts of one `get_many` or `range_many`. Requests up
+/// to this number count as one round trip.
+// A lower number adds round trips to large reads; a higher one lets a single read occupy a member.
 const MOST_UNDER_WAY: usize = 16;
-/// The number of ranges in so many requests, with the server's default options.
+/// The number of ranges in the concurrent requests, with the server's default options.
 pub(super) const MOST_RANGES: usize = MOST_UNDER_WAY * 128;
 /// The largest number of entries that the requests for many ranges return together.
-// Bounds the memory of the answers: 2,048 ranges get pages of 128 entries. A lower limit adds round
-// trips for ranges with more entries.
+// Bounds the memory of the answers: with 2,048 ranges, each range gets a page of 128 entries. A
+// lower limit adds round trips for ranges with more entries.
 const MOST_ENTRIES: usize = 1 << 18;
 
 impl Shared {
@@ -91,8 +91,8 @@ impl Shared {
         self.newest_seen.load(Relaxed)
     }
 
-    /// The values of `keys` at `revision` or, if it is `None`, at the newest one; and that
-    /// revision.
+    /// The values of `keys` at `revision`, or at the newest revision if it is `None`. Returns the
+    /// revision too.
     pub(super) fn values(
         &self,
         keys: &[&[u8]],
@@ -105,8 +105,8 @@ impl Shared {
         Ok((values.into_iter().flatten().collect(), revision))
     }
 
-    /// Reads at most `limit` entries of each span at `revision` or, if it is `None`, at the newest
-    /// one. Returns that revision too.
+    /// Reads at most `limit` entries of each span at `revision`, or at the newest revision if it is
+    /// `None`. Returns the revision too.
     pub(super) fn entries_of_many(
         &self,
         spans: &[Span],
@@ -144,9 +144,9 @@ impl Shared {
                 let client = client.clone();
                 side_by_side(parts, move |part| ask_part(client.clone(), part, at, local))
             };
-            // The first read of a transaction has no revision. To ask for one first would cost each
-            // of them a round trip: so all requests go together, and again only if another writer
-            // commits between them.
+            // The first read of a transaction has no revision. Fetching a revision first would cost
+            // every transaction a round trip. So all requests are sent at once, and sent again only
+            // if another writer commits between them.
             let answers = ask(revision, local).await?;
             let newest = answers.iter().map(|(_, at)| *at).max().unwrap_or(0);
             self.newest_seen.fetch_max(newest, Relaxed);
@@ -154,8 +154,8 @@ impl Shared {
             let of_one_moment = revision.is_some() || answers.iter().all(|(_, each)| *each == at);
             let answers = match of_one_moment {
                 true => answers,
-                // Another writer committed in between: read all of them again, at the newest
-                // revision seen.
+                // Another writer committed in between: read all parts again, at the newest revision
+                // seen.
                 false => {
                     self.link.waited_also(turns);
                     ask(Some(at), true).await?
@@ -279,7 +279,7 @@ async fn part_of_ranges(
     Ok((entries.collect(), revision_of(answer.header())))
 }
 
-/// Some values in one request.
+/// Reads some values in one request.
 async fn part_of_values(
     mut client: KvClient,
     mut keys: Vec<Vec<u8>>,

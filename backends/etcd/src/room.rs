@@ -2,15 +2,15 @@
 
 use keyloom::{Limits, MAX_KEY_BYTES};
 
-/// The server's limits of one request, with a reserve for the prefix and the frame of each write,
-/// and for the checks.
+/// The server's limits of one request. A reserve is kept for the prefix and the frame of each
+/// write, and for the checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// `--max-txn-ops`.
     pub(super) max_operations: usize,
     /// `--max-request-bytes`.
     pub(super) max_request_bytes: usize,
-    /// The number of bytes by which a key is longer in etcd.
+    /// The number of bytes that the prefix adds to a key in etcd.
     prefix_bytes: usize,
 }
 
@@ -21,18 +21,19 @@ const OPERATION_FRAME: usize = 20;
 const CHECK_FRAME: usize = 32;
 /// The bytes that the server adds to a request before it measures it, including the user's name.
 const ENVELOPE: usize = 384;
-/// The write of the mark.
+/// The bytes of the write of the mark.
 const MARK: usize = 128;
-/// Limits are rounded to a multiple of this.
+/// Limits are rounded down to a multiple of this number.
 // Gives up at most 1,023 bytes of a request.
 const ROUND: usize = 1 << 10;
 /// The number of checks for which a conflict names the key.
-// Each name is one more read in the commit, and every transaction leaves room for all of them. With
-// fewer, more conflicts are reported without their key.
+// Each name takes one more read in the commit, and every transaction reserves room for all of them.
+// With a lower number, more conflicts are reported without their key.
 pub(super) const MOST_NAMED: usize = 16;
 
 impl Room {
-    // Checks and frames are subtracted from both limits: with less, little would remain for writes.
+    // Checks and frames are subtracted from both limits: with lower limits, little would remain for
+    // writes.
     pub(super) const LEAST_OPERATIONS: usize = 16;
     pub(super) const LEAST_REQUEST_BYTES: usize = 64 << 10;
 
@@ -44,8 +45,8 @@ impl Room {
         Self { max_operations, max_request_bytes, prefix_bytes }
     }
 
-    /// The limits for users, chosen so that no request is too large, whatever they read and however
-    /// long their keys are.
+    /// The limits for users. No request is too large, regardless of the number of reads and the
+    /// length of keys.
     pub(super) fn limits(&self) -> Limits {
         let writes = self.writes();
         let flat = self.writes_and_checks(self.max_operations, self.max_operations);
@@ -58,8 +59,8 @@ impl Room {
             .with_max_transaction(Some(bytes), Some(writes))
     }
 
-    /// The number of writes that one transaction may have: two levels of nesting, and few enough
-    /// that their frames fill at most an eighth of the request.
+    /// The maximum number of writes in one transaction. They fit in two levels of nesting, and
+    /// their frames fill at most an eighth of the request.
     fn writes(&self) -> usize {
         let half = self.max_operations / 2;
         (half * half).min(self.max_request_bytes / 8 / self.frame())
@@ -94,7 +95,7 @@ impl Room {
         loop {
             let levels = self.levels(depth);
             let holds = holds(&levels);
-            // With levels that small, more levels hold no more operations.
+            // With levels this small, more levels do not hold more operations.
             if holds >= writes || levels.iter().any(|level| *level < 4) {
                 let top = levels.first().copied().unwrap_or(0);
                 return Layout { checks: top.min(self.most_checks()), levels };
@@ -103,8 +104,9 @@ impl Room {
         }
     }
 
-    /// The server allows `max_operations` at the first level, and at each level below fewer by the
-    /// number of operations in the levels above.
+    /// The number of operations per level. The server allows `max_operations` at the first level.
+    /// At each further level, it subtracts the number of operations in the levels above. So the
+    /// levels share `max_operations`.
     fn levels(&self, depth: usize) -> Vec<usize> {
         let (each, rest) = (self.max_operations / depth, self.max_operations % depth);
         (0..depth).map(|level| each + usize::from(level >= depth - rest)).collect()
@@ -135,7 +137,7 @@ pub(super) struct Layout {
     pub(super) levels: Vec<usize>,
 }
 
-/// The capacity of these levels. The top level holds one operation and otherwise transactions.
+/// The capacity of these levels. The top level holds one operation and nested transactions.
 fn holds(levels: &[usize]) -> usize {
     match levels {
         [] => 0,
@@ -177,7 +179,7 @@ mod tests {
                 let limits = room.limits();
                 let most = limits.max_transaction_operations.unwrap();
                 assert!(limits.max_transaction_bytes.unwrap() > max_request_bytes / 3, "{room:?}");
-                // A range deleted around each put, and the mark.
+                // For each put, a deleted range on both sides, and the mark.
                 for writes in [0, 1, most, most + 1, 2 * most + 2] {
                     let Layout { checks, levels } = room.layout(writes);
                     assert!(holds(&levels) >= writes, "{room:?} {writes}");

@@ -1,4 +1,4 @@
-//! Sessions: reads at a revision, and commits.
+//! Snapshots and transactions: reads at a revision, and commits.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -177,10 +177,10 @@ impl WriteSession for TransactionSession {
                 Err(error::of_read(&shared.link, &failure, None))
             }
             Outcome::Answered(Err(WriteError::Sent(failure))) => {
-                // A revision seen before the commit was sent is older than that of the commit.
-                // etcd carries out the commit that uses up its quota, and answers as to the commits
-                // that it refuses then. Only the former changes the revision. Without this check
-                // each commit into a full quota would be of unknown outcome.
+                // A revision seen before the commit was sent is older than the revision of the
+                // commit. etcd executes the commit that uses up its quota, but answers as if it
+                // refused that commit. Only an executed commit changes the revision. Without this
+                // check, each commit into a full quota would have an unknown outcome.
                 let is_unchanged = || shared.revision().is_ok_and(|now| now == before);
                 Err(error::of_commit(&shared.link, &failure, is_unchanged))
             }

@@ -1,4 +1,5 @@
-//! The reads of a transaction, and the checks with which the server validates them at the commit.
+//! The reads of a transaction, and the checks by which the server validates these reads at the
+//! commit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub(super) struct Reads {
 /// A condition of the commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// The key has not changed since this revision; 0: it is absent.
+    /// The key has not changed since this revision. 0 means that the key is absent.
     Key(KeyBuf, i64),
     /// No key of the span was written after the revision of the transaction.
     Span(Span),
@@ -86,11 +87,12 @@ impl Part {
     }
 }
 
-/// The more bytes two keys have in common, the closer they are; then the next byte decides.
+/// The distance of two keys. A longer common prefix means a smaller distance; for equal lengths,
+/// the next byte decides.
 type Gap = (Reverse<usize>, u8);
 
-/// At most `most` parts that hold all of `parts`, which are in order. The widest gaps stay open,
-/// because a write into a closed gap is a false conflict.
+/// At most `most` parts that cover all of `parts`, which are sorted. The widest gaps stay open,
+/// because a write into a closed gap causes a false conflict.
 fn merged(parts: Vec<Part>, most: usize) -> Vec<Part> {
     let mut gaps: Vec<(Gap, usize)> = parts
         .iter()
@@ -118,7 +120,7 @@ fn merged(parts: Vec<Part>, most: usize) -> Vec<Part> {
     hulls
 }
 
-/// The parts of `span` between the keys `taken`, which are in order and inside the span.
+/// The parts of `span` between the keys `taken`, which are sorted and inside the span.
 pub(super) fn without<'k>(span: &Span, taken: impl Iterator<Item = &'k KeyBuf>) -> Vec<Span> {
     let mut pieces = Vec::new();
     let mut start = span.start.clone();
@@ -180,9 +182,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every read is covered by a check: it detects changes and inserts. The key's own check or
-        /// the mark detects deletes.
-        /// key's own check or by the mark.
+        /// Every read is covered by a check, which detects changes and inserts. Deletes are
+        /// detected by the key's own check or by the mark.
         #[test]
         fn nothing_read_is_left_out(
             points in proptest::collection::btree_map(key(), 0..3_i64, 0..30),

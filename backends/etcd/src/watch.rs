@@ -1,4 +1,4 @@
-//! Waiting for a change of a key, by a watch.
+//! Waits for a change of a key, by a watch.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use super::Shared;
 use keyloom::Result;
 use keyloom_remote::Outcome;
 
-/// The pause after a watch that failed. The read after it tries the other members.
-// Without a pause, a waiter would send requests in a loop while a member is down. A longer one
+/// The pause after a failed watch. The next read tries the other members.
+// Without a pause, a waiter would send requests in a loop while a member is down. A longer pause
 // delays the notice of a change.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Shared {
-    /// Reads the key, and watches it from the revision after that of the read. So no change
-    /// between the two is missed.
+    /// Reads the key, and watches it from the revision after the read. So no change between the
+    /// read and the watch is missed.
     pub(super) fn wait_for_change(
         &self,
         key: &[u8],

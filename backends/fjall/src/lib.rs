@@ -1,4 +1,5 @@
-//! keyloom on [fjall]: data of one process in a directory, in a log-structured tree, in pure Rust.
+//! keyloom on [fjall], a log-structured merge tree in pure Rust: the data of one process, in one
+//! directory.
 //!
 //! ```
 //! use keyloom::{Reader, Store, Writer};
@@ -11,26 +12,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A log-structured tree appends writes to a journal and sorts them in memory; threads in the
-//! background write sorted files and merge them. So random writes cost about as much as sorted
-//! ones, and a read looks into several files. Prefer LMDB or redb for loads that mostly read.
+//! A log-structured merge tree appends writes to a journal and sorts them in memory. Background
+//! threads write sorted files and merge (compact) them. So random writes cost about as much as
+//! sorted ones, but a read searches several files. Prefer LMDB or redb for loads that mostly read.
 //!
 //! | property | value |
 //! |---|---|
-//! | processes | one at a time has the directory open; another one gets [`StorageError::InUse`] |
-//! | writers | any number side by side: a transaction whose reads another one has overwritten gets [`Error::Conflict`] when it commits, and [`transact`](Store::transact) runs it again |
-//! | reads | return counted references to cached blocks or to the writes in memory |
+//! | processes | one process at a time has the directory open; a second one gets [`StorageError::InUse`] |
+//! | writers | any number, concurrently; if another transaction has overwritten the reads of a transaction, its commit fails with [`Error::Conflict`], and [`transact`](Store::transact) retries it |
+//! | reads | return reference-counted slices of cached blocks or of the writes in memory |
 //! | a crash | loses no commit ([`Durability::Full`]) |
 //! | a failed write or flush | [`StorageError::Unusable`] until the store is opened again |
 //! | limits | values of 4 GiB; a transaction must fit into memory |
 //!
 //! The directory contains the keyspace `keyloom` with the keys and the keyspace `keyloom.meta` with
-//! the number of the format.
+//! the format version.
 //!
 //! # Conflicts
 //!
-//! fjall checks at commit whether a key or a range that the transaction has read was written since
-//! it began. A [`delete_range`](Writer::delete_range) reads its range, and an
+//! At commit, fjall checks whether a key or a range that the transaction has read was written since
+//! the transaction began. A [`delete_range`](Writer::delete_range) reads its range, and an
 //! [`add`](Writer::add) its key, so both conflict with other writers of the same keys.
 //!
 //! [fjall]: https://github.com/fjall-rs/fjall
@@ -60,9 +61,9 @@ const KEYS: &str = "keyloom";
 const META: &str = "keyloom.meta";
 const FORMAT_KEY: &str = "format";
 const FORMAT: u32 = 1;
-/// The file with which a directory of fjall begins.
+/// The file that marks a directory as a database of fjall.
 const MARKER: &str = "version";
-/// The limit of fjall.
+/// The longest value that fjall accepts.
 const MAX_VALUE_BYTES: usize = u32::MAX as usize;
 
 /// The fsyncs of a commit.
@@ -72,7 +73,7 @@ pub enum Durability {
     #[default]
     Full,
     /// A commit syncs nothing. A crash of the machine loses the commits since the last
-    /// [`Fjall::flush`]; one of the program loses nothing. The store stays intact.
+    /// [`Fjall::flush`]; a crash of the program loses nothing. The store stays intact.
     MayLoseCommits,
 }
 
@@ -120,27 +121,27 @@ impl FjallOptions {
         self
     }
 
-    /// With `false`, a missing directory is [`StorageError::MissingStore`]; by default it is
-    /// created.
+    /// Whether to create a missing directory. With `false`, it is [`StorageError::MissingStore`].
+    /// Default: `true`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again
-    /// after a conflict.
+    /// How many times [`transact`](Store::transact) retries a transaction after a conflict, and
+    /// after which pauses.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
         self
     }
 
-    /// Opens the store in the directory `path`. After a crash it reads the journal.
+    /// Opens the store in the directory `path`. After a crash, the journal is replayed.
     ///
     /// A new store is created in a temporary directory next to `path` and renamed to `path` when it
-    /// is complete. A process that dies meanwhile leaves no `path`, but a directory `path.….new` to
-    /// delete.
+    /// is complete. A process that dies in between leaves no `path`, only a directory `path.….new`
+    /// that can be deleted.
     ///
     /// # Errors
     /// [`StorageError::InUse`], [`StorageError::MissingStore`], [`StorageError::MissingDirectory`]
@@ -166,7 +167,8 @@ impl FjallOptions {
     }
 }
 
-/// Whether there is a database of fjall. It would create one among the files of a directory.
+/// Whether the directory contains a database of fjall. This is checked because fjall would create a
+/// database among the other files of a directory.
 fn is_database(path: &Path) -> Result<bool> {
     let not_a_store =
         |why: &str| Error::Storage(StorageError::NotAStore { path: path.into(), why: why.into() });
@@ -184,8 +186,8 @@ fn is_database(path: &Path) -> Result<bool> {
     }
 }
 
-/// Creates a store. fjall cannot open what a process has left that died while it created one. If
-/// another process has created one meanwhile, that is opened.
+/// Creates a store in a temporary directory, since fjall cannot open a half-created database of a
+/// process that died. If another process has created the store meanwhile, its store is used.
 fn create(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
         && !parent.is_dir()
@@ -194,7 +196,7 @@ fn create(path: &Path) -> Result<()> {
     }
     let unfinished = &*unfinished_path(path);
     let created = fill(unfinished).and_then(|()| {
-        // On Windows nothing is renamed to a directory that exists.
+        // On Windows, a rename to an existing directory fails.
         let _empty_or_absent = fs::remove_dir(path);
         match fs::rename(unfinished, path) {
             Err(_) if path.join(MARKER).exists() => Ok(()),
@@ -202,7 +204,8 @@ fn create(path: &Path) -> Result<()> {
         }
     });
     if unfinished.exists() {
-        // If it stays, it is a directory to delete; the first error says more.
+        // A failure is ignored: the directory can be deleted later, and the first error is more
+        // useful.
         let _stays = fs::remove_dir_all(unfinished);
     }
     created.and_then(|()| Ok(sync_name(path)?)).map_err(|error| named_at_open(path, error))
@@ -273,7 +276,8 @@ impl Fjall {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another address, and the errors of [`FjallOptions::open`].
+    /// [`Error::InvalidArgument`] for an address of another form, and the errors of
+    /// [`FjallOptions::open`].
     pub fn open_address(address: &str) -> Result<AnyStore> {
         match address.strip_prefix("fjall:") {
             Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
@@ -291,7 +295,7 @@ impl Fjall {
         &self.shared.path
     }
 
-    /// Syncs all commits to the disk. Of use with [`Durability::MayLoseCommits`].
+    /// Syncs all commits to the disk. Useful with [`Durability::MayLoseCommits`].
     ///
     /// # Errors
     /// [`Error::Forked`], [`StorageError::Unusable`], [`StorageError::DiskFull`],
@@ -304,8 +308,8 @@ impl Fjall {
 }
 
 impl Drop for Fjall {
-    /// In a fork, the database is never closed: that would write to the files of the parent, and
-    /// wait for threads that the fork does not have.
+    /// In a forked child, the database is never closed: closing would write to the files of the
+    /// parent, and wait for threads that the child does not have.
     fn drop(&mut self) {
         if self.shared.process != Process::current() {
             std::mem::forget(Arc::clone(&self.shared));
@@ -353,7 +357,7 @@ impl Store for Fjall {
         self.shared.options.retry_policy
     }
 
-    // fjall lets one process open a directory, so there are no other commits.
+    // Only one process can open a directory of fjall, so other processes commit nothing.
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
     }
@@ -379,7 +383,7 @@ pub struct FjallTransaction<'s> {
 
 /// The entries of a range of a [`Fjall`] store.
 pub struct FjallEntries<'r> {
-    /// `None` once it has ended or failed.
+    /// `None` once the iterator has ended or failed.
     entries: Option<Iter>,
     order: Order,
     shared: &'r Shared,
@@ -428,7 +432,7 @@ macro_rules! reads {
         }
 
         impl fmt::Debug for $reader<'_> {
-            /// Without keys and values.
+            /// Omits keys and values.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($reader)).finish_non_exhaustive()
             }
@@ -463,7 +467,7 @@ impl Writer for FjallTransaction<'_> {
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
         self.changed.note_any();
-        // fjall has no tombstones for ranges in transactions.
+        // fjall has no range tombstones in transactions, so each key is deleted.
         let keys = self.range(range, Order::Ascending)?.map(|entry| Ok(entry?.0));
         for key in keys.collect::<Result<Vec<Slice>>>()? {
             self.txn.remove(self.shared.keys(), key);
@@ -493,7 +497,7 @@ impl Transaction for FjallTransaction<'_> {
             Ok(Err(fjall::Conflict)) => {
                 Err(Error::Conflict { what: "a key that the transaction has read".into() })
             }
-            // The journal may have the commit, which the next open would find.
+            // The journal may contain the commit, so the next open may replay it.
             Err(error) => {
                 let source = named(&shared.path, error);
                 Err(Error::CommitUnknown { source: source.into() })
@@ -516,7 +520,7 @@ impl<T> Named<T> for fjall::Result<T> {
 /// Converts an error of fjall.
 fn named(path: &Path, error: fjall::Error) -> Error {
     let path = path.to_path_buf();
-    // Those of the tree wrap that of the system.
+    // Errors of the tree wrap the error of the system.
     let system = successors(Some(&error as &dyn StdError), |&error| error.source());
     let kind = system.filter_map(|error| error.downcast_ref()).map(io::Error::kind).next();
     if let Some(kind) = kind {

@@ -39,7 +39,7 @@ impl Address {
         Ok(Self { cluster_file, name })
     }
 
-    /// The cluster file of the address, or the default one of every client.
+    /// The cluster file of the address, or the default cluster file of every client.
     pub(super) fn cluster_file(&self) -> ClusterFile {
         const VARIABLE: &str = "FDB_CLUSTER_FILE";
         if let Some(path) = &self.cluster_file {
@@ -54,7 +54,7 @@ impl Address {
     }
 }
 
-/// A cluster file, and the origin of its path: the address or the environment.
+/// A cluster file, and the source of its path: the address or the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClusterFile {
     path: PathBuf,
@@ -62,10 +62,10 @@ pub(super) struct ClusterFile {
 }
 
 impl ClusterFile {
-    /// The path, in the form that the client requires, of a readable file.
+    /// Checks that the file is readable, and returns its path in the form that the client requires.
     ///
-    /// The client reads the file late, in its own thread. If the file is unreadable, it waits for a
-    /// cluster without an address.
+    /// Without this check, an unreadable file would not be reported: the client reads the file
+    /// later, in its own thread, and then waits for a cluster without an address.
     pub(super) fn checked(&self) -> Result<&str> {
         let why = match fs::read(&self.path) {
             Ok(_) => match self.path.to_str() {
@@ -89,7 +89,8 @@ impl ClusterFile {
         Err(self.refused(why))
     }
 
-    /// The path, unless it resembles the contents of the file, which are a secret of the cluster.
+    /// The path for messages. A path that resembles the contents of a cluster file is hidden, since
+    /// these contents are a secret of the cluster.
     fn shown_path(&self) -> String {
         shown_name(&self.path.to_string_lossy()).to_owned()
     }

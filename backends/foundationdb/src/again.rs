@@ -1,4 +1,4 @@
-//! Transactions to be retried.
+//! Failed transactions, kept for the back-off of their retry.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use foundationdb::{FdbError, FdbResult, Transaction, TransactionCommitError};
 
-/// A transaction that failed. The next one of its thread first waits for the back-off that
+/// A transaction that failed. The next transaction of its thread first waits for the back-off that
 /// [`Transaction::on_error`] computes.
 ///
-/// The back-off grows with each failure of the same transaction. It is longest where the cluster
+/// The back-off grows with each failure of the same transaction. It is longest when the cluster
 /// limits the load.
 pub(super) enum Failed {
     Read(Transaction, FdbError),
@@ -18,7 +18,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// Waits, and returns the transaction reset.
+    /// Waits for the back-off, resets the transaction, and returns it.
     pub(super) async fn again(self) -> FdbResult<Transaction> {
         match self {
             Self::Read(txn, error) => txn.on_error(error).await,
@@ -31,8 +31,8 @@ impl Failed {
 #[derive(Default)]
 pub(super) struct Again(Mutex<HashMap<ThreadId, (Instant, Failed)>>);
 
-/// After this time a failed transaction is not retried any more. A retry begins at once, except for
-/// the few milliseconds of the retry policy.
+/// After this time, the back-off of a failed transaction is dropped. A real retry begins within the
+/// few milliseconds of the retry policy.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(1);
 
 impl Again {

@@ -1,15 +1,16 @@
 //! An exit handler that runs before all others.
 //!
 //! The C library runs exit handlers and the destructors of C++ statics in the reverse order of
-//! their registration. FoundationDB's network thread must stop before the first static that it uses
-//! is destroyed; but the client creates statics while it runs, each registered after all earlier
-//! ones. A handler that is registered once runs too late: a program that exited with an open store
-//! ended in SIGSEGV. So the handler is moved to the end of the list repeatedly:
+//! their registration. FoundationDB's network thread must stop before any static that it uses is
+//! destroyed. But the client creates statics while it runs, and each is registered after all
+//! earlier ones. So a handler that is registered only once runs too late: a program that exited
+//! with an open store ended in SIGSEGV. Therefore the handler is moved to the end of the list
+//! repeatedly:
 //!
-//! * just before the list is run, if the thread that exits is the main thread, or one that has used
-//!   a store: the C library first runs the destructors of its thread-locals;
-//! * with each store that is opened or dropped, and at growing intervals while one is open. That is
-//!   for a thread that exits and has never used a store.
+//! * just before the list is run, if the exiting thread is the main thread or has used a store: the
+//!   C library first runs the destructors of the thread-locals of that thread;
+//! * whenever a store is opened or dropped, and at growing intervals while a store is open. This
+//!   covers an exit on a thread that has never used a store.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -35,7 +36,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Run by the loader, on the main thread before `main`, because that thread may never use a store.
+/// The loader runs this function on the main thread before `main`, because the main thread may
+/// never use a store.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[used]
 #[allow(unsafe_code, reason = "the loader has a list of what runs before `main`")]
@@ -56,14 +58,15 @@ extern "C" fn main_ends(_: *mut c_void) {
     move_last();
 }
 
-/// Its address identifies the owner of the handler, so that the C library removes no other.
+/// The address of this static identifies the owner of the handler, so that the C library removes no
+/// other handler.
 static OWNER: u8 = 0;
-/// The owner of a handler that is never moved: for an exit that begins while the other one is
-/// moved.
+/// The owner of a second handler, which is never moved. It covers an exit that begins while the
+/// first handler is being moved.
 static LASTING_OWNER: u8 = 0;
 
 thread_local! {
-    /// Whether this thread is removing the handler, which the C library does by calling it.
+    /// Whether this thread is removing the handler. The C library removes a handler by calling it.
     static MOVES: Cell<bool> = const { Cell::new(false) };
     static WATCHED: Watch = const { Watch };
 }
@@ -78,14 +81,14 @@ impl Drop for Watch {
 
 /// Moves the handler at the end of this thread.
 pub(super) fn watch_this_thread() {
-    // On an error the thread is already ending.
+    // An error means that the thread is already ending.
     let _ = WATCHED.try_with(|_| ());
 }
 
 /// Moves the handler while a store is open: often at first, when most statics are created.
 pub(super) async fn keep_last() {
-    // A static that is created within a pause is destroyed before the handler runs, until the next
-    // move. So pauses begin short. A move each second costs little.
+    // If the program exits during a pause, a static created in that pause is destroyed before the
+    // handler runs. So the pauses are short at first. Later, one move per second costs little.
     const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
     let begun = Instant::now();
     loop {
@@ -100,18 +103,18 @@ pub(super) fn register() {
     move_last();
 }
 
-/// Moves the handler to the end of the list, so that it runs before all that are registered now.
+/// Moves the handler to the end of the list, so that it runs before all handlers registered so far.
 // With a single registration, 9 of 30 runs that exited with an open store of a silent cluster ended
-// in SIGSEGV. With the moves, none of 540 did.
+// in SIGSEGV. With the moves, 0 of 540 runs did.
 pub(super) fn move_last() {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    // In a fork the lock may still be locked, and there is nothing to stop.
+    // In a forked child, the lock may be held forever, and there is no thread to stop.
     if !network::is_started() {
         return;
     }
     let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     MOVES.set(true);
-    // SAFETY: the owner is used for this handler only, so no other is removed.
+    // SAFETY: the owner is used for this handler only, so no other handler is removed.
     #[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
     unsafe {
         __cxa_finalize(ptr::from_ref(&OWNER).cast());
@@ -120,7 +123,7 @@ pub(super) fn move_last() {
     let is_added = add(&OWNER);
     drop(one);
     if !is_added {
-        // The list has been run, or there is no memory for it.
+        // The list has already run, or there is no memory for a new entry.
         network::stop();
     }
 }

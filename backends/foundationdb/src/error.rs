@@ -1,4 +1,4 @@
-//! The meaning of FoundationDB's errors for a program.
+//! Maps FoundationDB's errors to keyloom's errors.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::address::ClusterFile;
 use keyloom::{Error, Limits, ServerError};
 use keyloom_remote::Link;
 
-/// Codes with a variant of their own; all others are classified by the client.
+/// Error codes that map to a variant of their own. The client classifies all other codes.
 mod code {
     pub(super) const TRANSACTION_TOO_OLD: i32 = 1007;
     pub(super) const NOT_COMMITTED: i32 = 1020;
@@ -52,7 +52,7 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
         }
         (code::TRANSACTION_TOO_LARGE, _) => {
             let limit = Limits::foundationdb().max_transaction_bytes.unwrap_or_default();
-            // Reads count too. The client does not report their size.
+            // Reads count too, but the client does not report the size.
             let unit = "bytes or more, reads included";
             Error::TransactionTooLarge { unit, actual: limit + 1, limit }
         }
@@ -71,11 +71,11 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
     }
 }
 
-/// Whether a transaction is too old because it took long. Otherwise the cluster's version jumped
-/// ahead, as in a recovery, and the same work can succeed.
+/// Whether a transaction is too old because it took too long. Otherwise the version of the cluster
+/// jumped ahead, as in a recovery, and a retry can succeed.
 fn has_aged(age: Duration) -> bool {
-    // The cluster ends a transaction after 5 s. A smaller share would refuse work that can succeed;
-    // a greater one would repeat work that takes too long each time.
+    // The cluster ends a transaction after 5 s. A lower threshold would refuse work that can
+    // succeed; a higher one would retry work that takes too long each time.
     const MOST_OF_THE_LIMIT: Duration = Duration::from_millis(4_500);
     age >= MOST_OF_THE_LIMIT
 }
@@ -100,7 +100,8 @@ pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
     }
 }
 
-/// [`of_opening`] for the first answer of a database: the client reads the file in its thread.
+/// [`of_opening`] for the first answer of a database: the client reads the file only then, in its
+/// thread.
 pub(super) fn about_file(error: Error, file: &ClusterFile) -> Error {
     match &error {
         Error::Backend(source) => match source.downcast_ref() {

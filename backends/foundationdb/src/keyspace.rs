@@ -11,7 +11,7 @@ use keyloom_remote::Pair;
 #[derive(Clone, Debug)]
 pub(super) struct Keyspace {
     prefix: Vec<u8>,
-    /// The first key after all of them.
+    /// The first key after all keys of the store.
     end: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Keyspace {
         values.iter().map(|entry| (take(self.inner(entry.key())), take(entry.value()))).collect()
     }
 
-    /// The number of bytes by which a key is longer in FoundationDB.
+    /// The number of bytes that the prefix adds to a key in FoundationDB.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix.len()
     }

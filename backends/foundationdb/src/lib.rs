@@ -1,7 +1,7 @@
-//! The store on FoundationDB, whose key encoding keyloom uses.
+//! The store on FoundationDB. keyloom uses FoundationDB's key encoding.
 //!
-//! Use FoundationDB if data must survive the loss of any machine, if one machine cannot hold them,
-//! or if one server is the bottleneck of too many writers. FoundationDB is an ordered, strictly
+//! Use FoundationDB if data must survive the loss of any machine, if one machine cannot hold the
+//! data, or if one server is the bottleneck for its writers. FoundationDB is an ordered, strictly
 //! serializable store over many machines, and its tuples are keyloom's keys:
 //!
 //! ```no_run
@@ -16,11 +16,11 @@
 //!
 //! # Layout
 //!
-//! A store is all keys that begin with one prefix: the tuple of its
+//! A store consists of all keys with one prefix: the tuple of its
 //! [name](FoundationDbOptions::name), or [bytes](FoundationDbOptions::prefix) such as the prefix of
 //! a directory. The rest of a key, and the value, have the same bytes as in every other store. So
-//! other bindings read what [`Subspace`](keyloom::Subspace), [`pack`](keyloom::pack) and the patterns
-//! write:
+//! other bindings can read the keys of [`Subspace`](keyloom::Subspace), [`pack`](keyloom::pack) and
+//! the patterns:
 //!
 //! ```python
 //! space = fdb.Subspace(("geo",))          # a store opened with name=geo
@@ -30,66 +30,67 @@
 //!
 //! A key that is not a tuple, such as `b"greeting"`, is valid too, but `unpack` refuses it.
 //!
-//! [`Desc`](keyloom::Desc) is an extension of keyloom: other bindings refuse a key with one.
+//! [`Desc`](keyloom::Desc) is an extension of keyloom: other bindings refuse a key that contains a
+//! `Desc`.
 //!
 //! # Requirements
 //!
-//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The
-//! library must have the cluster's version. For an older cluster, also install that version's
-//! library as FoundationDB's [multi-version
+//! Linking and running require the client library `libfdb_c`, 7.3 or newer; the build also requires
+//! libclang. The library must have the version of the cluster. For an older cluster, also install
+//! that version's library as FoundationDB's [multi-version
 //! client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api)
 //! requires. If the library is not on a default path, `LIBRARY_PATH` names its directory for the
 //! build and `LD_LIBRARY_PATH` for the run.
 //!
 //! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every
 //! pattern, the isolation campaign, the tour, the Python binding of the same version, and kills of
-//! the processes of a cluster of four, one after the other. *Not tested*: clusters of several
+//! the processes of a four-process cluster, one after the other. *Not tested*: clusters of several
 //! machines, TLS, tenants, other versions.
 //!
 //! # Transactions
 //!
-//! A transaction is one of FoundationDB's. A snapshot is one that only reads, at the version at
-//! which it was opened. At commit, the reads of a transaction are compared with the writes of
-//! others: one overlap is an [`Error::Conflict`], which names the key that was read or the
-//! beginning of the range, and [`transact`](Store::transact) retries the transaction. Only the
-//! fetched part of a range counts as read. A snapshot does not conflict.
+//! A transaction is a FoundationDB transaction. A snapshot is a FoundationDB transaction that only
+//! reads, at the version at which it was opened. At commit, the reads of a transaction are compared
+//! with the writes of others. An overlap is an [`Error::Conflict`], which names the key or the
+//! beginning of the range that was read, and [`transact`](Store::transact) retries the transaction.
+//! Only the fetched part of a range counts as read. A snapshot does not conflict.
 //!
 //! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
 //! [`ServerError::Busy`]) the next transaction or snapshot of this thread waits for the client's
-//! back-off, which grows with each failure. This includes an unrelated one that begins within a
-//! second; so the [retry policy](FoundationDbOptions::retry_policy) adds hardly any pauses. A
-//! commit without an answer is an [`Error::CommitUnknown`]: retry it only if the transaction first
-//! checks whether its writes exist.
-//! transaction first reads whether it took effect.
+//! back-off, which grows with each failure. This also affects an unrelated transaction that begins
+//! within a second. So the [retry policy](FoundationDbOptions::retry_policy) adds hardly any
+//! pauses. A commit without an answer is an [`Error::CommitUnknown`]: retry it only if the
+//! transaction first checks whether its writes exist.
 //!
 //! [`add`](keyloom::Writer::add), [`min`](keyloom::Writer::min), [`max`](keyloom::Writer::max),
 //! [`append_if_fits`](keyloom::Writer::append_if_fits) and
 //! [`compare_and_clear`](keyloom::Writer::compare_and_clear) are the cluster's atomic operations.
-//! They read nothing, so a counter that all writers add to never conflicts. They do not validate
-//! the old value either: a value that is not a counter is not refused, but truncated or extended to
-//! one ([`apply`](keyloom::Writer::apply)).
-//! [`put_versionstamped`](keyloom::Writer::put_versionstamped) writes the version of the commit into
-//! the key. **Read before you stamp**: afterwards FoundationDB refuses to read the range into which
-//! the new key may fall. That range begins at the transaction's read version, or holds all stamps
-//! of the prefix if the transaction has read nothing. The error is not retryable. Other stores
-//! allow the read, so tests in memory do not find the mistake.
+//! They read nothing, so a counter that all writers change never conflicts. They do not validate
+//! the old value either: a value that is not a counter is truncated or zero-extended, not refused
+//! ([`apply`](keyloom::Writer::apply)). [`put_versionstamped`](keyloom::Writer::put_versionstamped)
+//! writes the version of the commit into the key. **Do all reads first**: after the write,
+//! FoundationDB refuses to read the range into which the new key may fall. That range begins at the
+//! transaction's read version, or covers all stamps of the prefix if the transaction has read
+//! nothing. The error is not retryable. Other stores allow the read, so tests in memory do not find
+//! the mistake.
 //!
-//! None of these but `min` and `max` is idempotent. After a
-//! [`CommitUnknown`](keyloom::Error::CommitUnknown) retry them only together with a read that shows
-//! whether they were executed. Read a key that only this request writes: it does not conflict.
+//! Of these operations, only `min` and `max` are idempotent. After a
+//! [`CommitUnknown`](keyloom::Error::CommitUnknown), retry the others only together with a read
+//! that shows whether they were executed. Read a key that only this request writes: such a read
+//! does not conflict.
 //!
 //! # Cost
 //!
-//! | operation | waits for the cluster |
+//! | operation | round trips |
 //! |---|---|
 //! | snapshot | 1 |
-//! | begin | 0; if the thread's last transaction failed, its back-off, at most the time-out |
-//! | the first read of a transaction, or the commit of one that read nothing | 1 more, for a version |
+//! | begin | 0; if the last transaction of the thread failed, waits for its back-off, at most for the time-out |
+//! | the first read of a transaction, or the commit of a transaction without reads | 1 more, for a version |
 //! | get, get_many, first, last, page | 1 |
-//! | range_many | 1 for each 1,024 ranges; 1 more for all ranges with more than 80 kB to send |
+//! | range_many | 1 for each 1,024 ranges; 1 more for all ranges with more than 80 kB of results |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, the most that a server sends at once |
-//! | count | as a range: the servers do not count |
-//! | put, delete, delete_range, and atomic operations | 0 |
+//! | count | as for `range`: the servers do not count |
+//! | put, delete, delete_range, atomic operations | 0 |
 //! | commit | 1; 0 without writes |
 //!
 //! # Limits
@@ -97,39 +98,40 @@
 //! | | limit | beyond it |
 //! |---|---|---|
 //! | age, from the first read on | 5 s | [`Error::TooOld`]: read in pages, write in several transactions |
-//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that exceeds it; reads count too, which shows at the commit |
+//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that exceeds the limit; reads count too, but only at the commit |
 //! | value | 100,000 bytes | [`Error::ValueTooLong`] |
 //!
-//! The client counts a put as its key three times (the write, and the range that it may conflict
-//! with), its value, and 69 bytes; a delete as its key four times and 70 bytes. The prefix of the
-//! store is part of the key. Work in steps, such as a build, a repair or a load with `BatchSize`,
-//! adapts its batches to the limit. FoundationDB recommends transactions below 1 MB; with
-//! [`batch_priority`](FoundationDbOptions::batch_priority) they wait for others.
+//! The client counts a put as three times its key (the write and its conflict range), its value,
+//! and 69 bytes. It counts a delete as four times its key and 70 bytes. The prefix of the store is
+//! part of the key. Work in steps, such as a build, a repair or a load with `BatchSize`, adapts its
+//! batches to the limit. FoundationDB recommends transactions below 1 MB. With
+//! [`batch_priority`](FoundationDbOptions::batch_priority), transactions yield to other load.
 //!
 //! # Unsupported features
 //!
-//! Tenants, tags, cached read versions and causal-read-risky reads, watches, options of single
-//! transactions, snapshot reads within a transaction, manual conflict ranges, the versionstamp of a
-//! commit and versionstamps in values, atomic operations on bits and byte strings. TLS and clients
-//! of several versions are configured by environment variables of FoundationDB's client
-//! (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither
-//! was tested. Automatic idempotency is not used: the documentation of FoundationDB 7.3 calls it
-//! not ready for general use.
+//! Not supported are: tenants, tags, cached read versions and causal-read-risky reads, watches,
+//! options of single transactions, snapshot reads within a transaction, manual conflict ranges, the
+//! versionstamp of a commit and versionstamps in values, atomic operations on bits and byte
+//! strings. TLS and multi-version clients are configured by environment variables of FoundationDB's
+//! client (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on);
+//! neither was tested. Automatic idempotency is not used: the documentation of FoundationDB 7.3
+//! calls this feature not ready for general use.
 //!
 //! # The network thread
 //!
-//! The client runs one thread per process. It is started with the first store and stopped when the
-//! process exits: when `main` returns, or by [`std::process::exit`], also while stores are open, in
-//! statics or on other threads. It cannot be started twice. So a program that starts it itself must
-//! set [`network_runs`](FoundationDbOptions::network_runs), and stop it itself. After a `fork` the
-//! child cannot use the store ([`Error::Forked`]), nor open it again: let the child `exec`, or let
-//! the parent fork before it opens the store.
+//! The client runs one network thread per process. The thread is started with the first store and
+//! stopped when the process exits: when `main` returns, or by [`std::process::exit`], even if
+//! stores are still open in statics or on other threads. The thread cannot be started twice. So a
+//! program that starts the network itself must set
+//! [`network_runs`](FoundationDbOptions::network_runs), and must also stop it. After a `fork`, the
+//! child can neither use the store ([`Error::Forked`]) nor open it again: let the child `exec`, or
+//! let the parent fork before it opens the store.
 //!
 //! # A silent cluster
 //!
-//! Every wait ends after the [time-out](FoundationDbOptions::timeout): opening with
+//! Every wait ends after the [time-out](FoundationDbOptions::timeout): opening a store with
 //! [`ServerError::Unreachable`], a read with [`ServerError::ConnectionLost`], a commit with
-//! [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
+//! [`Error::CommitUnknown`]. `transact` starts no new attempt after that time.
 
 mod address;
 mod again;
@@ -154,7 +156,7 @@ use keyloom_remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransac
 use keyspace::Keyspace;
 use session::{FoundationDbSession, Kind};
 
-/// A snapshot of a [`FoundationDb`] store: a version, for five seconds.
+/// A snapshot of a [`FoundationDb`] store: a read version, valid for five seconds.
 pub type FoundationDbSnapshot = RemoteSnapshot<FoundationDbSession>;
 
 /// A transaction of a [`FoundationDb`] store.
@@ -172,7 +174,7 @@ pub struct FoundationDb {
 
 /// The state that all handles and readers of a store share.
 struct Shared {
-    // Dropped first: they belong to the database.
+    // Dropped first, since its transactions belong to the database.
     again: Again,
     database: Database,
     link: Link,
@@ -184,7 +186,7 @@ struct Shared {
     network: Option<network::User>,
 }
 
-/// The remedy for a forked child: it has no network thread, and the client starts no second one.
+/// The remedy for a forked child, which has no network thread and cannot start one.
 const AFTER_FORK: &str = "FoundationDB's client does not work after a fork; fork before the first store is opened, or exec";
 
 impl FoundationDb {
@@ -235,7 +237,7 @@ impl FoundationDb {
         Ok(session)
     }
 
-    /// Waits for the cluster once, so that `open` reports a fault of `file`.
+    /// Waits for one answer of the cluster, so that `open` reports a fault of `file`.
     fn check(&self, file: &ClusterFile) -> Result<()> {
         let looked = self.look();
         // By now the client has created most of its statics.
@@ -251,7 +253,8 @@ impl FoundationDb {
         }
     }
 
-    /// The transaction that failed before on this thread, after its back-off, or a new one.
+    /// The transaction that failed last on this thread, reset after its back-off, or a new
+    /// transaction.
     fn transaction(&self) -> Result<Transaction> {
         let Shared { link, again, database, network, .. } = &*self.shared;
         if network.is_some() {

@@ -1,4 +1,4 @@
-//! The network thread of FoundationDB's client: one per process, started once and never again.
+//! The network thread of FoundationDB's client: one per process, started only once.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use foundationdb_sys as client;
 use super::at_exit;
 use keyloom::{Error, Result};
 
-/// The thread, until it is stopped, and its process.
+/// The network thread until it is stopped, and the process that it belongs to.
 struct Network {
     thread: Option<JoinHandle<()>>,
     process: u32,
@@ -31,9 +31,9 @@ enum DoesNotStart {
 }
 
 /// `None` until the first store is opened. Locked while the thread starts, so that an exit waits
-/// for it: an exit destroys statics that the thread uses.
+/// for the start: an exit destroys statics that the thread uses.
 static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
-/// The process that starts it or has started it, 0 before.
+/// The process that starts or has started the thread; 0 before the start.
 static STARTED_BY: AtomicU32 = AtomicU32::new(0);
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
@@ -46,7 +46,7 @@ fn lock() -> MutexGuard<'static, Option<Result<Network, DoesNotStart>>> {
 pub(super) struct User(());
 
 impl User {
-    /// Starts the thread, unless it runs.
+    /// Starts the thread if it is not running.
     pub(super) fn start() -> Result<Self> {
         let mut network = lock();
         refuse_exit()?;
@@ -79,7 +79,7 @@ pub(super) fn is_started() -> bool {
     STARTED_BY.load(Relaxed) == process::id()
 }
 
-/// Returns an error once the process exits, because the client is destroying its state.
+/// Returns an error once the process is exiting, because the client is destroying its state.
 pub(super) fn refuse_exit() -> Result<()> {
     #[derive(Debug, thiserror::Error)]
     #[error("the process exits, and FoundationDB's client has stopped")]
@@ -90,12 +90,13 @@ pub(super) fn refuse_exit() -> Result<()> {
     }
 }
 
-/// Uses the client's own functions: `FdbApiBuilder` panics if the network was started already.
+/// Starts the network with the functions of the C client: `FdbApiBuilder` panics if the network is
+/// already running.
 #[allow(unsafe_code, reason = "the client's functions are C")]
 fn boot() -> Result<Network, DoesNotStart> {
     const API_VERSION_ALREADY_SET: i32 = 2201;
     let version = client::FDB_API_VERSION.cast_signed();
-    // SAFETY: it takes two numbers, and refuses a second call.
+    // SAFETY: the function takes two numbers, and refuses a second call.
     checked(unsafe { client::fdb_select_api_version_impl(version, version) }).map_err(|error| {
         match error.code() {
             API_VERSION_ALREADY_SET => DoesNotStart::RunsAlready,
@@ -107,7 +108,7 @@ fn boot() -> Result<Network, DoesNotStart> {
     // SAFETY: the version is selected, and `NETWORK` runs this once.
     checked(unsafe { client::fdb_setup_network() }).map_err(DoesNotStart::Refused)?;
     let run = || {
-        // Its result comes at the end of the process and is not used.
+        // The function returns only at the end of the process, so its result is not used.
         // SAFETY: the network is set up; `stop` ends it before the process destroys its statics.
         let _ = unsafe { client::fdb_run_network() };
     };
@@ -123,9 +124,9 @@ fn checked(code: client::fdb_error_t) -> FdbResult<()> {
     }
 }
 
-/// Stops the thread and waits for its end. Does nothing the second time.
+/// Stops the thread and waits for its end. Further calls do nothing.
 pub(super) fn stop() {
-    // A fork has no such thread, and would wait forever for it or for the lock.
+    // A forked child has no such thread, and would wait forever for the thread or for the lock.
     if !is_started() {
         return;
     }
@@ -141,8 +142,8 @@ pub(super) fn stop() {
                 drop(thread.join());
             }
         };
-        // On a new thread: the thread-locals of this one are destroyed by now, and the client uses
-        // them.
+        // Stops on a new thread: the thread-locals of this thread are already destroyed, and the
+        // client uses thread-locals.
         drop(thread::Builder::new().spawn(end).map(JoinHandle::join));
     }
 }

@@ -53,7 +53,7 @@ impl Default for FoundationDbOptions {
 
 impl FoundationDbOptions {
     /// The name of the store in the cluster: 1 to 64 ASCII letters, digits, dots, underscores and
-    /// hyphens. Its keys begin with the tuple of this one string, so every binding accesses them
+    /// hyphens. The keys begin with the tuple of this one string, so every binding can access them
     /// with `fdb.Subspace((name,))`. A name in the address takes precedence. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -61,32 +61,32 @@ impl FoundationDbOptions {
         self
     }
 
-    /// The prefix of all keys of the store, instead of a [name](FoundationDbOptions::name), also
-    /// the one of the options: for example the prefix of a directory of FoundationDB's directory
-    /// layer. It has 1 to 1,024 bytes and does not begin with `FF`, because such keys are the
-    /// cluster's own.
+    /// The prefix of all keys of the store, in place of a [name](FoundationDbOptions::name): for
+    /// example the prefix of a directory of FoundationDB's directory layer. The prefix has 1 to
+    /// 1,024 bytes and does not begin with `FF`, because such keys belong to the cluster. It
+    /// overrides the option `name`; a name in the address is then refused.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> Self {
         self.prefix = Some(prefix.into());
         self
     }
 
-    /// How long to wait for one answer of the cluster. Default: 30 seconds. After that a read is an
-    /// [`ServerError::ConnectionLost`], a commit an [`Error::CommitUnknown`], and opening an
+    /// How long to wait for one answer of the cluster. Default: 30 seconds. After that, a read
+    /// returns [`ServerError::ConnectionLost`], a commit [`Error::CommitUnknown`], and `open`
     /// [`ServerError::Unreachable`].
     ///
-    /// `begin` and `snapshot` wait once each. [`transact`](keyloom::Store::transact) starts no
-    /// attempt after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is set:
-    /// on a silent cluster it returns after one time-out, and in any case when the attempt ends
-    /// that began last.
+    /// `begin` and `snapshot` wait at most once each. If no [retry
+    /// policy](FoundationDbOptions::retry_policy) is set, [`transact`](keyloom::Store::transact)
+    /// starts no attempt after this time. So on a silent cluster it returns after one time-out;
+    /// otherwise it returns when its last attempt ends.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often and after which pauses [`transact`](keyloom::Store::transact) retries a transaction.
-    /// The pauses are added to those that the cluster prescribes. Default: [`RetryPolicy::remote`]
+    /// How many times [`transact`](keyloom::Store::transact) retries a transaction, and after which
+    /// pauses. These pauses are added to the client's back-off. Default: [`RetryPolicy::remote`]
     /// with pauses of 1 to 10 ms, and no new attempt after the
     /// [time-out](FoundationDbOptions::timeout).
     #[must_use]
@@ -96,16 +96,17 @@ impl FoundationDbOptions {
     }
 
     /// Whether the program itself has already started FoundationDB's network, with the crate
-    /// `foundationdb` and its API version 730. It can be started once in a process. Default:
-    /// `false`; then it is started with the first store, and stopped when the process exits.
+    /// `foundationdb` and its API version 730. The network can be started only once per process.
+    /// Default: `false`; then the network is started with the first store, and stopped when the
+    /// process exits.
     #[must_use]
     pub fn network_runs(mut self, runs: bool) -> Self {
         self.network_runs = runs;
         self
     }
 
-    /// Whether the cluster may delay the transactions of this handle under load: for loads,
-    /// backfills and repairs. Default: `false`.
+    /// Whether the cluster may delay the transactions of this handle when it is busy: for bulk
+    /// loads, backfills and repairs. Default: `false`.
     #[must_use]
     pub fn batch_priority(mut self, batch: bool) -> Self {
         self.batch_priority = batch;
@@ -113,24 +114,24 @@ impl FoundationDbOptions {
     }
 
     /// Whether an [`Error::Conflict`] names the conflicting key. Default: `true`. The client
-    /// requests that key with each commit. `false` saves this request if conflicts are many and
-    /// their keys are not used.
+    /// requests that key with each commit. Set `false` to save this request if there are many
+    /// conflicts and their keys are not used.
     ///
-    /// In a build with debug assertions, the key is missing if the transaction read many or long
-    /// keys, because the binding would panic (`foundationdb` 0.11).
+    /// In a build with debug assertions, the key is not reported if the transaction read many or
+    /// long keys, because the binding would panic (`foundationdb` 0.11).
     #[must_use]
     pub fn conflict_keys(mut self, named: bool) -> Self {
         self.conflict_keys = named;
         self
     }
 
-    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file, the default is
-    /// that of all clients: `FDB_CLUSTER_FILE`, otherwise `fdb.cluster` in the current directory,
-    /// otherwise `/etc/foundationdb/fdb.cluster`.
+    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file in the address,
+    /// the default of all clients applies: `FDB_CLUSTER_FILE`, otherwise `fdb.cluster` in the
+    /// current directory, otherwise `/etc/foundationdb/fdb.cluster`.
     ///
-    /// The program must be able to read the cluster file, and should be able to write it and its
-    /// directory: the client rewrites it when the coordinators change. Otherwise a later start may
-    /// connect to old coordinators.
+    /// The program must be able to read the cluster file. It should also be able to write the file
+    /// and its directory, because the client rewrites the file when the coordinators change. If it
+    /// cannot, a later start may connect to old coordinators.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that is not
@@ -175,7 +176,7 @@ impl FoundationDbOptions {
     }
 }
 
-/// Very short pauses: the client adds those that the cluster prescribes.
+/// A policy with very short pauses: the client adds its own back-off.
 fn patient_for(timeout: Duration) -> RetryPolicy {
     RetryPolicy {
         first_pause: Duration::from_millis(1),

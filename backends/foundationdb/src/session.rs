@@ -1,4 +1,4 @@
-//! A transaction of FoundationDB's client, held by a snapshot or a transaction.
+//! A transaction of FoundationDB's client, on which a snapshot or a transaction is built.
 
 use std::cell::Cell;
 use std::fmt;
@@ -26,18 +26,18 @@ use keyloom_remote::{Buffer, Fetched, Native, Outcome, Session, Write, WriteSess
 /// Reads at one version, and commits.
 pub struct FoundationDbSession {
     shared: Arc<Shared>,
-    /// `Some` until it is dropped.
+    /// `Some` until the session is dropped.
     txn: Option<Transaction>,
     kind: Kind,
-    /// The time at which it fetched its read version.
+    /// When the read version was fetched.
     began: Cell<Option<Instant>>,
-    /// How long it waited for the recovery of the cluster.
+    /// How long the session waited for a recovery of the cluster.
     delayed: Cell<Duration>,
     failed: Cell<Option<Broken>>,
     has_written: bool,
-    /// The bytes of the bounds of its reads.
+    /// The total bytes of the bounds of all reads.
     read_bytes: Cell<usize>,
-    /// The number of versionstamps that it has requested.
+    /// The number of versionstamps requested so far.
     stamped: u32,
 }
 
@@ -48,19 +48,19 @@ pub(super) enum Kind {
     Transaction,
 }
 
-/// A cluster that takes longer to answer is recovering.
+/// If the cluster takes longer to answer, it counts as recovering.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
 /// The reason why a transaction ended before its commit.
 #[derive(Clone, Copy, Debug)]
 enum Broken {
-    /// The cluster ended it, at this age of the transaction.
+    /// The cluster ended the transaction with this error, at this age.
     Said(FdbError, Duration),
     /// No answer came in time.
     Silent,
 }
 
-/// The transaction has ended.
+/// The source of the error of an operation after the end of the transaction.
 #[derive(Debug, thiserror::Error)]
 #[error("this transaction has ended; begin another one")]
 struct Ended;
@@ -70,7 +70,7 @@ impl FoundationDbSession {
         let option = match kind {
             // A snapshot has no writes of its own to read.
             Kind::Snapshot => Some(TransactionOption::ReadYourWritesDisable),
-            // So that a conflict can name its key.
+            // Required for a conflict to name its key.
             Kind::Transaction if shared.conflict_keys => {
                 Some(TransactionOption::ReportConflictingKeys)
             }
@@ -93,7 +93,7 @@ impl FoundationDbSession {
         })
     }
 
-    /// Fixes the version of the reads.
+    /// Fetches the read version.
     pub(super) fn look(&self) -> Result<()> {
         self.began.set(Some(Instant::now()));
         self.ask(|txn| txn.get_read_version()).map(drop)
@@ -115,7 +115,7 @@ impl FoundationDbSession {
         }
     }
 
-    /// Its age without the waits for a recovery.
+    /// The age of the transaction, without the waits for a recovery.
     fn age(&self) -> Duration {
         let age = self.began.get().map(|began| began.elapsed()).unwrap_or_default();
         age.saturating_sub(self.delayed.get())
@@ -145,17 +145,17 @@ impl FoundationDbSession {
         Err(self.error(broken))
     }
 
-    /// Whether reads are snapshot reads, which cannot conflict and which the client does not
-    /// record.
+    /// Whether reads are snapshot reads. The client does not record snapshot reads, so they cannot
+    /// conflict.
     fn is_snapshot(&self) -> bool {
         self.kind == Kind::Snapshot
     }
 
-    /// Whether the client's report of conflicts can be read.
+    /// Whether it is safe to read the client's report of conflicts.
     ///
-    /// The binding reads one page of the report, of 4,096 bytes, and in debug builds panics if the
-    /// page ends between the two bounds of a range. So a debug build reads only a report that fits
-    /// in a page: each bound is the key after a prefix of 38 bytes, and a value of one byte.
+    /// The binding reads one page of 4,096 bytes of the report. In debug builds it panics if the
+    /// page ends between the two bounds of a range. So a debug build reads the report only if it
+    /// fits in a page. Each bound takes a prefix of 38 bytes, the key, and a value of one byte.
     fn may_ask_for_conflicts(&self) -> bool {
         const PAGE_BYTES: usize = 4_096;
         let fits = !cfg!(debug_assertions) || self.read_bytes.get() < PAGE_BYTES;
@@ -177,7 +177,7 @@ impl FoundationDbSession {
         limit: usize,
     ) -> impl Future<Output = FdbResult<FdbValues>> + use<> {
         let (begin, end) = self.shared.keys.bounds(span);
-        // It conflicts up to the last fetched key, which may be the longest.
+        // The read conflicts up to the last fetched key, which may have the maximum length.
         self.note_read(begin.len() + self.shared.keys.prefix_bytes() + keyloom::MAX_KEY_BYTES + 1);
         let range = RangeOption {
             begin: KeySelector::first_greater_or_equal(begin),
@@ -196,7 +196,7 @@ impl FoundationDbSession {
         Fetched { more: values.more() || entries.len() >= limit, entries }
     }
 
-    /// The key or range of a conflict. The client has it, without a round trip.
+    /// The key or range of a conflict. The client already has it, so this costs no round trip.
     fn place_of_conflict(&self, failed: &TransactionCommitError) -> Option<Box<str>> {
         let Shared { link, keys, .. } = &*self.shared;
         if !self.may_ask_for_conflicts() {
@@ -227,8 +227,8 @@ impl FoundationDbSession {
 }
 
 impl Session for FoundationDbSession {
-    // The requests of so many spans are sent together. Fewer add round trips; more keep more
-    // answers in memory.
+    // The number of spans whose requests are sent together. A lower number adds round trips; a
+    // higher one keeps more answers in memory.
     const MOST_SPANS: usize = 1_024;
 
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
@@ -293,7 +293,8 @@ impl WriteSession for FoundationDbSession {
         let (actual, limit) = (self.stamped as usize + 1, 1 << 16);
         let too_many = |_| Error::TransactionTooLarge { unit: "versionstamps", actual, limit };
         let number = u16::try_from(self.stamped).map_err(too_many)?;
-        // The cluster fills in ten bytes of the key. Their offset is appended to the key.
+        // The cluster fills in ten bytes of the key. The offset of these bytes is appended to the
+        // key.
         let mut outer = self.shared.keys.outer(&key.with(Versionstamp::new([0; 10], number)));
         let place = self.shared.keys.prefix_bytes() + key.prefix.len();
         outer.extend(u32::try_from(place).unwrap_or(u32::MAX).to_le_bytes());
@@ -304,7 +305,7 @@ impl WriteSession for FoundationDbSession {
     }
 
     fn weight(&self, write: &Write<'_>) -> usize {
-        // The client's count: the write itself, and the range of keys that it may conflict with.
+        // The bytes that the client counts: for the write itself, and for its conflict range.
         const WRITE: usize = 44;
         const RANGE: usize = 24;
         let keys = &self.shared.keys;
@@ -332,7 +333,7 @@ impl WriteSession for FoundationDbSession {
         self.txn()?;
         let Some(txn) = self.txn.take().filter(|_| self.has_written) else { return Ok(()) };
         if self.began.get().is_none() {
-            // The client fetches a read version first, for the ranges that it writes.
+            // The client first fetches a read version, which the write conflict ranges require.
             self.shared.link.waited_also(1);
         }
         let age = self.age();
@@ -350,7 +351,7 @@ impl WriteSession for FoundationDbSession {
 }
 
 impl Drop for FoundationDbSession {
-    /// Stores a transaction that may be retried, for its back-off.
+    /// Keeps a failed transaction that may be retried, for its back-off.
     fn drop(&mut self) {
         if let (true, Some(txn), Some(Broken::Said(error, _))) =
             (self.must_restart(), self.txn.take(), self.failed.get())

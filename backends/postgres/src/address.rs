@@ -28,7 +28,7 @@ impl Address {
         if table.as_deref().is_some_and(|table| !is_table(table)) {
             return Err(refused(TABLE_RULE));
         }
-        // Certificates are always verified in full.
+        // Certificates are always fully verified, so these values mean the same as `require`.
         let address = ["sslmode=verify-full", "sslmode=verify-ca"]
             .iter()
             .fold(address, |address, mode| address.replace(mode, "sslmode=require"));
@@ -51,7 +51,7 @@ impl Address {
             ));
         }
         if config.get_ssl_mode() == SslMode::Prefer {
-            // Opportunistic TLS, which falls back to plain text, protects nothing.
+            // Opportunistic TLS falls back to plain text, so it does not protect the connection.
             config.ssl_mode(SslMode::Disable);
         }
         if config.get_application_name().is_none() {
@@ -60,7 +60,7 @@ impl Address {
         Ok(Self { config, table })
     }
 
-    /// The table's name, checked: that of the address, or of the options, or the default.
+    /// The checked name of the table: from the address, else from the options, else the default.
     pub(super) fn table(&self, of_options: Option<&str>) -> Result<String> {
         let table = self.table.as_deref().or(of_options).unwrap_or("keyloom");
         check_table(table)?;
@@ -89,16 +89,18 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether each separator of a URL is unambiguous. A password with an @ would end there, and the
-/// rest of it would be parsed as the host; with a ? it would be parsed as parameters.
+/// Whether each separator of a URL is unambiguous. An unescaped `@` would end the password, and the
+/// rest of the password would be parsed as the host. After an unescaped `?`, the rest would be
+/// parsed as parameters.
 fn marks_are_clear(url: &str) -> bool {
     let once = |mark: char| url.matches(mark).count() <= 1;
     let in_order = url.split_once('?').is_none_or(|(_, parameters)| !parameters.contains('@'));
     once('@') && once('?') && in_order
 }
 
-/// Whether no part of an address that a message of keyloom or of the server shows can contain a
-/// password. One that is escaped together with its colon is parsed as part of the user or the host.
+/// Whether the parts of an address that messages of keyloom or the server show are free of a
+/// password. If a password is escaped together with its colon, it is parsed as part of the user or
+/// the host.
 fn shows_no_password(config: &Config) -> bool {
     const MARKS: [char; 5] = [':', '=', '?', '&', ';'];
     let is_name = |name: Option<&str>| name.is_none_or(|name| !name.contains(MARKS));
@@ -117,7 +119,7 @@ fn shows_no_password(config: &Config) -> bool {
         && config.get_hosts().iter().all(is_host)
 }
 
-/// The address without its `table=…`, which is keyloom's own parameter, and that table.
+/// The address without keyloom's own parameter `table=…`, and the value of that parameter.
 fn take_table(address: &str) -> (String, Option<String>) {
     let Some((place, parameters)) = address.split_once('?') else {
         return (address.into(), None);

@@ -39,10 +39,10 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// A server of the address.
+/// A server named in the address.
 #[derive(Clone, Debug)]
 struct Target {
-    /// Where it is.
+    /// The host or address to connect to.
     host: Host,
     port: u16,
     /// The name in its certificate.
@@ -84,7 +84,8 @@ impl Connector {
         }
         let mut untried = all.len();
         for (target, place) in all {
-            // A server that does not answer leaves time for the others.
+            // Each server gets a share of the time, so that a silent server leaves time for the
+            // others.
             let now = Instant::now();
             let share =
                 deadline.saturating_duration_since(now) / u32::try_from(untried).unwrap_or(1);
@@ -185,7 +186,8 @@ impl Connector {
             }
             #[cfg(unix)]
             Place::Unix(path) => {
-                // While the queue of the server is full, a connect waits as long as a write may.
+                // If the accept queue of the server is full, a connect blocks for the write
+                // time-out.
                 let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
                 socket.set_write_timeout(Some(timeout))?;
                 socket.connect(&SockAddr::unix(path)?)?;
@@ -195,7 +197,7 @@ impl Connector {
         Socket::new(kind)
     }
 
-    /// Refuses a server that is read-only though a writable one is wanted, or the reverse.
+    /// Refuses a read-only server if the address requires a writable one, and vice versa.
     fn expect_wanted(&self, connection: &Connection, link: &Link, deadline: Instant) -> Result<()> {
         let (unwanted, why) = match self.config.get_target_session_attrs() {
             TargetSessionAttrs::ReadWrite => ("on", "the database does not accept writes"),
@@ -226,7 +228,7 @@ enum Place {
 }
 
 impl Target {
-    /// The addresses of the server. The resolver of the system has time-outs of its own.
+    /// The addresses of the server. The system's resolver has time-outs of its own.
     fn places(&self, is_random: bool) -> io::Result<Vec<Place>> {
         match &self.host {
             Host::Tcp(host) => {

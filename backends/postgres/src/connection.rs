@@ -1,4 +1,5 @@
-//! A connection that the waiting thread drives itself: see the cost of the [store](super#cost).
+//! A connection that is driven by the thread that waits for it: see the cost of the
+//! [store](super#cost).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,10 +19,10 @@ use tokio_postgres::{Client, Error as PgError, Row, SimpleQueryStream, Statement
 use super::socket::Socket;
 use super::sql::Sql;
 
-/// Reads and writes the socket whenever it is polled; ends when the connection does.
+/// Reads and writes the socket when polled. Completes when the connection ends.
 pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), PgError>> + Send>>;
 
-/// The values of a statement.
+/// The parameters of a statement.
 pub(super) type Parameters<'p> = [&'p (dyn ToSql + Sync)];
 
 /// A connection with its prepared statements.
@@ -31,7 +32,7 @@ pub(super) struct Connection {
     driver: RefCell<Option<Driver>>,
     socket: Arc<Socket>,
     statements: HashMap<String, Statement>,
-    /// The answer to a rollback that was sent and not waited for.
+    /// The pending answer to a rollback that was sent without waiting.
     rollback: RefCell<Option<Pin<Box<SimpleQueryStream>>>>,
 }
 
@@ -52,21 +53,22 @@ impl Connection {
     }
 
     /// Waits for the output of `request`, a future of the [client](Self::client), and drives the
-    /// connection meanwhile. Returns `None` at the deadline.
+    /// connection during the wait. Returns `None` at the deadline.
     pub(super) fn wait<F: Future>(&self, deadline: Instant, request: F) -> Option<F::Output> {
         wait(&self.socket, deadline, request, |context| self.advance(context))
     }
 
-    /// Sends what was requested, and reads what has arrived.
+    /// Sends pending requests, and reads the data that has arrived.
     fn advance(&self, context: &mut Context<'_>) {
         let mut driver = self.driver.borrow_mut();
         if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(context).is_ready()) {
-            // Without the driver every request fails: its end of each channel is gone.
+            // Without the driver, every request fails, because the driver's end of each channel is
+            // dropped.
             *driver = None;
         }
     }
 
-    /// Ends the session on the server, which then logs no broken connection.
+    /// Ends the session on the server, so that the server does not log a broken connection.
     pub(super) fn close(self) {
         let Self { client, driver, socket: _socket, .. } = self;
         drop(client);
@@ -75,13 +77,13 @@ impl Connection {
         }
     }
 
-    /// Whether the connection has ended, by what has arrived until now.
+    /// Whether the connection has ended, as far as the data received so far shows.
     pub(super) fn is_closed(&self) -> bool {
         self.advance(&mut Context::from_waker(Waker::noop()));
         self.driver.borrow().is_none()
     }
 
-    /// Prepares all statements, so that none costs a message later.
+    /// Prepares all statements, so that no statement costs an extra message later.
     pub(super) fn prepare(&mut self, sql: &Sql, deadline: Instant) -> Option<Result<(), PgError>> {
         let prepared = sql.prepared().map(|statement| async {
             Ok((statement.to_owned(), self.client.prepare(statement).await?))
@@ -90,7 +92,7 @@ impl Connection {
         Some(prepared.map(|prepared| self.statements = prepared.into_iter().collect()))
     }
 
-    /// Begins a transaction, after the rollback of the one before.
+    /// Begins a transaction, after the rollback of the previous one.
     pub(super) async fn begin(&self, statement: &str) -> Result<(), PgError> {
         let rollback = self.rollback.take();
         let rolled_back = async {
@@ -99,7 +101,7 @@ impl Connection {
                 None => Ok(()),
             }
         };
-        // In their order on the wire: `biased` polls the first one first.
+        // Polled in their order on the wire: `biased` polls the first future first.
         let (rolled_back, begun) =
             tokio::join!(biased; rolled_back, self.client.batch_execute(statement));
         rolled_back.and(begun)
@@ -164,8 +166,8 @@ pub(super) fn wait<F: Future>(
     }
 }
 
-/// Whether the request must be polled again. Only the waiting thread itself wakes it, while it
-/// advances the connection: hence `Relaxed`.
+/// Whether the request must be polled again. `Relaxed` suffices: only the waiting thread itself
+/// sets the flag, while it advances the connection.
 #[derive(Default)]
 struct Woken(AtomicBool);
 

@@ -1,4 +1,4 @@
-//! The meaning of the server's errors for a program.
+//! Maps the server's errors to keyloom's errors.
 
 use std::error::Error as StdError;
 
@@ -9,7 +9,7 @@ use super::sql::statement_timeout;
 use keyloom::{Error, HeldPages, ServerError, StorageError};
 use keyloom_remote::Link;
 
-/// The complete message of the server: the client's error alone reads "db error".
+/// The complete message of the server: the client's error alone displays as "db error".
 #[derive(Debug, thiserror::Error)]
 #[error("{words}")]
 struct Said {
@@ -18,8 +18,8 @@ struct Said {
 }
 
 impl Said {
-    /// Whether the login failed on the client's side: the server requires a password and there is
-    /// none, or the server did not prove that it knows the password.
+    /// Whether the login failed on the client's side: the server requires a password and the client
+    /// has none, or the server did not prove its knowledge of the password.
     fn is_about_login(&self) -> bool {
         ["password missing", "authentication"].iter().any(|words| self.words.contains(words))
     }
@@ -114,9 +114,9 @@ pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
     }
 }
 
-/// The session continues, and the server has rolled the transaction back: integrity, a transaction
-/// state, a conflict, a resource, or a cancellation. Any other error may come after the commit was
-/// decided.
+/// Whether the error means that the server has rolled the transaction back and the session
+/// continues: an integrity violation, an invalid transaction state, a conflict, a lack of
+/// resources, or a cancellation. Any other error may be reported after the commit was decided.
 fn is_refusal(answer: &DbError) -> bool {
     let code = answer.code();
     !is_fatal(answer)
@@ -125,17 +125,17 @@ fn is_refusal(answer: &DbError) -> bool {
             || *code == SqlState::QUERY_CANCELED)
 }
 
-/// The server ends the connection with this error.
+/// Whether the server ends the connection with this error.
 pub(super) fn is_fatal(answer: &DbError) -> bool {
     !matches!(answer.parsed_severity(), Some(Severity::Error))
 }
 
-/// Whether the connection broke or could not be opened, rather than the request being invalid.
+/// Whether the connection broke or could not be opened. Otherwise the request was invalid.
 fn is_lost(error: &PgError) -> bool {
     if error.is_closed() {
         return true;
     }
-    // A certificate that is not trusted is reported as an I/O error too, but is permanent.
+    // An untrusted certificate is reported as an I/O error too, but the error is permanent.
     if error.to_string().contains("TLS") {
         return false;
     }
@@ -149,7 +149,7 @@ fn is_lost(error: &PgError) -> bool {
     false
 }
 
-/// Whether the server ends the connection, or accepts none at present.
+/// Whether the server ends the connection, or accepts no connections at present.
 fn is_going_away(code: &SqlState) -> bool {
     [
         SqlState::ADMIN_SHUTDOWN,

@@ -1,8 +1,8 @@
-//! The store on PostgreSQL, and on the distributed engines that speak its protocol.
+//! The store on PostgreSQL, and on distributed engines with the same protocol.
 //!
-//! Data need a server if programs on several machines write them, if they must survive the loss of
-//! one machine, or if a PostgreSQL with backups exists already. Only the line that opens the store
-//! changes:
+//! Use a server if programs on several machines write the data, if the data must survive the loss
+//! of one machine, or if a PostgreSQL with backups exists already. Only the line that opens the
+//! store changes:
 //!
 //! ```no_run
 //! use keyloom::{Reader, Store, Writer};
@@ -20,9 +20,10 @@
 //! | `key` | `bytea`, primary key | compares as unsigned bytes, which is the order of keys |
 //! | `value` | `bytea` | |
 //!
-//! One table (`keyloom`, or [another](PostgresOptions::table)) is one store. To create it the user
-//! needs `CREATE` on the schema. Alternatively, an administrator runs `CREATE TABLE keyloom (key
-//! bytea PRIMARY KEY, value bytea NOT NULL)` and grants `SELECT, INSERT, UPDATE, DELETE` on it.
+//! One table (`keyloom`, or [another](PostgresOptions::table)) is one store. To create the table,
+//! the user needs `CREATE` on the schema. Alternatively, an administrator runs `CREATE TABLE
+//! keyloom (key bytea PRIMARY KEY, value bytea NOT NULL)` and grants `SELECT, INSERT, UPDATE,
+//! DELETE` on it.
 //!
 //! # Supported engines
 //!
@@ -30,77 +31,78 @@
 //! campaign. **CockroachDB** and **YugabyteDB** accept the same statements: `SELECT` by key, by `=
 //! ANY` and by range with `ORDER BY … LIMIT`, `INSERT … ON CONFLICT DO UPDATE`, `DELETE`, `BEGIN …
 //! SERIALIZABLE`. On YugabyteDB the key column is declared `ASC`, so that keys are sharded by range
-//! and not by hash; CockroachDB always does so. Therefore keyloom should work there, but this *was
-//! not tested*: first run `KEYLOOM_POSTGRES=<address> cargo test -p keyloom-on-servers --features
-//! postgres --test postgres` against your engine.
+//! and not by hash; CockroachDB always shards by range. Therefore keyloom should work on both
+//! engines, but this *was not tested*: first run `KEYLOOM_POSTGRES=<address> cargo test -p
+//! keyloom-on-servers --features postgres --test postgres` against your engine.
 //!
 //! # Transactions
 //!
-//! A transaction is `SERIALIZABLE`. If the engine cannot serialize it (SQLSTATE 40001) or ends a
-//! deadlock (40P01), the error is [`Error::Conflict`], and [`transact`](Store::transact) retries
-//! it. If the connection breaks before the commit, the error is [`ServerError::ConnectionLost`],
-//! which is retried too. If it breaks *during* the commit, the error is [`Error::CommitUnknown`]:
-//! retry only if the same transaction first checks whether its writes exist. The server cancels a
-//! statement that takes longer than [`timeout`](PostgresOptions::timeout)
-//! ([`ServerError::StatementCancelled`], not retried).
+//! A transaction is `SERIALIZABLE`. If the engine cannot serialize it (SQLSTATE 40001) or aborts it
+//! to resolve a deadlock (40P01), the error is [`Error::Conflict`], and
+//! [`transact`](Store::transact) retries the transaction. If the connection breaks before the
+//! commit, the error is [`ServerError::ConnectionLost`], which is retried too. If the connection
+//! breaks *during* the commit, the error is [`Error::CommitUnknown`]: retry only if the same
+//! transaction first checks whether its writes exist. The server cancels a statement that takes
+//! longer than [`timeout`](PostgresOptions::timeout) ([`ServerError::StatementCancelled`], not
+//! retried).
 //!
-//! **Keep transactions short.** PostgreSQL keeps committed transactions individually as long as
-//! older ones are open, up to about ten times `max_connections` of them. Older ones are summarized,
-//! which loses conflicts: a transaction that stays open while some thousand others commit may
-//! commit although it should be refused. `tests/on_servers/tests/postgres/forgotten_conflict.sh`
-//! shows this on PostgreSQL 15.18 without keyloom; with `max_connections = 1000` the same
-//! transaction is refused. The isolation campaign found it in 2 of 31 runs.
+//! **Keep transactions short.** PostgreSQL tracks a committed transaction individually as long as
+//! older transactions are open, for up to about ten times `max_connections` transactions. Beyond
+//! that number it summarizes the oldest ones, which loses conflicts: a transaction that stays open
+//! while some thousand others commit may commit although it should be refused.
+//! `tests/on_servers/tests/postgres/forgotten_conflict.sh` shows this on PostgreSQL 15.18 without
+//! keyloom; with `max_connections = 1000` the same transaction is refused. The isolation campaign
+//! found the problem in 2 of 31 runs.
 //!
 //! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: it shows everything committed before
-//! it was opened and nothing after, and (on a primary) never conflicts. It shows commits in their
-//! order, which in rare cases is not yet a serial order (Fekete, O'Neil and O'Neil, *A read-only
-//! transaction anomaly under snapshot isolation*, 2004). A report that must exclude this reads in
+//! it was opened and nothing after, and (on a primary) never conflicts. It shows commits in commit
+//! order, which in rare cases differs from the serial order (Fekete, O'Neil and O'Neil, *A
+//! read-only transaction anomaly under snapshot isolation*, 2004). To exclude this anomaly, read in
 //! [`transact`](Store::transact). A `SERIALIZABLE` snapshot would not help: the reads of such a
 //! transaction are valid only after its commit, and a snapshot has no commit that could be refused.
 //!
 //! # Cost
 //!
-//! | operation | waits for the server |
+//! | operation | round trips |
 //! |---|---|
 //! | snapshot | 1 |
 //! | begin | 0: the transaction begins with its first statement, in the same message |
 //! | get, get_many, first, last, count, page | 1 |
-//! | count, first, last, page, range in a transaction with writes of its own | as the range |
+//! | count, first, last, page, range in a transaction with writes of its own | as for `range` |
 //! | range_many in a transaction with deletes of its own | 1 more, for all ranges that the deletes shorten |
 //! | range_many | 1 for each 1,024 ranges, and for each 16,384 entries or some 4 MiB |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, or some 4 MiB |
-//! | put, delete, delete_range | 0; more than 1 MiB or 10,000 buffered ones are sent, for 1 |
+//! | put, delete, delete_range | 0; 1 when more than 1 MiB or 10,000 writes are buffered, which are then sent |
 //! | commit of a transaction with reads | 1, including its writes |
-//! | commit of a transaction without reads | 2: it must have begun before it writes |
-//! | a second deleted range in one transaction, and each further one | 1 |
+//! | commit of a transaction without reads | 2: the transaction must have begun before it writes |
+//! | the second and each further deleted range of a transaction | 1 |
 //!
 //! A thread that waits for an answer drives its connection itself: the store has no threads of its
-//! own. With one thread for all connections, a get took 3.7 context switches in place of 1.0, and
-//! 41 µs of CPU in place of 28.
+//! own. With one thread for all connections, a get took 3.7 context switches instead of 1.0, and 41
+//! µs of CPU instead of 28 µs.
 //!
 //! # Limits
 //!
 //! Values of up to 64 MiB. Each open snapshot or transaction holds one connection
-//! ([`max_connections`](PostgresOptions::max_connections)); others wait, and fail with
-//! [`ServerError::ConnectionsBusy`]. Like any open transaction, a snapshot that stays open for long
-//! prevents the server from cleaning up after updates (`VACUUM`).
+//! ([`max_connections`](PostgresOptions::max_connections)); if all are in use, a caller waits, and
+//! then fails with [`ServerError::ConnectionsBusy`]. Like any open transaction, a long-lived
+//! snapshot prevents `VACUUM` from removing dead rows.
 //!
 //! `add`, `min` and `max` read and write on this store, so transactions on one hot counter
-//! conflict: divide it into several keys.
+//! conflict: split the counter into several keys.
 //!
 //! A thread that takes a snapshot while it has a transaction open needs two connections. If as many
-//! threads as there are connections do this at once, all of them wait until the time-out.
+//! threads as there are connections do this concurrently, all of them wait until the time-out.
 //!
 //! # Settings of the session
 //!
 //! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off, so
 //! that every statement uses the one index. PostgreSQL records the reads of a serializable
 //! transaction as index pages. After many pages (`max_pred_locks_per_relation`, by default 32) it
-//! records the whole table, and the transaction conflicts with every writer.
-//! For transactions that read much *and* write, raise `max_pred_locks_per_transaction`,
-//! `max_pred_locks_per_relation` and `max_pred_locks_per_page`. Serializability holds among
-//! serializable transactions: changes by other programs at a weaker isolation level are not
-//! detected.
+//! records the whole table, and the transaction conflicts with every writer. For transactions that
+//! read a lot *and* write, raise `max_pred_locks_per_transaction`, `max_pred_locks_per_relation`
+//! and `max_pred_locks_per_page`. Serializability holds among serializable transactions: changes by
+//! other programs at a weaker isolation level are not detected.
 //!
 //! Statements are prepared when a connection opens, and settings belong to the session. So a pooler
 //! (PgBouncer) works in *session* mode, but not in *transaction* mode.
@@ -124,7 +126,7 @@ pub use options::PostgresOptions;
 pub use sql::Engine;
 
 /// The parts of an address, without user and password. Opens no connection.
-// Hidden: for the fuzz targets of this repository alone.
+// Hidden: only for the fuzz targets of this repository.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub fn shown_address(address: &str) -> Result<String> {
@@ -238,7 +240,8 @@ impl Store for Postgres {
 
     fn snapshot(&self) -> Result<PostgresSnapshot> {
         let session = match self.look() {
-            // The server was restarted while the connection was in the pool: try another one.
+            // The server was restarted while the connection was in the pool: try another
+            // connection.
             Err(Error::Server(ServerError::ConnectionLost { .. })) => self.look()?,
             looked => looked?,
         };

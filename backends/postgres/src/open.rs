@@ -21,23 +21,23 @@ use keyloom_remote::Link;
 
 /// The idle time of a connection before the system sends a TCP keep-alive probe.
 // A shorter time sends more probes on idle connections; a longer one detects a lost peer later.
-// Without it, Linux waits for two hours.
+// Without this setting, Linux waits for two hours.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 impl PostgresOptions {
     /// Opens the store at `address`, a connection URL:
-    /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or its
-    /// `key=value` form, in which the options name the table. It must contain a host and a user;
-    /// the environment and files are not read. In a URL, write an `@` or `?` within a password as
-    /// `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with it, as with
-    /// `verify-full`, the server's certificate and name are verified. Of several hosts the first
-    /// one that accepts writes is used.
+    /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or a
+    /// `key=value` string, for which the options name the table. The address must contain a host
+    /// and a user; the environment and files are not read. In a URL, write an `@` or `?` within a
+    /// password as `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with
+    /// `require`, as with `verify-full`, the server's certificate and name are verified. If there
+    /// are several hosts, the first host that accepts writes is used.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an address or a name that is not valid,
-    /// [`ServerError::ConnectionLost`] without a server, [`ServerError::LoginRefused`],
+    /// [`ServerError::ConnectionLost`] if no server can be reached, [`ServerError::LoginRefused`],
     /// [`StorageError::MissingStore`] if the table does not exist and must not be created,
-    /// [`StorageError::NotAStore`] for another kind of table, or the server's error. None of them
+    /// [`StorageError::NotAStore`] for another kind of table, or the server's error. No error
     /// contains the password.
     pub fn open(self, address: &str) -> Result<Postgres> {
         open(Address::parse(address)?, self)
@@ -52,7 +52,7 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
         config.connect_timeout(options.timeout);
     }
     if config.get_tcp_user_timeout().is_none() {
-        // The system detects a half-open connection, so that its users do not wait for the
+        // The system then detects a half-open connection, so that its users do not wait for the
         // time-out.
         config.tcp_user_timeout(options.timeout).keepalives_idle(KEEPALIVE_IDLE);
     }
@@ -140,7 +140,8 @@ async fn find_table(
     Ok((sql, engine, is_ours))
 }
 
-/// Despite `IF NOT EXISTS`, two sessions that create a table concurrently may conflict.
+/// Whether the error means that another session created the table concurrently. `IF NOT EXISTS`
+/// does not prevent this error.
 fn was_made_meanwhile(error: &PgError) -> bool {
     [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT]
         .iter()

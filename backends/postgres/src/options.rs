@@ -44,7 +44,7 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The table of the store: 1 to 63 of `a-z`, `0-9` and `_`. One in the address (`?table=…`)
+    /// The table of the store: 1 to 63 of `a-z`, `0-9` and `_`. A table in the address (`?table=…`)
     /// takes precedence. Default: `keyloom`. The user's `search_path` determines the schema.
     #[must_use]
     pub fn table(mut self, table: impl Into<String>) -> Self {
@@ -59,15 +59,15 @@ impl PostgresOptions {
         self
     }
 
-    /// The largest number of connections. Each open snapshot and each open transaction holds one.
-    /// Default: 16.
+    /// The largest number of connections. Each open snapshot and each open transaction holds one
+    /// connection. Default: 16.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self
     }
 
-    /// How long to wait for a connection while all of them are in use. Then the error is
+    /// How long to wait for a connection while all are in use. After that, the error is
     /// [`ServerError::ConnectionsBusy`]. Default: 5 seconds.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
@@ -76,10 +76,9 @@ impl PostgresOptions {
     }
 
     /// How long the server may take to answer one message, or to accept a connection. Default: 30
-    /// seconds. `statement_timeout` is a little shorter. It cancels the statement with
-    /// [`ServerError::StatementCancelled`], which is not retried. If the
-    /// server does not answer at all, the error is
-    /// [`ServerError::ConnectionLost`], or for a commit
+    /// seconds. The server's `statement_timeout` is set a little shorter. It cancels the statement
+    /// with [`ServerError::StatementCancelled`], which is not retried. If the server does not
+    /// answer at all, the error is [`ServerError::ConnectionLost`], or for a commit
     /// [`Error::CommitUnknown`](keyloom::Error::CommitUnknown).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -87,16 +86,16 @@ impl PostgresOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](keyloom::Store::transact) retries a transaction.
-    /// Default: [`RetryPolicy::remote`].
+    /// How many times [`transact`](keyloom::Store::transact) retries a transaction, and after which
+    /// pauses. Default: [`RetryPolicy::remote`].
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
         self
     }
 
-    /// Uses TLS, and trusts servers whose certificates are signed by this authority (PEM) and by no
-    /// other. Without it, `sslmode=require` in the address uses TLS and trusts the authorities of
+    /// Uses TLS, and trusts only servers whose certificates are signed by this authority (PEM).
+    /// Without this option, `sslmode=require` in the address uses TLS and trusts the authorities of
     /// the system. Certificates and host names are always verified.
     #[cfg(feature = "tls")]
     #[must_use]

@@ -1,6 +1,6 @@
 //! The connections of a store.
 //!
-//! A pool for async programs would need a runtime for its time-outs.
+//! The pools for async programs are not used, because their time-outs need a runtime.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::connection::Connection;
 use keyloom::{Error, Result, ServerError};
 
-/// At most so many connections, of which some are idle.
+/// A bounded number of connections. Some of them are idle.
 #[derive(Debug)]
 pub(super) struct Pool {
     state: Mutex<State>,
@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// An idle connection, or `None` if the caller may open one more.
+    /// An idle connection, or `None` if the caller may open another one.
     fn turn(&self) -> Result<Option<Connection>> {
         let started = Instant::now();
         let mut state = self.state();
@@ -94,7 +94,7 @@ impl Pool {
     }
 }
 
-/// The place of a connection, which is free again when this is dropped: also after a panic.
+/// The slot of a connection in the pool. It is freed on drop, even after a panic.
 struct Slot<'p>(&'p Pool);
 
 impl Drop for Slot<'_> {

@@ -1,4 +1,4 @@
-//! A connection, held by a snapshot or a transaction.
+//! A transaction on a connection, on which a snapshot or a transaction is built.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -17,21 +17,22 @@ use keyloom_remote::{
     Buffer, Fetched, LARGEST_PAGE, Outcome, PAGE_BYTES, Pair, Session, WriteSession,
 };
 
-/// Buffered writes are sent before the commit if they exceed this number of bytes
-// More keeps more in the memory of the client; less adds round trips to large transactions.
+/// Buffered writes are sent before the commit if they exceed this number of bytes.
+// A higher limit keeps more in the memory of the client; a lower one adds round trips to large
+// transactions.
 const MOST_BYTES_WAITING: usize = 1 << 20;
-/// or this number of writes.
+/// Buffered writes are also sent before the commit if there are more than this number.
 const MOST_WRITES_WAITING: usize = 10_000;
 
 /// A transaction on the server. It begins with the first statement, in the same message.
 #[derive(Debug)]
 pub struct PostgresSession {
     shared: Arc<Shared>,
-    /// `Some` until it is dropped. Boxed: snapshots of other stores are small.
+    /// `Some` until the session is dropped. Boxed, since the snapshots of other stores are small.
     connection: Option<Box<Connection>>,
     state: Cell<State>,
     kind: Kind,
-    /// Whether a write was sent. If not, the outcome after a lost connection is certain.
+    /// Whether a write was sent. If not, a lost connection leaves no doubt about the outcome.
     has_written: Cell<bool>,
 }
 
@@ -44,7 +45,7 @@ enum State {
     Failed {
         restart: bool,
     },
-    /// The state of the server is unknown or of no use any more: the connection is closed.
+    /// The state of the server is unknown or no longer usable, so the connection is closed.
     Astray {
         restart: bool,
     },
@@ -59,7 +60,7 @@ pub(super) enum Kind {
 impl Kind {
     fn begin(self) -> &'static str {
         match self {
-            // A snapshot without conflicts: see the module.
+            // `REPEATABLE READ` gives a snapshot without conflicts: see the module.
             Self::Snapshot => "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Self::Transaction => "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         }
@@ -71,7 +72,7 @@ impl Kind {
 #[error("it was closed while the transaction was idle")]
 struct ClosedMeanwhile;
 
-/// The error of every statement after a failed one.
+/// The error of every statement after a failed statement.
 #[derive(Debug, thiserror::Error)]
 #[error("an earlier statement of this transaction failed; begin another one")]
 struct FailedBefore;
@@ -117,7 +118,7 @@ impl PostgresSession {
         let begin =
             async { if is_fresh { connection.begin(self.kind.begin()).await } else { Ok(()) } };
         let request = request(connection);
-        // In their order on the wire: `biased` polls the first one first.
+        // Polled in their order on the wire: `biased` polls the first future first.
         let both = async { tokio::join!(biased; begin, request) };
         // Until the answer arrives, the state is unknown.
         self.state.set(State::Astray { restart: false });
@@ -148,7 +149,8 @@ impl PostgresSession {
     fn failed(&self, error: Error) -> Error {
         let restart = error.is_retryable();
         self.state.set(match error {
-            // Another server than the one opened, such as a read-only replica.
+            // The connection leads to another server than at the opening, such as a read-only
+            // replica.
             Error::ReadOnly => State::Astray { restart },
             _ => State::Failed { restart },
         });
@@ -160,8 +162,9 @@ impl PostgresSession {
         error
     }
 
-    /// Begins the transaction with a message of its own. Before a write its success must be known:
-    /// if it failed and the write did not, the write would be a transaction by itself.
+    /// Begins the transaction with a message of its own. A write may be sent only after `BEGIN`
+    /// succeeded: if `BEGIN` failed and the write did not, the write would be committed as a
+    /// separate transaction.
     fn begin(&self) -> Result<()> {
         if self.state.get() == State::Fresh {
             return self.ask(|_| future::ready(Ok(())));
@@ -171,11 +174,12 @@ impl PostgresSession {
 
     /// Sends all writes of `buffer` and, with `commit`, the commit after them, in one message.
     fn send(&self, buffer: Buffer, commit: bool) -> Result<Sent> {
-        // Before the connection is touched, which is that of the parent in a forked child.
+        // Checked before the connection is used: in a forked child, the connection belongs to the
+        // parent.
         self.shared.link.refuse_fork()?;
         let connection = self.connection()?;
         if connection.is_closed() {
-            // It cannot have received a commit, so the outcome is certain.
+            // The server cannot have received a commit, so the outcome is certain.
             return Err(self.failed(self.shared.link.lost(ClosedMeanwhile)));
         }
         let sql = &self.shared.sql;
@@ -198,14 +202,14 @@ impl PostgresSession {
         }
     }
 
-    /// The meaning of the answers to a commit.
+    /// Interprets the answers to a commit.
     fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
         let link = &self.shared.link;
         let has_written = self.has_written.get();
         let continues =
             |error: &PgError| error.as_db_error().is_some_and(|answer| !error::is_fatal(answer));
-        // A commit that was refused, or that rolled back, also ends the transaction: a ROLLBACK
-        // would cause a warning in the server's log for each conflict, 53,213 lines in one
+        // A commit that was refused or rolled back also ends the transaction. An additional
+        // ROLLBACK would cause a warning in the server's log for each conflict: 53,213 lines in one
         // campaign.
         let has_ended = match &committed {
             Some(Ok(())) => true,
@@ -217,7 +221,7 @@ impl PostgresSession {
                 self.state.set(State::Fresh);
                 return Ok(());
             }
-            // The statement after the write, if any, was a rollback.
+            // The write failed, so a commit after it was a rollback.
             (Err(refused), Some(_)) if continues(&refused) => error::of_statement(refused, link),
             (Err(refused), None) => error::of_statement(refused, link),
             // The connection broke; the commit may have arrived.
@@ -240,7 +244,7 @@ struct Sent {
     committed: Option<Result<(), PgError>>,
 }
 
-/// Sends writes and a commit, all of them before the first answer.
+/// Sends writes and a commit without waiting for answers in between.
 async fn write(
     connection: &Connection,
     sql: &Sql,
@@ -282,8 +286,8 @@ async fn write(
             false => None,
         }
     };
-    // Every statement was prepared when the connection was opened, so each message is sent when its
-    // future is polled first: in this order.
+    // Every statement was prepared when the connection was opened, so each future sends its message
+    // at its first poll. The messages are therefore sent in this order.
     let (cleared, deleted, put, committed) =
         tokio::join!(biased; clearing, deleting, putting, committing);
     Sent { written: cleared.and(deleted).and(put), committed }
@@ -308,7 +312,7 @@ fn pairs(rows: &[Row]) -> Result<Vec<Pair>, PgError> {
     rows.iter().map(|row| Ok((bytes(row, 0)?, bytes(row, 1)?))).collect()
 }
 
-/// Groups rows by the number of their span, which counts from 1.
+/// Groups rows by the number of their span. Spans are numbered from 1.
 fn by_span(rows: &[Row], spans: usize, limit: usize) -> Result<Vec<Fetched>, PgError> {
     let mut fetched: Vec<Fetched> =
         (0..spans).map(|_| Fetched { entries: Vec::new(), more: false }).collect();
@@ -324,15 +328,15 @@ fn by_span(rows: &[Row], spans: usize, limit: usize) -> Result<Vec<Fetched>, PgE
         }
     }
     if rows.len() >= LARGEST_PAGE || value_bytes >= PAGE_BYTES {
-        // The answer ends in this span. The spans after it were not read.
+        // The answer was cut in this span, so the spans after it were not read.
         fetched.iter_mut().skip(last_position).for_each(|cut| cut.more = true);
     }
     Ok(fetched)
 }
 
 impl Session for PostgresSession {
-    // The spans are parameters of one query. Fewer add round trips; more keep more rows in memory,
-    // since all pages of a query arrive together.
+    // The spans are parameters of one query. A lower limit adds round trips; a higher one keeps
+    // more rows in memory, since all pages of a query arrive together.
     const MOST_SPANS: usize = 1_024;
 
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
@@ -434,12 +438,13 @@ impl WriteSession for PostgresSession {
 }
 
 impl Drop for PostgresSession {
-    /// Returns the connection to the pool, without waiting for the rollback.
+    /// Returns the connection to the pool without waiting for the answer to the rollback.
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let pool = &self.shared.pool;
         if self.shared.link.refuse_fork().is_err() {
-            // A forked child neither writes to the connection of its parent nor waits for the pool.
+            // A forked child must neither write to the connection of its parent nor wait for the
+            // pool.
             return;
         }
         let is_usable = match self.state.get() {

@@ -1,4 +1,4 @@
-//! A socket that never blocks by itself: the thread waits for it explicitly.
+//! A non-blocking socket: the thread waits for it explicitly.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,15 +13,15 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most bytes of one read. The buffer is zeroed before, which costs more than the read if it
-/// grows with the answer.
+/// The most bytes of one read. The buffer is zeroed first; in a buffer that grew with the answer,
+/// this would cost more than the read.
 const MOST_BYTES_OF_READ: usize = 64 << 10;
 
 /// The socket of a connection.
 #[derive(Debug)]
 pub(super) struct Socket {
     kind: Kind,
-    /// Whether the last write found no room.
+    /// Whether the last write found the kernel's send buffer full.
     is_full: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ impl Socket {
         self.is_full.load(Relaxed)
     }
 
-    /// Sleeps until there is something to read, or room for what could not be written. Returns
+    /// Sleeps until the socket is readable, or writable if the last write found no room. Returns
     /// `false` at the deadline.
     pub(super) fn wait(&self, deadline: Instant) -> bool {
         loop {
@@ -80,8 +80,8 @@ impl Socket {
     }
 }
 
-/// The bytes of a socket, for the client of PostgreSQL. Pending means that the thread should
-/// [wait](Socket::wait): no waker is kept.
+/// The bytes of a socket, for the client of PostgreSQL. `Pending` means that the thread should
+/// [wait](Socket::wait): no waker is stored.
 #[derive(Debug)]
 pub(super) struct Bytes(pub(super) Arc<Socket>);
 

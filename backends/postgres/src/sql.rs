@@ -1,6 +1,6 @@
 //! The SQL statements, which PostgreSQL, CockroachDB and YugabyteDB all accept.
 //!
-//! The engines differ in two places: how to create a table with ordered keys, and the settings of a
+//! The engines differ only in the creation of a table with ordered keys, and in the settings of a
 //! session.
 
 use std::time::Duration;
@@ -35,9 +35,9 @@ impl Engine {
     pub(super) fn settings(self, timeout: Duration) -> String {
         let server_timeout_ms = statement_timeout(timeout).as_millis();
         let planner = match self {
-            // There is one index, and each statement should use it. Without statistics, on a small
-            // or new table, the planner would prefer a sequential scan, and a serializable
-            // transaction that has read a whole table conflicts with every writer.
+            // Each statement should use the one index. On a small or new table without statistics,
+            // the planner would prefer a sequential scan. A serializable transaction that has read
+            // the whole table conflicts with every writer.
             Self::PostgreSql => {
                 "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
             }
@@ -47,9 +47,9 @@ impl Engine {
     }
 }
 
-/// The server's time-out of a statement, for a client that waits for `timeout`: a little less, so
-/// that the client receives the server's answer. After a time-out of the client the statement might
-/// still be executed.
+/// The server's time-out of a statement, for a client that waits for `timeout`. It is a little
+/// shorter, so that the client receives the server's answer: after a time-out of the client, the
+/// statement might still be executed.
 pub(super) fn statement_timeout(timeout: Duration) -> Duration {
     (timeout - timeout / 8).max(Duration::from_millis(1))
 }
@@ -58,7 +58,7 @@ pub(super) fn statement_timeout(timeout: Duration) -> Duration {
 #[derive(Debug)]
 pub(super) struct Sql {
     pub(super) create: String,
-    /// Does nothing, but fixes the snapshot.
+    /// Reads nothing, but makes the server take the snapshot.
     pub(super) look: String,
     pub(super) get: String,
     pub(super) get_many: String,
@@ -78,7 +78,7 @@ impl Sql {
         // Without `ASC` YugabyteDB distributes keys by hash, and every range reads the whole table.
         let order = if engine == Engine::YugabyteDb { " ASC" } else { "" };
         let t = format!("\"{table}\"");
-        // With and without an end: `$1` is the start, the next one the end.
+        // The statement with and without an end: `$1` is the start, and the next parameter the end.
         let both = |make: &dyn Fn(&str, usize) -> String| {
             [make("key >= $1 AND key < $2", 3), make("key >= $1", 2)]
         };
@@ -108,7 +108,7 @@ impl Sql {
             delete: format!("DELETE FROM {t} WHERE key = ANY($1)"),
             ascending: entries("ASC"),
             descending: entries("DESC"),
-            // The inner limit ends the scan: without it the server would read all spans whenever
+            // The inner limit ends the scan: without it, the server would read all spans even if
             // the answer is cut.
             entries_of_many: format!(
                 "SELECT ord, key, value FROM (\
@@ -150,7 +150,7 @@ fn pick([with_end, without]: &[String; 2], has_end: bool) -> &str {
 }
 
 /// Returns an error for anything but a plain table name. Names cannot be bound as parameters, so
-/// nothing else may become part of a statement.
+/// only plain names may become part of a statement.
 pub(super) fn check_table(table: &str) -> Result<()> {
     match is_table(table) {
         true => Ok(()),

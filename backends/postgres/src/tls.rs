@@ -9,7 +9,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use keyloom::{Error, Result};
 
-/// TLS that trusts the authorities of `ca_certificate` (PEM), or those of the system.
+/// TLS that trusts the authorities of `ca_certificate` (PEM), or the authorities of the system.
 pub(super) fn connect(ca_certificate: Option<&[u8]>) -> Result<MakeRustlsConnect> {
     let mut roots = RootCertStore::empty();
     match ca_certificate {

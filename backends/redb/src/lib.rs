@@ -1,4 +1,5 @@
-//! keyloom on [redb]: data of one process in one file, in pure Rust, on every platform.
+//! keyloom on [redb], a B-tree store in pure Rust for every platform: the data of one process, in
+//! one file.
 //!
 //! ```
 //! use keyloom::{Reader, Store, Writer};
@@ -13,15 +14,15 @@
 //!
 //! | property | value |
 //! |---|---|
-//! | processes | one at a time has the file open; another one gets [`StorageError::InUse`] |
+//! | processes | one process at a time has the file open; a second one gets [`StorageError::InUse`] |
 //! | writers | one at a time; a second one waits. Readers never wait |
-//! | reads | return slices of redb's cached pages: no copy |
-//! | a crash | loses no commit ([`Durability::Full`]); the next open checks the whole file, unless [`quick_repair`](RedbOptions::quick_repair) is on |
+//! | reads | return slices of redb's cached pages, without a copy |
+//! | a crash | loses no commit ([`Durability::Full`]); the next open checks the whole file, except with [`quick_repair`](RedbOptions::quick_repair) |
 //! | a failed write or flush of the file | [`StorageError::Unusable`] until the store is opened again |
 //! | limits | values of 3 GiB; a transaction of any size |
 //!
-//! The file contains the table `keyloom` with the keys and the table `keyloom.meta` with the number
-//! of the format.
+//! The file contains the table `keyloom` with the keys and the table `keyloom.meta` with the format
+//! version.
 //!
 //! [redb]: https://www.redb.org
 
@@ -54,13 +55,13 @@ const TABLE: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keyloom")
 const META: TableDefinition<'_, &str, u32> = TableDefinition::new("keyloom.meta");
 const FORMAT_KEY: &str = "format";
 const FORMAT: u32 = 1;
-/// The limit of redb.
+/// The longest value that redb accepts.
 const MAX_VALUE_BYTES: usize = 3 << 30;
 
 /// The fsyncs of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A commit returns after it is synced to the disk.
+    /// A commit returns after its data is synced to the disk.
     #[default]
     Full,
     /// A commit syncs nothing. A crash of the program or of the machine loses the commits since the
@@ -122,15 +123,16 @@ impl RedbOptions {
         self
     }
 
-    /// With `false`, a missing file is [`StorageError::MissingStore`]; by default it is created.
+    /// Whether to create a missing file. With `false`, it is [`StorageError::MissingStore`].
+    /// Default: `true`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// How often and after which pauses [`transact`](Store::transact) retries a transaction. redb
-    /// has no conflicts; a wrapper or the body may report one.
+    /// How many times [`transact`](Store::transact) retries a transaction, and after which pauses.
+    /// redb has no conflicts, but a wrapper or the body may report one.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -139,9 +141,10 @@ impl RedbOptions {
 
     /// Opens the store in the file `path`.
     ///
-    /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on.
-    /// A new store is created in a temporary file next to `path` and linked to `path` when it is
-    /// complete. A process that dies meanwhile leaves no `path`, but a file `path.….new` to delete.
+    /// After a crash, this reads the whole file if [`quick_repair`](Self::quick_repair) was off. A
+    /// new store is created in a temporary file next to `path` and linked to `path` when it is
+    /// complete. A process that dies in between leaves no `path`, only a file `path.….new` that can
+    /// be deleted.
     ///
     /// # Errors
     /// [`StorageError::InUse`], [`StorageError::MissingStore`], [`StorageError::MissingDirectory`],
@@ -166,8 +169,8 @@ impl RedbOptions {
     }
 }
 
-/// Creates a store. The link fails if another process has created one meanwhile, which is then
-/// opened.
+/// Creates a store. If another process has created the store meanwhile, the link fails and that
+/// store is opened.
 fn create(path: &Path) -> Result<()> {
     let unfinished = &*unfinished_path(path);
     let created = fill(unfinished).and_then(|()| match fs::hard_link(unfinished, path) {
@@ -241,7 +244,8 @@ impl Redb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another address, and the errors of [`RedbOptions::open`].
+    /// [`Error::InvalidArgument`] for an address of another form, and the errors of
+    /// [`RedbOptions::open`].
     pub fn open_address(address: &str) -> Result<AnyStore> {
         match address.strip_prefix("redb:") {
             Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
@@ -259,7 +263,7 @@ impl Redb {
         &self.shared.path
     }
 
-    /// Syncs all commits to the disk. Of use with [`Durability::MayLoseCommits`].
+    /// Syncs all commits to the disk. Useful with [`Durability::MayLoseCommits`].
     ///
     /// # Errors
     /// The errors of [`Store::begin`] and [`Transaction::commit`].
@@ -271,7 +275,8 @@ impl Redb {
 }
 
 impl Drop for Redb {
-    /// In a fork, the database is never closed: that would write to the file of the parent.
+    /// In a forked child, the database is never closed: closing would write to the file of the
+    /// parent.
     fn drop(&mut self) {
         if self.shared.process != Process::current() {
             std::mem::forget(Arc::clone(&self.shared));
@@ -343,7 +348,7 @@ impl Store for Redb {
         self.shared.options.retry_policy
     }
 
-    // redb lets one process open a file, so there are no other commits.
+    // Only one process can open a file of redb, so other processes commit nothing.
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
     }
@@ -371,8 +376,7 @@ pub struct RedbSnapshot<'s> {
 
 /// A transaction of a [`Redb`] store.
 pub struct RedbTransaction<'s> {
-    // Dropped in this order: the engine's transaction ends before the turn of the next writer
-    // begins.
+    // Dropped in this order: the engine's transaction must end before the next writer may begin.
     open: Open,
     shared: &'s Shared,
     state: TransactionState,
@@ -381,7 +385,7 @@ pub struct RedbTransaction<'s> {
     _turn: WriterTurn<'s>,
 }
 
-/// Bytes in a page of redb, which stays in memory as long as this.
+/// Bytes in a page of redb. The page stays in memory as long as this value.
 pub struct RedbBytes<'r>(AccessGuard<'r, Bytes>);
 
 impl Deref for RedbBytes<'_> {
@@ -395,7 +399,7 @@ impl Deref for RedbBytes<'_> {
 
 /// The entries of a range of a [`Redb`] store.
 pub struct RedbEntries<'r> {
-    /// `None` once it has ended or failed.
+    /// `None` once the iterator has ended or failed.
     range: Option<Range<'r, Bytes, Bytes>>,
     order: Order,
     shared: &'r Shared,
@@ -457,7 +461,7 @@ macro_rules! reads {
         }
 
         impl fmt::Debug for $reader<'_> {
-            /// Without keys and values.
+            /// Omits keys and values.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($reader)).finish_non_exhaustive()
             }
@@ -469,7 +473,7 @@ reads!(RedbSnapshot, self => &self.table);
 reads!(RedbTransaction, self => self.open.borrow_dependent());
 
 impl RedbTransaction<'_> {
-    /// A failed write may have changed some pages, so the transaction does not commit after it.
+    /// A failed write may have changed some pages, so the transaction refuses to commit afterwards.
     fn write(&mut self, write: impl FnOnce(&mut Table<'_>) -> redb::Result<()>) -> Result<()> {
         self.has_written = true;
         let written = self.open.with_dependent_mut(|_, table| write(table));

@@ -1,13 +1,13 @@
-//! What the stores of keyloom that have a server share: for backends, not for programs.
+//! Code that keyloom's remote stores share. It is for backends, not for programs.
 //!
 //! A remote transaction keeps its writes in a [`Buffer`] and merges them into the answers of the
 //! server. So it sees its own writes, and sends them in few messages. Snapshots and transactions
-//! read a key once. Ranges are fetched in pages that grow.
+//! fetch a key only once. Ranges are fetched in pages of growing size.
 //!
 //! A backend implements [`Session`], which reads keys and ranges from its server, and
 //! [`WriteSession`], which also commits; its snapshots and transactions are [`RemoteSnapshot`] and
 //! [`RemoteTransaction`] over them. [`Link`] waits for the server, counts the round trips, and
-//! makes the errors. See `keyloom-etcd` for an example.
+//! creates the errors. See `keyloom-etcd` for an example.
 
 mod link;
 mod many;
@@ -25,5 +25,5 @@ pub use session::{Fetched, Native, Pair, Session, Write, WriteSession};
 
 use keyloom::backend::{Overlay, Span};
 
-/// The writes that the server has not seen yet. Values are shared when they are cloned.
+/// The writes that the server has not seen yet. Clones share the values.
 pub type Buffer = Overlay<bytes::Bytes>;

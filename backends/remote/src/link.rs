@@ -19,7 +19,7 @@ use keyloom::{BoxedError, Error, Result, ServerError, SharedError};
 /// ```
 #[derive(Debug)]
 pub struct Link {
-    /// What drives the connections, if the waiting thread does not.
+    /// The runtime that drives the connections; `None` if the waiting thread drives them.
     runtime: Option<Runtime>,
     round_trips: AtomicU64,
     timeout: Duration,
@@ -38,23 +38,23 @@ pub enum Outcome<T> {
     Answered(T),
     /// Nothing was sent.
     Refused(Error),
-    /// There was no answer in time. It is unknown whether the request was executed.
+    /// There was no answer in time. The request may or may not have been executed.
     TimedOut,
 }
 
-/// The source of a lost-connection error if the server only stopped answering.
+/// The source of the error if the server stopped answering but the connection did not break.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 struct Silent(Duration);
 
-/// The source of the error of a link that cannot wait.
+/// The source of the error of a link without a runtime.
 #[derive(Debug, thiserror::Error)]
 #[error("the link has no runtime: make it by `Link::with_runtime`")]
 struct NoRuntime;
 
 impl Link {
     /// The server of a store whose connections are driven by the threads that wait for them.
-    /// `place` is its address in errors, without a password; `timeout` is for one answer.
+    /// `place` is the address shown in errors, without a password. `timeout` applies to one answer.
     pub fn new(place: &str, timeout: Duration) -> Self {
         Self {
             runtime: None,
@@ -66,10 +66,10 @@ impl Link {
         }
     }
 
-    /// The same, with a runtime that drives the connections on a thread of its own.
+    /// Like [`new`](Link::new), with a runtime that drives the connections on a thread of its own.
     ///
     /// # Errors
-    /// [`Error::Backend`] if the system has no thread for it.
+    /// [`Error::Backend`] if the thread cannot be started.
     pub fn with_runtime(place: &str, timeout: Duration) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -82,18 +82,18 @@ impl Link {
         Ok(link)
     }
 
-    /// Sets another remedy after a fork than to open the store again.
+    /// Sets the remedy shown after a fork, in place of opening the store again.
     #[must_use]
     pub fn after_fork(mut self, remedy: &'static str) -> Self {
         self.after_fork = remedy;
         self
     }
 
-    /// Waits for an answer, on any thread, including one of an async runtime. The connections are
-    /// driven by the thread of the [runtime](Link::with_runtime), so they continue while this one
-    /// sleeps.
+    /// Waits for an answer, on any thread, including one of an async runtime. The thread of the
+    /// [runtime](Link::with_runtime) drives the connections, so they make progress while this
+    /// thread sleeps.
     ///
-    /// A link without a runtime refuses: nothing would wake this thread.
+    /// A link without a runtime returns [`Outcome::Refused`]: nothing would wake this thread.
     pub fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
         let outcome = self.wait_uncounted(self.timeout, request);
         if !matches!(outcome, Outcome::Refused(_)) {
@@ -111,9 +111,10 @@ impl Link {
             return Outcome::Refused(Error::Backend(NoRuntime.into()));
         };
         let _context = runtime.enter();
-        // Unconstrained: a task that blocks here cannot yield, so its budget must not end.
+        // Unconstrained: a task that blocks here cannot yield, so it must not run out of its
+        // budget.
         let request = tokio::task::unconstrained(async {
-            // Created here, inside the runtime with its timer.
+            // The time-out is created here, because it needs the timer of the runtime.
             tokio::time::timeout(timeout, request).await
         });
         match pollster::block_on(request) {
@@ -145,7 +146,7 @@ impl Link {
         }
     }
 
-    /// Counts `waits` more, for a request that took several round trips.
+    /// Counts `waits` additional round trips, for a request that took several.
     pub fn waited_also(&self, waits: usize) {
         self.round_trips.fetch_add(waits as u64, Relaxed);
     }
@@ -155,9 +156,9 @@ impl Link {
         self.timeout
     }
 
-    /// When an answer to a message that is sent now is late.
+    /// The deadline for the answer to a message that is sent now.
     pub fn deadline(&self) -> Instant {
-        // A time-out may be too long for a point in time.
+        // Adding a very long time-out to the current time would overflow.
         const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
         Instant::now() + self.timeout.min(A_YEAR)
     }
@@ -192,7 +193,8 @@ impl Link {
 }
 impl Drop for Link {
     fn drop(&mut self) {
-        // In the background: a store may be dropped on a thread of an async runtime.
+        // Shut down in the background: a store may be dropped on a thread of an async runtime,
+        // which must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

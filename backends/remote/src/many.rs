@@ -10,7 +10,7 @@ use keyloom::{EntryPage, KeyBuf, KeyRange, Order, Result};
 
 /// A range whose first page is being read.
 struct Head {
-    /// The range as a whole; `None`: no key can lie in it.
+    /// The whole range; `None` if no key can be in it.
     span: Option<Span>,
     /// The span still to be fetched.
     rest: Option<Span>,
@@ -18,7 +18,8 @@ struct Head {
 }
 
 /// Returns the first page of each range. Each round of requests reads all ranges that still need
-/// entries. There is a second round only if an answer was cut, or if own deletes hide entries.
+/// entries. There is a second round only if an answer was cut, or if deletes of the transaction
+/// hide entries.
 pub(super) fn first_pages<S: Session>(
     session: &S,
     buffer: Option<&Buffer>,
@@ -27,7 +28,7 @@ pub(super) fn first_pages<S: Session>(
 ) -> Result<Vec<EntryPage<Bytes>>> {
     let limit = limit.max(1);
     let buffer = buffer.filter(|buffer| !buffer.is_empty());
-    // One entry more shows whether there is more, in the same message.
+    // One entry beyond the limit shows in the same message whether there are more.
     let wanted = limit.saturating_add(1);
     let mut heads: Vec<Head> = ranges.iter().map(Head::of).collect();
     loop {
@@ -60,7 +61,7 @@ impl Head {
         Self { rest: span.clone(), span, fetched: Vec::new() }
     }
 
-    /// Returns `None` once `wanted` entries, or all entries of the range, are known.
+    /// Returns `None` once `wanted` entries, or all entries of the range, have been read.
     fn unless_done(&mut self, buffer: Option<&Buffer>, wanted: usize) -> Option<&mut Self> {
         let mut rest = self.rest.take()?;
         let known = match buffer {

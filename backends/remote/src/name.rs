@@ -16,8 +16,8 @@ pub fn is_name(name: &str) -> bool {
     (1..=MOST_NAME_BYTES).contains(&name.len()) && name.chars().all(allowed)
 }
 
-/// The name of a store that an option gives. For a name in an address use
-/// [`refused_address`](keyloom::backend::refused_address), which does not show it.
+/// Checks the name of a store that was set as an option. For a name in an address, use
+/// [`refused_address`](keyloom::backend::refused_address), whose error does not show the name.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an invalid name.

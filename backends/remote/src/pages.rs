@@ -9,23 +9,24 @@ use super::{Buffer, Fetched, Pair, Session, Span};
 use keyloom::backend::{Merge, Merged};
 use keyloom::{KeyRange, Order, Result};
 
-/// The entries of the first page of a range in a snapshot: sending this many costs about as much as
-/// the request.
+/// The number of entries of the first page of a range in a snapshot. Sending this many entries
+/// costs about as much as the request.
 pub(super) const FIRST_PAGE: usize = 1_024;
-/// The entries of the first page in a transaction. Every fetched entry counts as read, and fewer
-/// reads cause fewer conflicts.
+/// The number of entries of the first page in a transaction. It is smaller because every fetched
+/// entry counts as read, and fewer reads cause fewer conflicts.
 pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
 /// The factor by which the next page is larger.
 // A snapshot reaches the largest page in two steps, a transaction in four. Slower growth costs long
-// scans more round trips; faster growth fetches more in vain for scans that end early.
+// scans more round trips. With faster growth, scans that end early fetch more unused entries.
 const GROWTH: usize = 4;
 /// The largest number of entries of a page.
-// With entries of less than 256 bytes, it ends a page before 4 MiB. Larger pages save few round
-// trips, and a scan that ends early fetches more in vain.
+// With entries of less than 256 bytes, this limit ends a page before 4 MiB. Larger pages save few
+// round trips, and scans that end early would fetch more unused entries.
 pub const LARGEST_PAGE: usize = 16_384;
-/// The largest size of a page. The server ends a page there if it can; otherwise the number of
-/// entries is estimated from the page before. A larger entry is a page by itself.
-// Bounds the memory of a scan, on the server too. Less adds round trips to scans of large values.
+/// The largest size of a page. The server ends a page at this size if it can; otherwise the number
+/// of entries is estimated from the previous page. A larger entry forms a page of its own.
+// Bounds the memory of a scan, on the server too. A lower limit adds round trips to scans of large
+// values.
 pub const PAGE_BYTES: usize = 4 << 20;
 
 /// The entries of a range of a remote store. The iterator fetches page after page. Pages grow from
@@ -36,14 +37,14 @@ pub struct RemoteEntries<'r, S: Session> {
 
 enum Walk<'r, S: Session> {
     Server(Pages<'r, S>),
-    /// The own writes of the transaction, merged in.
+    /// The pages of the server, merged with the writes of the transaction.
     Merged(Merge<'r, Pages<'r, S>, Bytes>),
 }
 
 /// The entries of a range on the server.
 struct Pages<'r, S> {
     session: &'r S,
-    /// Deleted ranges of the transaction, which need not be fetched.
+    /// The writes of the transaction. Ranges that it has deleted need not be fetched.
     buffer: Option<&'r Buffer>,
     /// The span still to be fetched.
     rest: Option<Span>,
@@ -75,7 +76,7 @@ impl<'r, S: Session> RemoteEntries<'r, S> {
 
 impl<S: Session> Pages<'_, S> {
     fn fetch(&mut self) -> Result<()> {
-        // Taken, so that an iterator that failed stays ended.
+        // Taken, so that a failed iterator stays ended.
         let rest = self.rest.take();
         let rest = match self.buffer {
             Some(buffer) => rest.and_then(|span| buffer.beyond_cleared(span, self.order)),

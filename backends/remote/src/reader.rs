@@ -18,8 +18,7 @@ use keyloom::{
 /// A snapshot of a remote store. It borrows nothing: it can be stored in a struct or moved to
 /// another thread.
 ///
-/// A key that it has read is not read from the server again, as long as what it has read takes less
-/// than 4 MiB.
+/// A key is fetched only once, as long as the cached answers take less than 4 MiB.
 pub struct RemoteSnapshot<S> {
     session: S,
     remembered: Remembered,
@@ -27,9 +26,9 @@ pub struct RemoteSnapshot<S> {
 
 /// A transaction of a remote store.
 ///
-/// Its writes are buffered in memory until the commit; a server that takes writes before the commit
-/// receives them earlier if there are many. Its reads see them. A key that it has read is not read
-/// from the server again, as long as what it has read takes less than 4 MiB.
+/// Writes are buffered in memory until the commit, and reads of the transaction see them. A server
+/// that accepts writes before the commit receives them earlier if there are many. A key is fetched
+/// only once, as long as the cached answers take less than 4 MiB.
 pub struct RemoteTransaction<S> {
     session: S,
     buffer: Buffer,
@@ -92,7 +91,7 @@ impl<'r, S: Session> Parts<'r, S> {
         Ok(known.into_iter().map(|known| known.unwrap_or_else(|| asked.next().flatten())).collect())
     }
 
-    /// The value of a key that was written or read, without the server.
+    /// The value of a key that was already written or read, without a request.
     fn known(&self, key: &[u8]) -> Option<Option<Bytes>> {
         match self.buffer.and_then(|buffer| buffer.get(key)) {
             Some(written) => Some(written.cloned()),
@@ -100,7 +99,7 @@ impl<'r, S: Session> Parts<'r, S> {
         }
     }
 
-    /// Keeps the answers to ranges of one key, so that gets and ranges can be read together.
+    /// Caches the answers to single-key ranges, so that gets and ranges can be read in one request.
     fn remember(&self, ranges: &[KeyRange<'_>], pages: &[EntryPage<Bytes>]) {
         for (range, page) in ranges.iter().zip(pages) {
             let Some(key) = Span::of(range).and_then(Span::only_key) else { continue };
@@ -122,7 +121,7 @@ impl<'r, S: Session> Parts<'r, S> {
 
     fn page(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Bytes>> {
         let limit = limit.max(1);
-        // One entry more than the limit shows whether there are more, in the same message.
+        // One entry beyond the limit shows in the same message whether there are more.
         let mut walk = self.range(range, order, limit.saturating_add(1).min(LARGEST_PAGE));
         let entries = walk.by_ref().take(limit).collect::<Result<Vec<Pair>>>()?;
         let last = match (entries.last(), walk.next().transpose()?) {
@@ -139,7 +138,7 @@ impl<'r, S: Session> Parts<'r, S> {
         {
             return Ok(count);
         }
-        // Only a walk shows which of the transaction's own writes are new to the server.
+        // Only a scan shows which writes of the transaction add keys that the server does not have.
         self.range(range, Order::Ascending, LARGEST_PAGE)
             .try_fold(0, |count, entry| entry.map(|_| count + 1))
     }
@@ -236,7 +235,7 @@ impl<S: WriteSession> RemoteTransaction<S> {
         self.session.relieve(&mut self.buffer)
     }
 
-    /// Counts a write that the server executes itself like a put.
+    /// Counts a write that the server executes itself as if it were a put.
     fn done(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.remembered.forget(&Write::Put(key, value));
         self.size.charge(self.session.weight(&Write::Put(key, value)), &self.limits)

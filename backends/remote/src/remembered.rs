@@ -1,4 +1,4 @@
-//! What a snapshot or a transaction has read already.
+//! The cache of the answers that a snapshot or a transaction has read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use bytes::Bytes;
 use super::{Span, Write};
 use keyloom::KeyBuf;
 
-/// The bytes of keys and values that are kept.
-// Bounds the memory of a long transaction. Further answers are not kept, so to get their keys again
-// costs round trips.
+/// The maximum number of bytes of cached keys and values.
+// Bounds the memory of a long transaction. Further answers are not cached, so reading their keys
+// again costs round trips.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The answers of the server to the gets of a snapshot or a transaction. They cannot change within
-/// it, except by its own writes: so the old record that a put reads costs nothing after a get of
-/// the record.
+/// The answers of the server to the gets of a snapshot or a transaction. Only the transaction's own
+/// writes can change these answers. So after a get of a record, a put of the record reads the old
+/// record without a request.
 ///
-/// Entries of ranges are not kept: a walk over a large range would keep all of it.
+/// Entries of ranges are not cached: a scan of a large range would cache the whole range.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     /// `None`: the key has no value.
@@ -31,7 +31,7 @@ impl Remembered {
         self.answers.borrow().get(key).cloned()
     }
 
-    /// Keeps the answers, as long as there is room.
+    /// Caches the answers, as long as there is room.
     pub(super) fn keep(&self, keys: &[&[u8]], answers: &[Option<Bytes>]) {
         let mut kept = self.answers.borrow_mut();
         for (key, answer) in keys.iter().zip(answers) {
@@ -45,7 +45,7 @@ impl Remembered {
         }
     }
 
-    /// Forgets what a write changes.
+    /// Removes the answers that a write changes.
     pub(super) fn forget(&mut self, write: &Write<'_>) {
         let answers = self.answers.get_mut();
         match write {

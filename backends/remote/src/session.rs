@@ -5,33 +5,34 @@ use bytes::Bytes;
 use super::{Buffer, Span};
 use keyloom::{AtomicOp, Error, Order, Result, VersionstampedKey};
 
-/// Keys and values as a server sent them: owned, shared when cloned.
+/// A key and a value as sent by a server. Clones share the bytes.
 pub type Pair = (Bytes, Bytes);
 
 /// Whether the server executes an operation natively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Native {
-    /// It has executed it, or will at the commit.
+    /// The server has executed the operation, or will execute it at the commit.
     Done,
-    /// It cannot: the transaction reads and writes instead.
+    /// The server cannot execute the operation, so the transaction reads and writes instead.
     Unknown,
 }
 
 /// Some entries of a span, and whether there are more after them.
 #[derive(Debug)]
 pub struct Fetched {
-    /// The entries, in the order that was asked for.
+    /// The entries, in the requested order.
     pub entries: Vec<Pair>,
-    /// Whether the span contains more after them.
+    /// Whether the span contains more entries after these.
     pub more: bool,
 }
 
-/// An answer without an entry that says that there are more: asking again would not end.
+/// The error for an answer that has no entries but reports more: repeating the request would not
+/// end.
 #[derive(Debug, thiserror::Error)]
 #[error("the session returned no entries of a range, and says that there are more")]
 struct NoProgress;
 
-/// Refuses answers to one request of which none has an entry, though there are more.
+/// Returns an error if no answer to a request has an entry although there are more.
 pub(super) fn refuse_no_progress(answers: &[Fetched]) -> Result<()> {
     match answers.iter().any(|one| one.more) && answers.iter().all(|one| one.entries.is_empty()) {
         true => Err(Error::Backend(NoProgress.into())),
@@ -47,28 +48,28 @@ pub trait Session {
     /// The values of `keys`, in their order.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
 
     /// At most `limit` entries of `span`, from its beginning in `order`; at least one if there are
     /// [more](Fetched::more).
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched>;
 
     /// At most `limit` entries of each span, in ascending order. The answer may end after any
-    /// entry; then `more` is set for the span of that entry and for all spans after it. It has at
-    /// least one entry if there are more.
+    /// entry; then `more` is set for the span of that entry and for all later spans. The answer has
+    /// at least one entry if there are more.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>>;
 
     /// The number of keys in `span`; `None` if the server cannot count.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn count(&self, span: &Span) -> Result<Option<u64>>;
 }
 
@@ -85,10 +86,10 @@ pub enum Write<'w> {
 
 /// A session that can also write.
 pub trait WriteSession: Session {
-    /// Adds a write to `buffer`, unless the client of the server has a buffer of its own.
+    /// Adds a write to `buffer`. A client with a write buffer of its own overrides this method.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn write(&mut self, buffer: &mut Buffer, write: Write<'_>) -> Result<()> {
         match write {
             Write::Put(key, value) => buffer.put(key, Bytes::copy_from_slice(value)),
@@ -101,15 +102,15 @@ pub trait WriteSession: Session {
     /// Executes `operation` without a read, if the server can.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn apply(&mut self, _key: &[u8], _operation: &AtomicOp<'_>) -> Result<Native> {
         Ok(Native::Unknown)
     }
 
-    /// Puts a value under a key that the server completes at commit, if the server can do so.
+    /// Writes a value under a key that the server completes at commit, if the server supports it.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn put_versionstamped(
         &mut self,
         _key: &VersionstampedKey<'_>,
@@ -118,7 +119,7 @@ pub trait WriteSession: Session {
         Ok(Native::Unknown)
     }
 
-    /// The part of a transaction's limit that a write takes.
+    /// The number of bytes that a write counts toward the limit of a transaction.
     fn weight(&self, write: &Write<'_>) -> usize {
         match write {
             Write::Put(key, value) => key.len() + value.len(),
@@ -131,13 +132,13 @@ pub trait WriteSession: Session {
     /// writes before the commit.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn relieve(&mut self, buffer: &mut Buffer) -> Result<()>;
 
-    /// Sends the rest and commits.
+    /// Sends the remaining writes and commits.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The errors of the server.
     fn commit(self, buffer: Buffer) -> Result<()>;
 
     /// See [`Transaction::must_restart`](keyloom::Transaction::must_restart).
