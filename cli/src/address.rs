@@ -1,4 +1,4 @@
-//! Opening stores by address, without creating any.
+//! Opens stores by address. Creates a store only if the command allows it.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::failure::{Failure, Result};
 /// What a command does with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads it.
+    /// Reads the store.
     Read,
-    /// Reads and writes it.
+    /// Reads and writes the store.
     Write,
-    /// Writes it, and creates it if it is missing.
+    /// Writes the store, and creates it if it is missing.
     Create,
 }
 
@@ -88,7 +88,7 @@ pub fn shown(address: &str) -> String {
     hidden.chars().flat_map(escaped).collect()
 }
 
-// Neither a password in the query nor one that contains `/` or `@` is shown.
+// Hides a password in the query too, and a password that contains `/` or `@`.
 fn without_password(rest: &str) -> String {
     let (user, place) = rest.rsplit_once('@').map_or(("", rest), |(user, place)| (user, place));
     let place = place.split('?').next().unwrap_or_default();

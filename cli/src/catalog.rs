@@ -1,4 +1,4 @@
-//! The tables and derived data that the schemas of a store name.
+//! The tables and derived data that the schemas of a store list.
 
 use keyloom::value::shape::Shape;
 use keyloom::{AnyStore, KeyRange, Store, Subspace};
@@ -18,11 +18,11 @@ pub struct Part {
     pub kind: String,
     /// The state: `readable`, …
     pub state: String,
-    /// Where the entries are.
+    /// The subspace of the entries.
     pub space: Subspace,
-    /// The codec of the records, of a table.
+    /// The codec of the records. Only a table has one.
     pub codec: Option<String>,
-    /// The shape of the records, of a table.
+    /// The shape of the records. Only a table has one.
     pub shape: Option<Shape>,
 }
 
@@ -34,7 +34,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Reads the schemas. One that cannot be read is reported, and its data is shown without names.
+    /// Reads the schemas. A schema that cannot be read is reported, and its data is shown without
+    /// names.
     pub fn read(store: &AnyStore) -> Self {
         let names = store.snapshot().and_then(|snapshot| schema_names(&snapshot));
         let mut parts = Vec::new();
@@ -47,7 +48,7 @@ impl Catalog {
         Self { parts }
     }
 
-    /// The part with this name, if it is the only one.
+    /// The part with this name, if no other part has the same name.
     pub fn named(&self, name: &str) -> Option<&Part> {
         let mut found = self
             .parts
@@ -56,12 +57,12 @@ impl Catalog {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// The part that has the key.
+    /// The part that contains the key.
     pub fn part_of(&self, key: &[u8]) -> Option<&Part> {
         self.parts.iter().find(|part| part.space.contains(key))
     }
 
-    /// The name of data of a schema that the range overlaps with.
+    /// The name of a part that overlaps with the range, if any.
     pub fn within(&self, range: &KeyRange<'_>) -> Option<String> {
         let meets = |space: &Subspace| {
             space.self_and_children().intersect(range.clone()).normalized().is_some()

@@ -11,9 +11,9 @@ use crate::output::{Output, grouped, note};
 use crate::progress::Progress;
 use crate::shown;
 
-/// The most entries of a transaction.
+/// The maximum number of entries per transaction.
 const MOST_ENTRIES: usize = 1_000;
-/// The most bytes of a transaction. Stores with a server refuse larger ones.
+/// The maximum number of bytes per transaction. Remote stores refuse larger transactions.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Copies all entries, and compares both stores. Continues a copy that was interrupted.
@@ -78,7 +78,7 @@ impl Copy {
 fn continued(from: &impl Reader, to: &AnyStore) -> Result<Option<KeyBuf>> {
     let snapshot = to.snapshot()?;
     let Some((key, value)) = snapshot.last(KeyRange::all())? else { return Ok(None) };
-    // Copies commit in the order of the keys, so the last entry is one of FROM.
+    // A copy commits in the order of the keys, so the last entry must be an entry of FROM.
     match from.get(&key)?.is_some_and(|same| same[..] == value[..]) {
         true => Ok(Some(KeyBuf::from_slice(&key))),
         false => Err(Failure::new(format!(
@@ -118,7 +118,8 @@ fn compare(from: &impl Reader, to: &AnyStore, copied: u64, out: &mut Output) -> 
     Ok(Outcome::Fine)
 }
 
-/// The digest of all entries with their lengths, so that no byte can move between key and value.
+/// The digest of all entries. Lengths are hashed too, so that a byte moved from a key to its value
+/// changes the digest.
 fn digest(reader: &impl Reader) -> Result<([u8; 32], u64)> {
     let (mut hash, mut entries) = (Sha256::new(), 0);
     for entry in reader.range(KeyRange::all(), Order::Ascending)? {

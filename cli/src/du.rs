@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::selection::Selection;
 use crate::tree::{Options, groups};
 
-/// The most groups of a level that are compared.
+/// The maximum number of groups of a level that are compared.
 const MOST_COMPARED: usize = 10_000;
 
 /// Lists the prefixes with the most bytes.
@@ -46,14 +46,14 @@ impl Du {
         let options = Options { fixed: selection.fixed, depth, most: MOST_COMPARED, exact };
         let all = groups(&store.snapshot()?, selection.range, options)?;
         let total = Row::total(all.iter());
-        // A group with groups within it comes before them.
+        // A group comes before the groups within it.
         let deeper = all.iter().skip(1).map(|group| group.level).chain([0]).collect::<Vec<_>>();
         let innermost = all.into_iter().zip(deeper).filter(|(group, next)| *next <= group.level);
         let mut largest: Vec<_> = innermost.map(|(group, _)| group).collect();
         largest.sort_by_key(|group| Reverse(group.size.bytes));
         largest.truncate(self.limit);
         let row = |mut group: crate::tree::Group| {
-            // The order is that of sizes, so there is no tree to show.
+            // The rows are sorted by size, so no tree is shown.
             group.level = 0;
             let part = catalog.part_of(&group.prefix).filter(|_| !group.is_rest);
             Row { group, part }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// The result of a step of a command.
 pub type Result<T = ()> = std::result::Result<T, Failure>;
 
-/// What a command found out, if it did not fail.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything is as expected: status 0.
@@ -30,7 +30,7 @@ impl From<Outcome> for ExitCode {
 pub enum Failure {
     /// An error, for the user: status 2.
     Message(String),
-    /// The reader of the output has gone, as `head` does: no error, status 0.
+    /// The reader of the output has closed the pipe, as `head` does: not an error, status 0.
     Closed,
 }
 

@@ -35,12 +35,13 @@ pub struct Ls {
 pub struct Row<'c> {
     /// The keys.
     pub group: Group,
-    /// The part of a schema that they belong to.
+    /// The part of a schema that the keys belong to.
     pub part: Option<&'c Part>,
 }
 
 impl Row<'_> {
-    /// The size of all groups together. Deeper ones are within those of level 0.
+    /// The total size of all groups. Only groups of level 0 are added up, since they contain the
+    /// deeper groups.
     pub fn total<'g>(groups: impl Iterator<Item = &'g Group>) -> Size {
         let top = groups.filter(|group| group.level == 0);
         top.fold(Size::default(), |sum, group| sum.plus(group.size))
@@ -86,7 +87,7 @@ fn parts<'c>(snapshot: &AnySnapshot<'_>, catalog: &'c Catalog, exact: u64) -> Re
     catalog.parts.iter().map(row).collect()
 }
 
-/// Prints the rows, with shares in `total`.
+/// Prints the rows, with their shares of `total`.
 pub fn print(out: &mut Output, rows: &[Row<'_>], total: Size, is_named: bool) -> Result {
     if out.json {
         return rows.iter().try_for_each(|row| out.either(|| object(row, total), String::new));

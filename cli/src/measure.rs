@@ -1,4 +1,4 @@
-//! How many entries and bytes does a range have: by counting, or by sampling.
+//! Measures the entries and bytes of a range, by counting or by sampling.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,10 +7,10 @@ use keyloom::{KeyRange, Order, Reader, Result};
 /// The entries that are counted one by one before a range is sampled.
 // In a debug build on LMDB, 3 million entries took 0.6 s of CPU to count and 4.6 s to sample.
 pub const EXACT: u64 = 10_000_000;
-/// A range with fewer entries ends a descent of the sampling: reading it costs less than another
-/// level.
+/// A range with fewer entries ends a descent of the sampling: reading the range costs less than
+/// another level.
 const LEAF: usize = 128;
-/// The parts into which a range is split before each is sampled by itself.
+/// The number of parts into which a range is split. Each part is sampled separately.
 const PARTS: usize = 2_048;
 /// The descents into each part.
 const DESCENTS: u32 = 4;
@@ -27,7 +27,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Both together.
+    /// The sum of both sizes.
     pub fn plus(self, other: Self) -> Self {
         let error = match (self.error, other.error) {
             (None, None) => None,
@@ -47,7 +47,7 @@ impl Size {
     }
 }
 
-/// Measures a range: exactly up to `limit` entries, and the entries after them by sampling.
+/// Measures a range: counts up to `limit` entries, and estimates the rest by sampling.
 pub fn measure(reader: &impl Reader, range: &KeyRange<'_>, limit: u64) -> Result<Size> {
     let mut size = Size::default();
     for entry in reader.range(range.clone(), Order::Ascending)? {
@@ -64,7 +64,7 @@ pub fn measure(reader: &impl Reader, range: &KeyRange<'_>, limit: u64) -> Result
     Ok(size)
 }
 
-/// The sum of what was counted and what was sampled, with the error as a part of the sum.
+/// The sum of the counted and the sampled size, with the error relative to the sum.
 fn total(counted: Size, sampled: Size) -> Size {
     let sum = counted.plus(sampled);
     let absolute = sampled.error.unwrap_or(0).saturating_mul(sampled.entries);
@@ -72,10 +72,11 @@ fn total(counted: Size, sampled: Size) -> Size {
 }
 
 /// Estimates the size of a range without bias, after D. E. Knuth, *Estimating the Efficiency of
-/// Backtrack Programs* (1975): a descent through the bytes of the keys chooses one branch at random,
-/// and counts it as often as there are branches.
-// To split the part with the greatest error first estimated 14 % too few entries and an error of
-// 2 %: a part whose descents all miss its largest branch looks certain, and was never split.
+/// Backtrack Programs* (1975): a descent through the bytes of the keys chooses one branch at
+/// random, and multiplies its count by the number of branches.
+// Splitting the part with the greatest error first was tried: the estimate was 14 % too low, with a
+// reported error of 2 %. A part whose descents all miss its largest branch seems to have no error,
+// so it was never split.
 pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Size> {
     let mut sampler = Sampler { reader, range, branches: HashMap::new(), random: 1 };
     let (mut total, parts) = sampler.split()?;
@@ -92,7 +93,7 @@ pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Size> {
     })
 }
 
-/// Keys that a descent may choose: those with a prefix, or one key.
+/// Keys that a descent may choose: all keys with a prefix, or one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Branch {
     prefix: Vec<u8>,
@@ -118,17 +119,18 @@ impl Estimate {
 struct Sampler<'r, R> {
     reader: &'r R,
     range: &'r KeyRange<'r>,
-    /// The branches of those visited so far: each costs one seek.
+    /// The branches of the nodes visited so far: each branch costs one seek.
     branches: HashMap<Branch, Vec<Branch>>,
     random: u64,
 }
 
 impl<R: Reader> Sampler<'_, R> {
-    /// The entries that need no sampling, and the parts with the others.
+    /// The entries that need no sampling, and the parts with the remaining entries.
     fn split(&mut self) -> Result<(Estimate, VecDeque<Branch>)> {
         let mut small = Estimate::default();
         let mut parts = VecDeque::from([Branch::default()]);
-        // The order depends on the keys alone, since an order by estimates would bias them.
+        // The order depends on the keys alone, since an order by estimates would bias the
+        // estimates.
         while parts.len() < PARTS
             && let Some(branch) = parts.pop_front()
         {
@@ -203,7 +205,7 @@ impl<R: Reader> Sampler<'_, R> {
         let common = first.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
         let mut found = Vec::new();
         while let Some((key, _)) = self.reader.first(rest.clone())? {
-            // The common beginning may itself be a key, and has no next byte.
+            // The common beginning may itself be a key, without a next byte.
             let longer = key.get(..=common);
             let branch =
                 Branch { prefix: longer.unwrap_or(&key).to_vec(), is_one_key: longer.is_none() };

@@ -7,7 +7,8 @@ use keyloom::KeyRange;
 
 use crate::measure::{measure, sample};
 
-/// Groups of very different sizes, keys that continue others, keys that are not tuples.
+/// Groups of very different sizes, keys that are prefixes of other keys, and keys that are not
+/// tuples.
 fn skewed() -> (Memory, u64) {
     let store = Memory::new();
     let entries = store

@@ -10,7 +10,7 @@ use crate::shown::json_safe;
 /// The standard output.
 pub struct Output {
     to: BufWriter<StdoutLock<'static>>,
-    /// Whether the user wants JSON.
+    /// Whether the output is JSON.
     pub json: bool,
 }
 
@@ -37,12 +37,12 @@ impl Output {
         }
     }
 
-    /// Writes what is buffered. Must be called, since errors of a drop are lost.
+    /// Flushes the buffer. Must be called, since errors of a drop are lost.
     pub fn finish(mut self) -> Result {
         Ok(self.to.flush()?)
     }
 
-    /// Writes rows in aligned columns. `right` has the columns of numbers.
+    /// Writes rows in aligned columns. `right` lists the right-aligned columns, those of numbers.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>], right: &[usize]) -> Result {
         let head: Vec<String> = head.iter().map(|&title| title.to_owned()).collect();
         let width = |column: usize| {
@@ -63,7 +63,7 @@ impl Output {
     }
 }
 
-/// Writes a message to the standard error. An error is ignored, since it cannot be reported.
+/// Writes a message to the standard error. A failed write is ignored, since it cannot be reported.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "keyloom: {text}");
 }

@@ -8,7 +8,7 @@ use crate::output::grouped;
 /// The time between two lines of progress. A terminal shows one line, which is rewritten.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Counts what is done.
+/// Counts the entries and bytes processed so far.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
@@ -19,13 +19,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is done yet.
+    /// A counter at zero.
     pub fn new(what: &'static str) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         Self { what, entries: 0, bytes: 0, shown: Instant::now(), is_terminal }
     }
 
-    /// Adds entries with so many bytes.
+    /// Adds `entries` entries with `bytes` bytes in total.
     pub fn add(&mut self, entries: usize, bytes: usize) {
         self.entries += entries as u64;
         self.bytes += bytes as u64;
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// The entries done.
+    /// The number of entries processed so far.
     pub fn entries(&self) -> u64 {
         self.entries
     }
@@ -57,7 +57,7 @@ impl Progress {
     }
 }
 
-// Errors are ignored: the copy goes on without a reader of its progress.
+// Errors are ignored: the copy continues even if its progress cannot be shown.
 fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -57,12 +57,12 @@ impl Selection {
             Some(Item::Range(start, end)) => between(&base, start.as_ref(), end.as_ref()),
             Some(_) => KeyRange::children(&base),
         };
-        // The range itself selects the first element that is not exact.
+        // The range itself already covers the first element that is not exact.
         let filtered = if items.len() > fixed.len() + 1 { items } else { Vec::new() };
         Self { range, fixed: fixed.len(), items: filtered }
     }
 
-    /// Whether the selection has the key, which is in its range.
+    /// Whether the selection contains the key. The key must be in the selection's range.
     pub fn has(&self, key: &[u8]) -> bool {
         if self.items.is_empty() {
             return true;
@@ -92,7 +92,7 @@ fn between(base: &[u8], start: Option<&Element>, end: Option<&Element>) -> KeyRa
     range
 }
 
-/// The names that could have been meant.
+/// The names of the catalogue, for the error message.
 fn names(catalog: &Catalog) -> String {
     let names: Vec<_> =
         catalog.parts.iter().take(20).map(|part| format!("{:?}", part.name)).collect();

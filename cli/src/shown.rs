@@ -1,4 +1,4 @@
-//! Keys and texts in a form that a terminal can show, and that is parsed again as the same key.
+//! Keys and texts in a form that a terminal can show. A shown key parses to the same key.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use keyloom::key::{Element, List, elements, pack};
 /// The key as a tuple if it is one, otherwise as `0x…`.
 pub fn key(bytes: &[u8]) -> String {
     match elements(bytes) {
-        // A tuple that would be packed in another way is shown as bytes: it must be found again.
+        // A key whose tuple would be packed to other bytes is shown as bytes: the shown form must
+        // find the key again.
         Ok(all) if pack(&List(all.as_slice()))[..] == *bytes => tuple(&all),
         _ => format!("0x{}", hex(bytes)),
     }
@@ -34,7 +35,7 @@ pub fn element(one: &Element) -> String {
     match one {
         Element::Bytes(bytes) => format!("x\"{}\"", hex(bytes)),
         Element::Tuple(all) => tuple(all),
-        // A NaN has many bit patterns, and each is another key.
+        // A NaN has many bit patterns, and each pattern is a different key.
         Element::F64(value) if value.is_nan() => format!("nan({})", hex(&value.to_be_bytes())),
         Element::F32(value) if value.is_nan() => format!("nan32({})", hex(&value.to_be_bytes())),
         Element::Desc(inner) => format!("desc({})", element(inner)),
@@ -48,7 +49,8 @@ pub fn json_safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for one in json.chars() {
         match one {
-            // Outside of strings these are white space; in strings JSON does not allow them.
+            // Outside of strings, these characters are white space; in strings, JSON does not allow
+            // them.
             '\n' | '\r' | '\t' => safe.push(' '),
             '<' | '>' | '&' => escape_units(one, &mut safe),
             '"' | '\'' | '\\' => safe.push(one),

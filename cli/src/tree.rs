@@ -7,16 +7,16 @@ use crate::failure::Result;
 use crate::measure::{Size, measure};
 use crate::shown;
 
-/// What a listing of groups does.
+/// The options of a listing of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The leading elements that are the same in all keys.
     pub fixed: usize,
-    /// The levels below them.
+    /// The number of levels below the fixed elements.
     pub depth: usize,
     /// The most groups of one level.
     pub most: usize,
-    /// The entries of a group that are counted before it is sampled.
+    /// The number of entries that are counted before a group is sampled.
     pub exact: u64,
 }
 
@@ -25,17 +25,17 @@ pub struct Options {
 pub struct Group {
     /// The leading elements, as shown.
     pub name: String,
-    /// Their bytes.
+    /// The bytes of the leading elements.
     pub prefix: Vec<u8>,
     /// The level, from 0.
     pub level: usize,
     /// The size of all keys of the group.
     pub size: Size,
-    /// Whether there are more groups than were wanted, and this one has the rest.
+    /// Whether there are more groups than the limit, and this group holds the rest.
     pub is_rest: bool,
 }
 
-/// The groups of `range`, each before those within it.
+/// The groups of `range`, each before the groups within it.
 pub fn groups(
     reader: &impl Reader,
     range: KeyRange<'static>,
@@ -77,7 +77,7 @@ fn level(
     Ok(())
 }
 
-/// The group of a key: by its first `depth` elements, or fewer if it has fewer.
+/// The group of a key: its first `depth` elements, or all of them if the key has fewer.
 fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>) {
     let mut input = Unpacker::new(key);
     let mut end = 0;

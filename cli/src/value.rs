@@ -42,7 +42,7 @@ pub struct Shown {
 /// How a command shows values.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The form that the user wants.
+    /// The form that the user selected.
     pub wanted: As,
     /// Whether to show long values in full.
     pub full: bool,
@@ -66,7 +66,7 @@ impl Format {
             As::Hex => None,
             As::Utf8 => text(value),
         };
-        // A value of another form than the wanted one does not end the listing.
+        // A value of another form than the selected one does not end the listing.
         found.unwrap_or_else(|| (format!("0x{}", hex(value)), "hex"))
     }
 }
@@ -75,7 +75,7 @@ fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)>
     match part?.codec.as_deref()? {
         "Json" => json(value),
         "MessagePack" => messagepack(value),
-        // With the version after it, a text or a value is not one any more.
+        // A value with a version after it parses only without the version.
         "Upgrading<Json>" => json(value).or_else(|| json(without_version(value)?.1)),
         "Upgrading<MessagePack>" => {
             messagepack(value).or_else(|| messagepack(without_version(value)?.1))
@@ -88,7 +88,7 @@ fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)>
     }
 }
 
-/// Of records with versions, the last byte is the version.
+/// In records with versions, the last byte is the version.
 fn postcard(value: &[u8], part: &Part) -> Option<(String, &'static str)> {
     let shape = part.shape.as_ref()?;
     let found = match part.codec.as_deref()? {
@@ -102,7 +102,7 @@ fn postcard(value: &[u8], part: &Part) -> Option<(String, &'static str)> {
 /// The version of a record, and the bytes before it.
 fn without_version(value: &[u8]) -> Option<(u8, &[u8])> {
     let (last, rest) = value.split_last()?;
-    // 255 after the version keeps the bytes from being those of a record without a version.
+    // A byte 255 after the version distinguishes the record from a record without a version.
     let (number, rest) = if *last == u8::MAX { rest.split_last()? } else { (last, rest) };
     Some((*number, rest))
 }

@@ -23,7 +23,7 @@ pub const NAMED: [(&str, Make); 3] = [
     ("nan32(", |bytes| Some(f32::from_be_bytes(bytes.try_into().ok()?).into())),
 ];
 
-/// The element that a word without quotes stands for.
+/// The element for a word without quotes.
 pub fn of_word(word: &str) -> Result<Element, String> {
     match word {
         "" => return Err("expected an element".into()),

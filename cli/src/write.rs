@@ -15,7 +15,7 @@ use crate::shown;
 use crate::value::As;
 use crate::word::bytes_of_hex;
 
-/// The keys of one transaction.
+/// The maximum number of keys per transaction.
 const BATCH: usize = 1_000;
 
 /// Options of all commands that write.
@@ -37,7 +37,8 @@ impl Permission {
         }
     }
 
-    /// A key that is written by itself is missing in the indexes of its table.
+    /// Refuses to write keys of a schema: a key that is written directly is missing in the indexes
+    /// of its table.
     fn check(&self, store: &AnyStore, range: &KeyRange<'_>) -> Result {
         match Catalog::read(store).within(range).filter(|_| !self.bypass_schema) {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Several errors of one derive.
+//! Collects several errors of one derive.
 
 use syn::{Error, Result};
 
@@ -14,7 +14,7 @@ impl Errors {
         }
     }
 
-    /// The value, if there is one; keeps the error otherwise.
+    /// Returns the value, or keeps the error.
     pub(crate) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
@@ -23,7 +23,7 @@ impl Errors {
         self.0.is_none()
     }
 
-    /// All errors as one, if there are any.
+    /// Returns all errors as one error, if there are any.
     pub(crate) fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }

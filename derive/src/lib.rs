@@ -1,9 +1,10 @@
-//! Derive macros of keyloom: [`Key`] makes a type a record key and a part of an index, [`Record`]
-//! declares a table and its indexes beside the record type. The crate `keyloom-patterns` re-exports
-//! both, with its feature `derive`, which is on by default.
+//! Derive macros of keyloom: [`Key`] turns a type into a record key and a part of an index,
+//! [`Record`] declares a table and its indexes beside the record type. The crate `keyloom-patterns`
+//! re-exports both, with its feature `derive`, which is on by default.
 //!
-//! The macros generate only what a program can write by hand, and nothing else is stored: a program
-//! may use a derived declaration and another program one by hand, on the same store.
+//! The macros generate only code that a program can also write by hand, and store nothing more. So
+//! one program may derive a declaration and another program may write it by hand, on the same
+//! store.
 
 mod errors;
 mod key;
@@ -13,8 +14,8 @@ mod record;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Makes a struct or an enum a record key and a part of an index: implements `Pack`, `Unpack`, and
-/// the traits that `impl_parts!` implements.
+/// Turns a struct or an enum into a record key and a part of an index: implements `Pack`, `Unpack`,
+/// and the traits that `impl_parts!` implements.
 ///
 /// ```
 /// use keyloom::{pack, unpack};
@@ -50,28 +51,29 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `enum Status { #[key(0)] Open, #[key(1)] Closed }` | an integer, the number of the variant: `1` |
 /// | `enum Event { #[key(0)] Started, #[key(1)] Failed(i32) }` | the tuple of the number and the fields: `(1, -5)` |
 ///
-/// As one element among others, such as one part of several in an index, a tuple is nested and an
+/// Among other elements, for example as one of several parts of an index, a tuple is nested and an
 /// integer is not.
 ///
-/// `#[key(7)]` gives each variant of an enum its number, which is in the store. A variant keeps its
-/// number, and a number its variant, for ever. An unknown number is a decode error.
+/// `#[key(7)]` gives a variant of an enum its number, which is written to the store. The number of
+/// a variant must never change or be reused. An unknown number is a decode error.
 ///
 /// # Order
 ///
-/// Keys have the order of the derived `Ord`, if the fields do. So the numbers of variants must
-/// ascend, and so must their discriminants.
+/// Keys are ordered like the derived `Ord`, if the fields are. So the numbers of the variants must
+/// ascend, and their discriminants too.
 ///
 /// # Schema
 ///
 /// A schema stores the name of the type and the elements of its fields, as with `impl_parts!`, and
-/// refuses a program with others. Of an enum it stores the variants with their numbers, as
-/// `Status{0 Open | 1 Closed}`: a program may add variants and leave some out, but a number that
-/// belongs to another variant, and a variant with another number, are refused. A variant that has
-/// another name only looks like two that were exchanged: adopt the table (`Schema::adopt_table`),
-/// and raise the version of the index.
+/// refuses a program with a different type. For an enum it stores the variants with their numbers,
+/// as `Status{0 Open | 1 Closed}`. A program may add variants or leave some out. A number that
+/// belongs to another variant, or a variant with another number, is refused. A renamed variant is
+/// refused too, because it looks like an exchange of two variants: adopt the table
+/// (`Schema::adopt_table`), and raise the version of the index.
 ///
-/// If one variant has fields, each is a tuple, as `Event({0 Started | 1 Failed(integer)})`. So the
-/// first variant with fields changes the bytes of all, and is refused.
+/// If any variant has fields, every variant is packed as a tuple, as in `Event({0 Started | 1
+/// Failed(integer)})`. So adding the first variant with fields would change the bytes of all
+/// variants, and is refused.
 ///
 /// # Attributes
 ///
@@ -81,8 +83,8 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// # Limits
 ///
-/// Type parameters and lifetimes are refused, since a record key is an owned type. A field must be
-/// a key itself:
+/// Type parameters and lifetimes are refused, since a record key is an owned type. The type of each
+/// field must be a key itself:
 ///
 /// ```compile_fail,E0277
 /// struct Other;
@@ -147,10 +149,9 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// # What it stands for
+/// # Generated code
 ///
-/// The derive above generates what this program writes by hand (without the docs, with absolute
-/// paths):
+/// The derive above generates the code of this program (with docs and absolute paths):
 ///
 /// ```
 /// # use std::ops::Deref;
@@ -238,8 +239,9 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// The type, its fields and its methods have the visibility of the record. Indexes are declared in
-/// the order of the struct's attributes, then in that of its fields; other derived data follows.
+/// The type, its fields and its methods have the visibility of the record. Indexes are declared
+/// first in the order of the struct's attributes, then in the order of its fields. Other derived
+/// data follows.
 ///
 /// # Options of the record
 ///
@@ -248,13 +250,13 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// | option | meaning | default |
 /// |---|---|---|
 /// | `table = "tickets"` | the name of the table in the schema | required |
-/// | `key(tenant, id)` | the key is made of these fields: one field has its type as the key, several make a tuple | `key(..)` or `key = ..` is required |
-/// | `key = u64` | the key is of this type, and is not in the record; then there is no `key` and no `put_record` | |
-/// | `codec = Json` | the codec: `Postcard`, `Json` and `MessagePack` of `keyloom::value` by these names (the last two need their feature of keyloom), or the path of another one | `Postcard` |
+/// | `key(tenant, id)` | the key is made of these fields: one field is the key itself, several form a tuple | `key(..)` or `key = ..` is required |
+/// | `key = u64` | the key has this type and is not in the record; then no methods `key` and `put_record` are generated | |
+/// | `codec = Json` | the codec: `Postcard`, `Json` and `MessagePack` of `keyloom::value` by these names (the last two need their feature of keyloom), or the path of another codec | `Postcard` |
 /// | `version = 3` | the record type has versions; the codec is then `Upgrading<..>` | none |
-/// | `from = TicketV2` | the version before, with a version of its own | `Nothing` |
-/// | `from_plain = TicketV1` | the type before, whose records were written without versions | |
-/// | `name = Tickets` | the name of the generated type | the record's with `Table` after it |
+/// | `from = TicketV2` | the previous type, which has a version of its own | `Nothing` |
+/// | `from_plain = TicketV1` | the previous type, whose records were written without versions | |
+/// | `name = Tickets` | the name of the generated type | the name of the record with `Table` appended |
 /// | `crate = path` | the path of `keyloom_patterns` | `::keyloom_patterns` |
 /// | `index(by_status = (status, desc(opened)), ..)` | an index on several fields | |
 /// | `ranked(..)`, `totals(..)`, `points(..)`, `text(..)`, `inverted(..)`, `expiry(..)` | derived data of [other kinds](#other-kinds) | |
@@ -264,8 +266,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 ///
 /// On a field, `#[index]` declares an index, and `#[unique]` a unique index. On the struct, a part
 /// is `field`, `desc(field)`, or `each(field)` for one entry per element of a collection; at most
-/// one part is `each`. The parts have the types of the fields. An `Option` is a part too: `None`
-/// has an entry, and sorts first.
+/// one part is `each`. Each part has the type of its field. A part may be an `Option`: `None` has
+/// an entry too, and sorts first.
 ///
 /// | option | meaning | default |
 /// |---|---|---|
@@ -275,27 +277,28 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// | `unique` | at most one record has these parts | |
 /// | `version = 2` | the version of the index: raise it with each change of `when`, of `covering` or of the parts | 1 |
 /// | `when = self.is_open()` | only records that meet this condition have entries; `self` is the record | all records |
-/// | `covering = (title, opened)` | each entry has a copy of these fields: a query that needs only them reads no record | |
+/// | `covering = (title, opened)` | each entry has a copy of these fields: a query that needs only these fields reads no record | |
 /// | `deferred` | the index is updated later, by `drain`; see `Schema::derive_deferred` | updated with the record |
 ///
-/// The record of a unique index: `tickets.by_code.query().prefix("A-7").first(&snapshot)?`. A part
-/// that is `desc` is a `Desc` in queries, too: `prefix((Status::Open, Desc(opened)))`.
+/// To read the record of a unique index: `tickets.by_code.query().prefix("A-7").first(&snapshot)?`.
+/// A `desc` part is a `Desc` in queries too: `prefix((Status::Open, Desc(opened)))`.
 ///
-/// A unique index on an `Option` accepts `None` once. Exempt it with `when = self.code.is_some()`.
+/// A unique index on an `Option` accepts `None` only once. To exempt `None`, use `when =
+/// self.code.is_some()`.
 ///
 /// # Other kinds
 ///
 /// | option of the record | kind | further options |
 /// |---|---|---|
-/// | `ranked(by_score = (game, desc(score)))` | `RankedIndex`: parts as of an index | `when`, `deferred` |
-/// | `totals(sold = (town, day), of = i64::from(self.cents))` | `Totals` by these parts; `()` for one total of all. `of` is an `i64`, by default 1: a count | `when`, `deferred` |
+/// | `ranked(by_score = (game, desc(score)))` | `RankedIndex`: parts as in an index | `when`, `deferred` |
+/// | `totals(sold = (town, day), of = i64::from(self.cents))` | `Totals` by these parts; `()` for one total of all records. `of` is an `i64`, by default 1, which counts the records | `when`, `deferred` |
 /// | `points(near = (latitude, longitude))` | `PointIndex` of two fields of `f64`, in degrees | `when`, `deferred` |
-/// | `text(search = (title, each(notes)), analyzer = Analyzer::english())` | `TextIndex` with a field for each part: a `String`, an `Option` of one, or `each` of a collection | `keys_as_ids`, `deferred` |
+/// | `text(search = (title, each(notes)), analyzer = Analyzer::english())` | `TextIndex` with a field for each part: a `String`, an `Option<String>`, or `each` of a collection | `keys_as_ids`, `deferred` |
 /// | `inverted(facets = (status, each(tags), integer(cents)))` | `InvertedIndex` with a field for each part: one value, many, or an integer for comparisons and sums | `keys_as_ids`, `deferred` |
 /// | `expiry(by_deadline = until)` | `Expiry`: a `u64` or an `Option<u64>`, in milliseconds since 1970 | |
 ///
-/// All have `version`, as an index does. `keys_as_ids` is for records whose key is a dense whole
-/// number below 2<sup>32</sup>. Each kind needs its feature of `keyloom-patterns`.
+/// All kinds accept `version`, as an index does. `keys_as_ids` is for records whose key is a dense
+/// whole number below 2<sup>32</sup>. Each kind needs its feature of `keyloom-patterns`.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -344,8 +347,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 ///
 /// # Versions
 ///
-/// With `version` the derive implements `Upgrade`. The function `upgrade` is the `TryFrom` of the
-/// record for the earlier type, which each `From` implements as well:
+/// With `version` the derive implements `Upgrade`. `upgrade` calls the `TryFrom` from the earlier
+/// type to the record. An `impl From` provides it as well:
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -375,7 +378,7 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// Without the conversion it does not compile:
+/// Without the conversion, the derived code does not compile:
 ///
 /// ```compile_fail,E0277
 /// # use keyloom_patterns::Record;
@@ -390,9 +393,9 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # Limits
 ///
 /// The record is a struct with named fields, without type parameters and lifetimes. An indexed
-/// field has an owned type, such as `String` instead of `Cow<str>`, and serde writes it (no
-/// `skip`); `when` and `of` must not read a field that serde skips either. Parts that a function
-/// computes are declared by hand, or with `derived`.
+/// field has an owned type, such as `String` instead of `Cow<str>`, and must not be skipped by
+/// serde. `when` and `of` must not read a skipped field either. Computed parts are declared by
+/// hand, or with `derived`.
 #[proc_macro_derive(Record, attributes(record, index, unique))]
 pub fn record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -26,7 +26,7 @@ pub(crate) fn parse_options(
     Ok(())
 }
 
-/// Sets an option that may occur once.
+/// Sets an option, which may occur only once.
 pub(crate) fn set<T>(option: &mut Option<T>, name: &Ident, value: T) -> Result<()> {
     if option.is_some() {
         return Err(Error::new(name.span(), format!("`{name}` is given twice; remove one")));

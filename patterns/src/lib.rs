@@ -1,9 +1,9 @@
 //! The data-modeling patterns of keyloom: how tables, indexes and other data structures are laid
 //! out on ordered keys. Each pattern is one module; its docs name the pattern of the catalogue.
 //!
-//! A pattern is a *value* that describes where its data is stored and which functions derive it. It
-//! holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So
-//! any number of patterns work in one atomic transaction, on any store.
+//! A pattern is a *value* that describes where its data is stored and which functions derive the
+//! data. It holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl
+//! Writer`. So any number of patterns can be used in one atomic transaction, on any store.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -31,13 +31,13 @@
 //!
 //! If a write operation of a pattern fails, the transaction [does not
 //! commit](https://docs.rs/keyloom/latest/keyloom/trait.Writer.html#a-failed-write), even if the
-//! program swallows the error: part of the operation may have been made, and derived data would be
-//! wrong. Read first, in the same transaction, what the write depends on; or drop the transaction
-//! and begin another.
+//! program swallows the error: the operation may be half done, and derived data would be wrong. To
+//! avoid the error, check the preconditions of the write with reads in the same transaction; or
+//! drop the transaction and begin another.
 //!
 //! | module or crate | the question it answers |
 //! |---|---|
-//! | [`schema`] | which tables and indexes does a store hold, and which program may write to them? |
+//! | [`schema`] | which tables and indexes does a store hold, and which programs may write to these? |
 //! | [`table`] | how are typed records stored, with all derived data kept consistent? |
 //! | [`derived`] | how is derived data of any kind maintained, checked and repaired? |
 //! | [`index`] | how are records found by the leading parts of several fields? |
@@ -53,7 +53,7 @@
 //! | [`bitmaps`] (feature) | which records have these properties, and how many of each kind are there? |
 //! | [`text`] (feature) | which documents contain these words, in the order of relevance? |
 //! | [`documents`] (feature) | how are objects within objects, their children and files stored and searched? |
-//! | `documents::json` (feature `json-documents`) | how are documents of any shape stored, and found by what is in them? |
+//! | `documents::json` (feature `json-documents`) | how are documents of any shape stored, and found by their contents? |
 //! | [`trees`] (feature) | how are hierarchies stored and queried, in four models with one interface? |
 //! | [`trees::path`] | which paths match a pattern, and how are they found with few reads? |
 //! | [`graph`] (feature) | which vertices are adjacent, and which paths lead from one to another? |
@@ -64,74 +64,75 @@
 //!
 //! # Reads
 //!
-//! A pattern is made by a function of its type, or in a [`Schema`], which names its version, builds
-//! it and refuses programs that do not know it. Reads have the same form: a scan is an
-//! iterator, ascending unless what it reads is [`descending`]; a page is a [`Page`] with a
-//! [`Continuation`] that may be stored; an explanation counts what a query reads ([`Explain`]).
+//! A pattern is made by a function of its type, or declared in a [`Schema`]. A schema records the
+//! version of its derived data, builds the data, and refuses programs that do not declare it. All
+//! reads have the same form: a scan is an iterator in ascending order, or in reverse with
+//! [`descending`]; a page is a [`Page`] with a [`Continuation`] that may be stored; an explanation
+//! counts the reads of a query ([`Explain`]).
 //!
-//! | pattern | made | one | in order | by pages | explained |
+//! | pattern | made | one entry | in order | by pages | explained |
 //! |---|---|---|---|---|---|
 //! | [`Table`] | [`new`](Table::new), [`Schema::table`] | [`get`](Table::get), [`get_many`](Table::get_many) | [`range`](Table::range) | [`page`](Table::page) | no: it reads what it returns |
 //! | [`Index`] | [`new`](Index::new), [`Schema::index`] | [`first`](IndexQuery::first) | [`range`](Index::range), [`entries`](IndexQuery::entries) | [`page`](IndexQuery::page), [`keys`](IndexQuery::keys), [`records`](IndexQuery::records) | [`explain`](IndexQuery::explain) |
 //! | [`Grouping`] | [`new`](Grouping::new) | | [`values`](Grouping::values), [`first_of_each`](Grouping::first_of_each), [`in_each`](Grouping::in_each) | no: scan again from the group after the last one | [`Scan::explain`] |
 //! | [`Totals`] | [`new`](Totals::new), [`Schema::totals`] | [`get`](Totals::get) | [`range`](Totals::range) | | |
-//! | [`RankedIndex`] | [`new`](RankedIndex::new) | [`rank`](RankedIndex::rank), [`nth`](RankedIndex::nth) | that of its [index](RankedIndex::index) | that of its index | that of its index |
+//! | [`RankedIndex`] | [`new`](RankedIndex::new) | [`rank`](RankedIndex::rank), [`nth`](RankedIndex::nth) | see its [index](RankedIndex::index) | see its index | see its index |
 //! | [`json::Collection`](documents::json::Collection) | [`open`](documents::json::Collection::open) | [`get`](documents::json::Collection::get) | [`find_where`](documents::json::Collection::find_where), [`find_like`](documents::json::Collection::find_like) | [`JsonQuery::page`](documents::json::JsonQuery::page) | [`indexes_for`](documents::json::Collection::indexes_for): names of indexes, no counts |
-//! | [`Links`] | [`new`](Links::new), [`in_schema`](Links::in_schema) | | [`rights_of`](Links::rights_of), [`lefts_of`](Links::lefts_of) | that of its [table](Links::table) | |
+//! | [`Links`] | [`new`](Links::new), [`in_schema`](Links::in_schema) | | [`rights_of`](Links::rights_of), [`lefts_of`](Links::lefts_of) | see its [table](Links::table) | |
 //! | [`AppendLog`] | [`new`](AppendLog::new) | [`get`](AppendLog::get) | [`range`](AppendLog::range) | [`page`](AppendLog::page) | |
 //! | [`Feed`] | [`new`](Feed::new), [`Schema::derive`] | | [`read`](Feed::read) | [`poll`](feed::Consumer::poll) | |
-//! | [`VersionedTable`] | [`new`](VersionedTable::new) | [`get`](VersionedTable::get) | that of its [table](VersionedTable::records) | that of its table | |
+//! | [`VersionedTable`] | [`new`](VersionedTable::new) | [`get`](VersionedTable::get) | see its [table](VersionedTable::records) | see its table | |
 //! | [`PropertyIndex`] | [`new`](PropertyIndex::new) | [`value`](PropertyIndex::value) | [`items`](PropertyIndex::items), [`items_within`](PropertyIndex::items_within) | | |
 //! | [`Bitmap`] | [`new`](Bitmap::new) | [`contains`](Bitmap::contains), [`rank`](Bitmap::rank) | [`ids`](Bitmap::ids) | [`page`](Bitmap::page) | |
 //! | [`BitmapExpr`] | of bitmaps and [terms](InvertedIndex::term) | [`contains`](BitmapExpr::contains) | [`ids`](BitmapExpr::ids) | [`page`](BitmapExpr::page) | [`explain`](BitmapExpr::explain) |
-//! | [`InvertedIndex`] | [`new`](InvertedIndex::new) | [`forward`](InvertedIndex::forward) | [`values`](InvertedIndex::values) | those of an expression | those of an expression |
+//! | [`InvertedIndex`] | [`new`](InvertedIndex::new) | [`forward`](InvertedIndex::forward) | [`values`](InvertedIndex::values) | see [`BitmapExpr`] | see [`BitmapExpr`] |
 //! | [`PointIndex`] | [`new`](PointIndex::new) | | [`points`](spatial::AreaQuery::points), [`by_distance`](spatial::AreaQuery::by_distance) | [`page`](spatial::AreaQuery::page), [`records`](spatial::AreaQuery::records) | [`Scan::explain`] |
 //! | [`TextIndex`] | [`new`](TextIndex::new) | | the best first | [`hits`](text::Search::hits), [`records`](text::Search::records) | [`explain`](text::Search::explain), [`explain_score`](text::Search::explain_score) |
-//! | [`Documents`] | [`declare`](Documents::declare) | [`get`](Documents::get), [`get_many`](Documents::get_many) | its [table](Documents::table), without elements | those of a search, or of its table | that of a search |
+//! | [`Documents`] | [`declare`](Documents::declare) | [`get`](Documents::get), [`get_many`](Documents::get_many) | its [table](Documents::table), without elements | by a search, or by its table | by a search |
 //! | [`Collapse`] | [`new`](Collapse::new) | | the best first | [`page`](Collapse::page) | |
 //! | [`documents::files::Files`] | [`open`](documents::files::Files::open) | [`get`](documents::files::Files::get) | [`walk`](documents::files::Files::walk) | [`list`](documents::files::Files::list), [`search`](documents::files::Files::search) | |
 //! | [`trees::Tree`] | of each model | [`get`](trees::Tree::get) | [`children`](trees::Tree::children), [`descendants`](trees::Tree::descendants) | [`children_page`](trees::Tree::children_page), [`descendants_page`](trees::Tree::descendants_page) | |
-//! | [`PathHierarchy`] | [`new`](PathHierarchy::new) | | [`below`](PathHierarchy::below), [`matching`](PathHierarchy::matching) | [`below`](PathHierarchy::below) | that of an [`IndexQuery`] or a [`Scan`] |
+//! | [`PathHierarchy`] | [`new`](PathHierarchy::new) | | [`below`](PathHierarchy::below), [`matching`](PathHierarchy::matching) | [`below`](PathHierarchy::below) | by an [`IndexQuery`] or a [`Scan`] |
 //! | [`Graph`] | [`directed`](Graph::directed), [`undirected`](Graph::undirected) | [`vertex`](graph::GraphView::vertex), [`edge`](graph::GraphView::edge) | [`neighbours`](graph::GraphView::neighbours) | [`page`](graph::GraphView::page) | [`Searched`](graph::Searched), of searches |
 //! | [`locking::WorkQueue`] | [`open`](locking::WorkQueue::open) | [`get`](locking::WorkQueue::get) | | [`dead_letters`](locking::WorkQueue::dead_letters) | |
 //!
-//! The links of this table are checked with the docs. Trees are exported as nested values
-//! ([`export`](trees::Tree::export)); a whole store, by the backup of its backend, or key by key.
+//! Trees are exported as nested values ([`export`](trees::Tree::export)). A whole store is exported
+//! by the backup of its backend, or key by key.
 //!
 //! # Upkeep
 //!
-//! What can be damaged, or is left over, is looked after by three verbs:
+//! Three operations find and fix damaged data, and remove leftovers:
 //!
-//! * `check(reader)` returns each [`Inconsistency`], in one snapshot; [`check_in_steps`] runs any
-//!   check where a snapshot does not last.
-//! * `repair(store)` fixes them in bounded transactions, beside other writers;
-//!   `repair_with(store, &options, progress)` reports each commit, and can be stopped.
-//! * `sweep(store, ..)` removes what is no longer needed, and `sweep_with` is to it as
-//!   `repair_with` is to `repair`.
+//! * `check(reader)` returns each [`Inconsistency`], in one snapshot. [`check_in_steps`] runs any
+//!   check on stores whose snapshots expire.
+//! * `repair(store)` fixes the inconsistencies in bounded transactions, concurrently with other
+//!   writers. `repair_with(store, &options, progress)` reports each commit, and can be stopped.
+//! * `sweep(store, ..)` removes data that is no longer needed. `sweep_with` reports each commit,
+//!   and can be stopped.
 //!
 //! | pattern | check | repair | sweep |
 //! |---|---|---|---|
 //! | [`Attached`], any derived data of a schema | yes | yes | |
 //! | [`Links`] | yes | yes | |
 //! | [`DenormalizedFields`] | yes | yes | |
-//! | [`PropertyIndex`] | yes | yes, with the time | yes, of one item: so it needs no options |
+//! | [`PropertyIndex`] | yes | yes, with the time | yes, of one item, so it has no options |
 //! | [`AppendLog`] | yes | yes | yes, of a container |
-//! | [`Feed`] | that of derived data | that of derived data | yes, what all consumers have acknowledged |
+//! | [`Feed`] | as derived data | as derived data | yes, changes that all consumers have acknowledged |
 //! | [`VersionedTable`] | | | yes, old tombstones |
-//! | [`Aggregates`] | yes | no: a part follows from no other | |
+//! | [`Aggregates`] | yes | no: no part can be computed from the others | |
 //! | [`WideColumns`] | | | yes, old versions |
-//! | [`Bitmap`] | yes | no: the program knows the ids | |
-//! | [`BitSliced`] | yes | no: the program knows the values | |
+//! | [`Bitmap`] | yes | no: only the program has the ids | |
+//! | [`BitSliced`] | yes | no: only the program has the values | |
 //! | [`documents::Nested`] | yes | yes | |
-//! | [`documents::Children`] | that of its relation | yes, with a rule for orphans | |
+//! | [`documents::Children`] | by its relation | yes, with a rule for orphans | |
 //! | [`documents::files::Files`] | yes | yes | yes, unfinished removals |
 //! | `documents::json::Collection` | yes | yes | |
 //! | [`graph::Graph`] | yes | yes | |
 //! | [`graph::Blocks`] | yes | yes | |
-//! | [`locking::Locks`] | yes | yes, but for two holders of one lock | yes, what ended sessions leave |
+//! | [`locking::Locks`] | yes | yes, except two holders of one lock | yes, leftovers of ended sessions |
 //! | [`locking::recipes::Recipes`] | | | yes |
 //! | [`locking::WorkQueue`] | yes | yes | yes, keys of completed jobs |
-//! | [`locking::Expiry`] | that of its index | that of its index | yes, expired records |
+//! | [`locking::Expiry`] | by its index | by its index | yes, expired records |
 //! | [`trees::Tree`] | yes | yes | |
 //!
 //! # Crates

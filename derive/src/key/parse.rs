@@ -113,8 +113,8 @@ fn variants<'i>(
     numbered.into_iter().map(variant).collect()
 }
 
-/// Not the position: the numbers are in the store, and the schema does not know to which variant
-/// they belong. Two variants that change places would be read as each other.
+/// The number of a variant. Its position is not used: numbers are stored, so two variants that swap
+/// positions would be read as each other.
 fn number_of(variant: &syn::Variant) -> Result<u32> {
     let mut attrs = of_key(&variant.attrs);
     let Some(attr) = attrs.next() else {
@@ -133,7 +133,8 @@ fn number_of(variant: &syn::Variant) -> Result<u32> {
     literal.base10_parse().map_err(|_| wrong(literal.span()))
 }
 
-/// Keys are sorted by number, and the derived `Ord` by position.
+/// Refuses equal numbers and numbers that do not ascend: keys sort by number, but the derived `Ord`
+/// sorts by position.
 fn refuse_disorder(numbered: &[(&syn::Variant, u32)], errors: &mut Errors) {
     for (at, (variant, number)) in numbered.iter().enumerate() {
         let before = numbered.get(..at).unwrap_or_default();
@@ -155,7 +156,7 @@ fn refuse_disorder(numbered: &[(&syn::Variant, u32)], errors: &mut Errors) {
     }
 }
 
-/// The derived `Ord` compares discriminants, so they must ascend as the numbers do.
+/// Refuses discriminants that do not ascend: the derived `Ord` compares them.
 fn refuse_discriminants(variants: &Punctuated<syn::Variant, Token![,]>, errors: &mut Errors) {
     let mut before: Option<i128> = None;
     for variant in variants {

@@ -107,7 +107,8 @@ fn none(of: &str) -> TokenStream {
     quote!(__keyloom::#of::none())
 }
 
-/// `body` for records that meet the condition of the data, and `none` for the others.
+/// The expression that is `body` for records that meet the condition of the data, and `none` for
+/// the others.
 fn when(record: &Record, data: &Derived, body: TokenStream, none: &TokenStream) -> TokenStream {
     let Some(_) = &data.when else { return body };
     let (ident, condition) = (&record.ident, condition_name(data));

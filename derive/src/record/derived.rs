@@ -1,4 +1,4 @@
-//! The data derived from a record: as it is written, and with its fields.
+//! The data derived from a record: as written in the attribute, and with its fields resolved.
 
 use proc_macro2::Span;
 use syn::{Error, Expr, Field, Ident, Result, Type};
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Ranked {
         parts: Vec<Part>,
     },
-    /// Of each record `of`, or 1.
+    /// Adds `of` for each record, or 1.
     Totals {
         parts: Vec<Part>,
         of: Option<Box<Expr>>,
@@ -102,7 +102,7 @@ impl Word {
         }
     }
 
-    /// Whether a part may have the form.
+    /// Whether a part of this kind may have the form.
     fn allows(self, form: Form) -> bool {
         match form {
             Form::Plain => true,
@@ -125,7 +125,7 @@ pub(super) struct Written {
 pub(super) struct Options {
     pub(super) version: Option<u32>,
     pub(super) when: Option<Expr>,
-    /// Where `unique` is, if it is.
+    /// The position of the option `unique`, if present.
     pub(super) unique: Option<Span>,
     pub(super) deferred: Option<Span>,
     pub(super) covering: Option<Vec<Ident>>,
@@ -135,7 +135,7 @@ pub(super) struct Options {
 }
 
 impl Written {
-    /// Finds the fields.
+    /// Resolves the names of fields to fields.
     pub(super) fn resolve<'f>(self, find: impl Fn(&Ident) -> Result<&'f Field>) -> Result<Derived> {
         self.refuse_forms()?;
         let Self { word, name, parts, options } = self;

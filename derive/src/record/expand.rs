@@ -43,7 +43,7 @@ pub(super) fn key_type(record: &Record) -> Type {
     }
 }
 
-/// The codec of the table. Those of keyloom are known by name.
+/// The codec of the table. The codecs of keyloom are recognized by name.
 pub(super) fn codec(record: &Record) -> TokenStream {
     let support = record.support();
     let codec = match &record.codec {
@@ -116,7 +116,7 @@ fn convert(old: &Type) -> TokenStream {
     quote_spanned!(old.span()=> __keyloom::convert::<#old, Self>(old))
 }
 
-/// The expressions of the program, in a trait so that they can name the record `self`.
+/// The expressions of the program. They are methods of a trait, so that `self` is the record.
 fn expressions(record: &Record) -> Option<TokenStream> {
     let mut functions = Vec::new();
     for data in &record.data {

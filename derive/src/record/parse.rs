@@ -38,7 +38,7 @@ const OPTIONS: [&str; 16] = [
     "crate",
 ];
 
-/// `Upgrade` keeps the greater numbers for itself.
+/// `Upgrade` reserves the greater numbers.
 const MAX_VERSION: u32 = 250;
 
 pub(super) struct Record {
@@ -54,9 +54,9 @@ pub(super) struct Record {
 }
 
 pub(super) enum Key {
-    /// Made of these fields.
+    /// The key is made of these fields.
     Fields(Vec<Field>),
-    /// Not in the record.
+    /// The key has this type and is not in the record.
     Outside(Type),
 }
 
@@ -95,7 +95,7 @@ pub(super) fn parse(input: &DeriveInput) -> Result<Record> {
     let mut errors = Errors::default();
     errors.keep(refuse_generics(&input.generics, "a record"));
     let mut options = options(input, &mut errors);
-    // An attribute that does not parse may have been the one with the missing option.
+    // An attribute that does not parse may have contained the missing option.
     let is_complete = errors.is_empty();
     options.written.extend(field_indexes(fields, &mut errors));
     let upgrade = errors.keep(upgrade(&options)).flatten();
@@ -277,11 +277,12 @@ fn find_field<'f>(name: &Ident, record: &Ident, fields: &'f FieldsNamed) -> Resu
     })
 }
 
-/// Refuses a field that serde does not write: it is another one when the record is read again.
+/// Refuses a field that serde does not write: it would have a different value when the record is
+/// read again.
 fn refuse_skipped(field: &Field, of: &str) -> Result<()> {
     let mut skipped = None;
     for attr in field.attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
-        // Serde itself reports what does not parse.
+        // Serde itself reports an attribute that does not parse.
         let _ = attr.parse_nested_meta(|meta| {
             let words = ["skip", "skip_serializing", "skip_deserializing"];
             if words.iter().any(|word| meta.path.is_ident(word)) {

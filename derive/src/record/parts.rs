@@ -7,7 +7,7 @@ use syn::{Error, Field, Ident, Path, Result, Token, Type, parenthesized, parse_q
 
 use super::types;
 
-/// A part as it is written: `opened`, `desc(opened)`, `each(tags)`, `integer(cents)`.
+/// A part as written in the attribute: `opened`, `desc(opened)`, `each(tags)`, `integer(cents)`.
 pub(super) struct WrittenPart {
     pub(super) field: Ident,
     pub(super) is_desc: bool,
@@ -98,7 +98,8 @@ pub(super) fn parse_parts(input: ParseStream<'_>) -> Result<Vec<WrittenPart>> {
     }
 }
 
-/// Entries are made for the elements of one collection, not for all pairs of two.
+/// Refuses a second `each`: entries are made per element of one collection, not per pair of
+/// elements of two.
 pub(super) fn refuse_second_each(written: &[WrittenPart]) -> Result<()> {
     match written.iter().filter(|part| part.is_each).nth(1) {
         None => Ok(()),

@@ -11,7 +11,7 @@ use super::expand::{codec, key_type};
 use super::parse::{Key, Record};
 use super::parts::Part;
 
-/// The data in words: ``The unique index on `tenant`, `opened` descending``.
+/// The docs of the derived data: ``The unique index on `tenant`, `opened` descending``.
 fn docs(data: &Derived) -> String {
     let some = if data.when.is_some() { ", for records that meet its condition" } else { "" };
     let deferred = if data.is_deferred { "deferred " } else { "" };
@@ -152,7 +152,8 @@ fn put_record(record: &Record) -> Option<TokenStream> {
     })
 }
 
-/// A method for each datum that may be unreadable. An expiry reads through its own methods.
+/// A method for each piece of derived data that may be unreadable. An expiry has no such method: it
+/// is read through its own methods.
 fn methods(record: &Record) -> Vec<TokenStream> {
     let vis = &record.vis;
     let method = |data: &Derived| {

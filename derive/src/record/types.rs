@@ -30,7 +30,7 @@ pub(super) fn element(ty: &Type) -> Result<Type> {
     }
 }
 
-/// The type of a part that is not `each`. Bytes are the only collection that is one part.
+/// The type of a part that is not `each`. Bytes are the only collection that may be a single part.
 pub(super) fn single(ty: &Type) -> Result<Type> {
     let elements =
         match ty {
@@ -63,7 +63,7 @@ fn first_argument(segment: &PathSegment) -> Option<Type> {
     })
 }
 
-/// For a collection that is not known by name.
+/// The element type of a collection that is not recognized by name.
 fn item(ty: &Type) -> Type {
     let item = quote_spanned!(ty.span()=> <#ty as ::core::iter::IntoIterator>::Item);
     parse_quote!(#item)
