@@ -5,6 +5,7 @@ use keyloom::{AnyStore, KeyRange, Store, Subspace};
 use keyloom_tables::Schema;
 use keyloom_tables::schema::{TableInfo, schema_names};
 
+use crate::failure::{Failure, Result};
 use crate::output::note;
 
 /// A table, or data derived from one.
@@ -14,6 +15,8 @@ pub struct Part {
     pub schema: String,
     /// The name: `people`, or `people.by_town`.
     pub name: String,
+    /// The name of the table: the part itself, or the table from which it is derived.
+    pub table: String,
     /// The kind: `table`, `index`, …
     pub kind: String,
     /// The state: `readable`, …
@@ -24,6 +27,13 @@ pub struct Part {
     pub codec: Option<String>,
     /// The shape of the records. Only a table has one.
     pub shape: Option<Shape>,
+}
+
+impl Part {
+    /// Whether the entries lead to records.
+    pub fn is_index(&self) -> bool {
+        matches!(self.kind.as_str(), "index" | "unique index")
+    }
 }
 
 /// The contents of all schemas.
@@ -62,6 +72,36 @@ impl Catalog {
         self.parts.iter().find(|part| part.space.contains(key))
     }
 
+    /// The table of a part. A table is its own.
+    pub fn table_of(&self, part: &Part) -> Option<&Part> {
+        self.table(&part.schema, &part.table)
+    }
+
+    /// The table with this name.
+    pub fn table(&self, schema: &str, name: &str) -> Option<&Part> {
+        let mut tables = self.parts.iter().filter(|part| part.kind == "table");
+        tables.find(|part| part.schema == schema && part.name == name)
+    }
+
+    /// The part with this name, or why there is none.
+    pub fn require(&self, name: &str) -> Result<&Part> {
+        self.named(name).ok_or_else(|| {
+            let many = self.parts.iter().any(|part| part.name == name);
+            let why = if many { "several schemas have" } else { "no schema has" };
+            Failure::new(format!("{why} a table or index {name:?}{}", self.names()))
+        })
+    }
+
+    /// Some names, for an error message.
+    pub fn names(&self) -> String {
+        let named = |part: &Part| format!("{:?}", part.name);
+        let names: Vec<_> = self.parts.iter().take(20).map(named).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; the store has {}", names.join(", ")),
+        }
+    }
+
     /// The name of a part that overlaps with the range, if any.
     pub fn within(&self, range: &KeyRange<'_>) -> Option<String> {
         let meets = |space: &Subspace| {
@@ -84,13 +124,13 @@ fn unreadable<T>(error: &keyloom::Error) -> Vec<T> {
 
 fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
     let part = |name, kind: &str, state: String, space| {
-        let (schema, kind) = (schema.to_owned(), kind.to_owned());
-        Part { schema, name, kind, state, space, codec: None, shape: None }
+        let (schema, table, kind) = (schema.to_owned(), table.name.clone(), kind.to_owned());
+        Part { schema, name, table, kind, state, space, codec: None, shape: None }
     };
     let mut parts = vec![Part {
         codec: Some(table.definition.codec),
         shape: table.definition.shape,
-        ..part(table.name.clone(), "table", "readable".into(), table.space)
+        ..part(table.name.clone(), "table", "readable".into(), table.space.clone())
     }];
     for one in table.derived {
         let name = format!("{}.{}", table.name, one.name);

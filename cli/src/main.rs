@@ -2,17 +2,23 @@
 
 mod address;
 mod catalog;
+mod check;
 mod copy;
 mod diff;
 mod du;
 mod failure;
 mod get;
+mod indexed;
+mod locks;
 mod ls;
+mod manual;
 mod measure;
 #[cfg(test)]
 mod measure_tests;
 mod output;
 mod progress;
+mod query;
+mod queues;
 mod scan;
 mod selection;
 mod shown;
@@ -32,7 +38,7 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use output::{Output, note};
 
-/// Looks into ordered key-value stores: lists, scans, changes, copies and compares them.
+/// Looks into ordered key-value stores: lists, queries, checks, changes, copies and compares them.
 #[derive(Debug, Parser)]
 #[command(name = "keyloom", version, arg_required_else_help = true)]
 struct Cli {
@@ -47,6 +53,7 @@ struct Cli {
 enum Command {
     Ls(ls::Ls),
     Scan(scan::Scan),
+    Query(query::Query),
     Get(get::Get),
     Put(write::Put),
     Rm(write::Rm),
@@ -54,6 +61,11 @@ enum Command {
     Du(du::Du),
     Copy(copy::Copy),
     Diff(diff::Diff),
+    Check(check::Check),
+    Locks(locks::Locks),
+    Queues(queues::Queues),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 impl Command {
@@ -61,6 +73,7 @@ impl Command {
         match self {
             Self::Ls(command) => command.run(out),
             Self::Scan(command) => command.run(out),
+            Self::Query(command) => command.run(out),
             Self::Get(command) => command.run(out),
             Self::Put(command) => command.run(out),
             Self::Rm(command) => command.run(out),
@@ -68,6 +81,11 @@ impl Command {
             Self::Du(command) => command.run(out),
             Self::Copy(command) => command.run(out),
             Self::Diff(command) => command.run(out),
+            Self::Check(command) => command.run(out),
+            Self::Locks(command) => command.run(out),
+            Self::Queues(command) => command.run(out),
+            Self::Completions(command) => command.run(out),
+            Self::Man(command) => command.run(out),
         }
     }
 
@@ -76,6 +94,7 @@ impl Command {
         match self {
             Self::Ls(command) => address::shown(&command.address),
             Self::Scan(command) => address::shown(&command.address),
+            Self::Query(command) => address::shown(&command.address),
             Self::Get(command) => address::shown(&command.address),
             Self::Put(command) => address::shown(&command.address),
             Self::Rm(command) => address::shown(&command.address),
@@ -83,6 +102,10 @@ impl Command {
             Self::Du(command) => address::shown(&command.address),
             Self::Copy(command) => both(&command.from, &command.to),
             Self::Diff(command) => both(&command.a, &command.b),
+            Self::Check(command) => address::shown(&command.address),
+            Self::Locks(command) => address::shown(&command.address),
+            Self::Queues(command) => address::shown(&command.address),
+            Self::Completions(_) | Self::Man(_) => "keyloom".to_owned(),
         }
     }
 }

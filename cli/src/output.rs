@@ -25,6 +25,11 @@ impl Output {
         Ok(writeln!(self.to, "{text}")?)
     }
 
+    /// Writes text that was made elsewhere.
+    pub fn bytes(&mut self, text: &[u8]) -> Result {
+        Ok(self.to.write_all(text)?)
+    }
+
     /// Writes one line: the object, or the text.
     pub fn either(
         &mut self,

@@ -3,7 +3,7 @@
 use keyloom::key::{Element, List, elements, pack};
 use keyloom::{KeyBuf, KeyRange};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
 use crate::tuple::{Item, Pattern};
 
@@ -39,9 +39,25 @@ impl Selection {
             Ok(Pattern::Tuple(items)) => Ok(Self::of_items(items)),
             Err(error) => Err(Failure::new(format!(
                 "the prefix {text:?} is neither a tuple nor the name of a table or index: {error}{}",
-                names(catalog)
+                catalog.names()
             ))),
         }
+    }
+
+    /// The keys of `part` whose next elements match `text`, all without a text.
+    pub fn within(part: &Part, text: Option<&str>) -> Result<Self> {
+        let items = match text.map(Pattern::parse) {
+            None => Vec::new(),
+            Some(Ok(Pattern::Tuple(items))) => items,
+            Some(Ok(Pattern::Raw(_))) => {
+                return Err(Failure::new("the parts of an index are a tuple, not bytes"));
+            }
+            Some(Err(error)) => {
+                return Err(Failure::new(format!("the parts {text:?} are not a tuple: {error}")));
+            }
+        };
+        let prefix = elements(part.space.prefix()).unwrap_or_default();
+        Ok(Self::of_items(prefix.into_iter().map(Item::Exact).chain(items).collect()))
     }
 
     fn of_items(items: Vec<Item>) -> Self {
@@ -90,13 +106,6 @@ fn between(base: &[u8], start: Option<&Element>, end: Option<&Element>) -> KeyRa
         range = range.intersect(KeyRange::half_open(&[], &at(end)).into_owned());
     }
     range
-}
-
-/// The names of the catalogue, for the error message.
-fn names(catalog: &Catalog) -> String {
-    let names: Vec<_> =
-        catalog.parts.iter().take(20).map(|part| format!("{:?}", part.name)).collect();
-    if names.is_empty() { String::new() } else { format!("; the store has {}", names.join(", ")) }
 }
 
 /// The bytes of one key.

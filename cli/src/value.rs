@@ -71,6 +71,23 @@ impl Format {
     }
 }
 
+/// Why a record of `part` cannot be read, if that can be decided without its program.
+pub fn fault(value: &[u8], part: &Part) -> Option<String> {
+    let failed =
+        |error: &dyn std::fmt::Display| Some(format!("the record does not decode: {error}"));
+    match (part.codec.as_deref()?, &part.shape) {
+        ("Json", _) => failed(&serde_json::from_slice::<IgnoredAny>(value).err()?),
+        ("MessagePack", _) if messagepack(value).is_none() => failed(&"it is not MessagePack"),
+        ("Postcard", Some(shape)) => failed(&shape.postcard_to_json(value).err()?),
+        _ => None,
+    }
+}
+
+/// A record of `part` as JSON, if its shape is known.
+pub fn record(value: &[u8], part: &Part) -> Option<serde_json::Value> {
+    serde_json::from_str(&part.shape.as_ref()?.postcard_to_json(value).ok()?).ok()
+}
+
 fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)> {
     match part?.codec.as_deref()? {
         "Json" => json(value),

@@ -4,3 +4,4 @@
 mod changing;
 mod looking;
 mod support;
+mod upkeep;

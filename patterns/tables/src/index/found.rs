@@ -65,7 +65,25 @@ impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
         &self.key
     }
 
-    fn packed_record_key(&self) -> &[u8] {
+    /// The packed key of the record, as one element, for tools that do not know its type.
+    ///
+    /// ```
+    /// use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, pack};
+    /// use keyloom_tables::index::Found;
+    /// use keyloom_tables::parts::AnyParts;
+    /// use keyloom_tables::{Index, Table, entry};
+    /// let space = Subspace::new("by_length");
+    /// let by_length = Index::new(&space, |_id: &u32, name: &String| entry(name.len()));
+    /// let names = Table::<u32, String>::new(&Subspace::new("names")).with(&by_length);
+    /// let store = Memory::new();
+    /// store.transact(|txn| names.put(txn, &7, &"Ada".into()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let entry = snapshot.range(space.children(), Order::Ascending)?.next().unwrap()?;
+    /// let found = Found::<_, (), AnyParts>::new(&space, entry)?;
+    /// assert_eq!(found.packed_record_key(), &pack(&7)[..]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn packed_record_key(&self) -> &[u8] {
         self.header.record_key(&self.key, &self.value)
     }
 }

@@ -1,0 +1,90 @@
+//! `keyloom query`: records in the order of an index.
+
+use clap::Args;
+use keyloom::{Order, Reader, Store};
+use serde_json::json;
+
+use crate::address::{Access, open};
+use crate::catalog::Catalog;
+use crate::failure::{Failure, Outcome, Result};
+use crate::indexed::Joined;
+use crate::output::{Output, note};
+use crate::selection::Selection;
+use crate::shown;
+use crate::value::{As, Format};
+
+/// Lists the records that an index leads to, in its order.
+#[derive(Debug, Args)]
+pub struct Query {
+    /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
+    pub address: String,
+    /// The name of the index, such as people.by_town
+    pub index: String,
+    /// The first parts of the entries: a tuple such as ("London", _) or (2026..,)
+    pub parts: Option<String>,
+    /// The most records to list
+    #[arg(long, short = 'n', default_value_t = 20)]
+    pub limit: usize,
+    /// Begins with the last entry
+    #[arg(long)]
+    pub reverse: bool,
+    /// The form of the records
+    #[arg(long = "as", value_enum, default_value_t)]
+    pub wanted: As,
+    /// Shows long records in full
+    #[arg(long)]
+    pub full: bool,
+}
+
+impl Query {
+    /// Runs the command.
+    pub fn run(&self, out: &mut Output) -> Result<Outcome> {
+        let store = open(&self.address, Access::Read)?;
+        let catalog = Catalog::read(&store);
+        let index = catalog.require(&self.index)?;
+        let table = catalog.table_of(index).filter(|_| index.is_index()).ok_or_else(|| {
+            Failure::new(format!("{:?} is not an index but: {}", self.index, index.kind))
+        })?;
+        let selection = Selection::within(index, self.parts.as_deref())?;
+        let order = if self.reverse { Order::Descending } else { Order::Ascending };
+        let format = Format { wanted: self.wanted, full: self.full };
+        let snapshot = store.snapshot()?;
+        let mut entries = Vec::new();
+        let mut has_more = false;
+        for entry in snapshot.range(selection.range.clone(), order)? {
+            let (key, value) = entry?;
+            if !selection.has(&key) {
+                continue;
+            }
+            has_more = entries.len() == self.limit;
+            if has_more {
+                break;
+            }
+            entries.push((key.to_vec(), value.to_vec()));
+        }
+        let entries: Vec<_> = entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        for joined in Joined::read(&snapshot, index, table, &entries)? {
+            match joined {
+                Joined::Record { key, record, value } => {
+                    let shown = format.show(&value, Some(table));
+                    let record = shown::key(&record);
+                    let text = || format!("{record} = {}", shown.text);
+                    let object = || {
+                        json!({
+                            "entry": shown::key(key), "key": record, "value": shown.text,
+                            "form": shown.form, "bytes": value.len(), "cut": shown.is_cut,
+                        })
+                    };
+                    out.either(object, text)?;
+                }
+                Joined::NoEntry { key } | Joined::Dangling { key, .. } => {
+                    note(&format!("{} leads to no record; see `keyloom check`", shown::key(key)));
+                }
+            }
+        }
+        if has_more {
+            note(&format!("there are more than {} records; -n lists more", self.limit));
+        }
+        Ok(Outcome::Fine)
+    }
+}
