@@ -78,7 +78,7 @@ impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
     /// let store = Memory::new();
     /// store.transact(|txn| names.put(txn, &7, &"Ada".into()))?;
     /// let snapshot = store.snapshot()?;
-    /// let entry = snapshot.range(space.children(), Order::Ascending)?.next().unwrap()?;
+    /// let entry = snapshot.range(space.self_and_children(), Order::Ascending)?.next().unwrap()?;
     /// let found = Found::<_, (), AnyParts>::new(&space, entry)?;
     /// assert_eq!(found.packed_record_key(), &pack(&7)[..]);
     /// # Ok::<(), keyloom::Error>(())
