@@ -1,6 +1,7 @@
-//! The chores of keyloom's repository: `cargo xtask ci` and `cargo xtask words`.
+//! The chores of keyloom's repository: `cargo xtask ci`, `compare` and `words`.
 
 mod ci;
+mod compare;
 #[cfg(test)]
 mod contributing;
 #[cfg(test)]
@@ -18,6 +19,8 @@ usage: cargo xtask ci --quick     fmt, words, clippy, the default tests
        cargo xtask ci --nightly   what takes long to build and seldom fails alone
        cargo xtask ci --list      the steps and their commands
        cargo xtask ci NAME...     these steps
+       cargo xtask compare        all comparisons with other libraries that need no server, with a
+                                  summary; --quick for few rounds, NAME... for some of them
        cargo xtask words          the wording of comments and chapters, and the names of tests
        cargo xtask words --list   the same, with every finding
        cargo xtask words --lower  writes the counts of today into xtask/words_allowed.txt";
@@ -42,6 +45,7 @@ fn run(arguments: &[&str]) -> Result<()> {
             Ok(())
         }
         ["ci", chosen @ ..] if !chosen.is_empty() => ci::run(&root, chosen),
+        ["compare", chosen @ ..] => compare::run(&root, chosen),
         ["words"] => words::check(&root, words::Print::Summary),
         ["words", "--list"] => words::check(&root, words::Print::Findings),
         ["words", "--lower"] => words::lower(&root),

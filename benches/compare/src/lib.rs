@@ -5,6 +5,7 @@
 //! within a round. The median over the rounds is the result; times are shown for orientation.
 
 pub mod rmat;
+pub mod rows;
 pub mod text;
 
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ pub fn compare(
     rounds: usize,
     contenders: &mut [Contender<'_>],
 ) -> Vec<Ratio> {
+    let rounds = rows::most_rounds().map_or(rounds, |most| rounds.min(most));
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
     // An untimed tenth warms caches and branch predictors, one round at least.
     let untimed = rounds.div_ceil(10);
@@ -68,7 +70,7 @@ fn report(
         return Vec::new();
     };
     println!("{name:<38} {first} {:.1} ns", nanoseconds(own) / operations as f64);
-    let mut ratios = Vec::new();
+    let (mut ratios, rounds) = (Vec::new(), own.len());
     for ((peer, _), theirs) in contenders.iter().zip(times).skip(1) {
         let each = own.iter().zip(theirs).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
         let [low, median, high] = quartiles(each);
@@ -76,6 +78,16 @@ fn report(
         println!(
             "    {median:>6.2} of {peer:<26} {time:>7.1} ns   (quartiles {low:.2} .. {high:.2})"
         );
+        rows::append(&rows::Row {
+            bench: rows::bench(),
+            what: name.to_owned(),
+            first: (*first).to_owned(),
+            peer: (*peer).to_owned(),
+            ratio: median,
+            quartiles: (low, high),
+            nanoseconds: (nanoseconds(own) / operations as f64, time),
+            rounds,
+        });
         ratios.push(Ratio { peer: (*peer).to_owned(), median, quartiles: (low, high) });
     }
     ratios
