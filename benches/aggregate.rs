@@ -107,7 +107,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("a distinct count", |b| b.iter(|| users.estimate(&snapshot, 7).unwrap()));
     drop(snapshot);
     group.throughput(Throughput::Elements(100));
-    // Each in a table of its own.
+    // Each benchmark has its own table.
     changes(&mut group, store, "nothing", |_, _| ());
     changes(&mut group, store, "totals", |schema, clicks| drop(self::totals(schema, clicks)));
     changes(&mut group, store, "a ranked index", |schema, clicks| {

@@ -1,12 +1,12 @@
-//! How long calls of an `AsyncStore` block the threads of their runtime.
+//! How long calls of an `AsyncStore` block the threads of their async runtime.
 //!
 //! ```text
 //! cargo bench -p keyloom-benches --bench async_store
 //! ```
 //!
-//! 10,000 tasks write and read on two threads of the runtime; each hundredth body takes 5 ms.
-//! Counts the polls that took longer than 1 ms, and those of them that waited: a thread that
-//! another one preempts is late, too.
+//! 10,000 tasks write and read on a runtime of two threads. Every hundredth body takes 5 ms. Counts
+//! the polls that took longer than 1 ms, and those among them that blocked: a poll whose thread was
+//! preempted is slow, too.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -21,10 +21,12 @@ use tokio::runtime::{Builder, Runtime};
 
 const TASKS: u64 = 10_000;
 
-/// How often the calling thread has given up its processor to wait: for a lock, say, or in a sleep.
+/// Number of times that the calling thread has given up its processor to wait, for a lock or in a
+/// sleep.
 #[cfg(target_os = "linux")]
 fn waits() -> i64 {
-    // SAFETY: all bytes zero are a value of this structure of numbers, which the call fills.
+    // SAFETY: `rusage` contains only numbers, so all-zero bytes are a valid value. The call fills
+    // it.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &mut usage), 0);
@@ -37,8 +39,8 @@ fn waits() -> i64 {
     0
 }
 
-/// Counts the polls of a future, those that took longer than 1 ms, and those of them that waited: a
-/// thread that another one preempts is late, too.
+/// Counts the polls of a future, those that took longer than 1 ms, and those among them that
+/// blocked: a poll whose thread was preempted is slow, too.
 async fn timed<F: Future>(future: F, polls: &[AtomicU64; 3]) -> F::Output {
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
@@ -86,7 +88,7 @@ fn measure(name: &str, store: &AsyncStore<Memory>) {
     assert!(waited < all / 50, "{waited} of {all} polls waited longer than 1 ms");
 }
 
-/// A call that blocks its thread is seen.
+/// The control: a call that blocks its thread is counted.
 fn control() {
     let polls: [AtomicU64; 3] = Default::default();
     runtime(1).block_on(async {

@@ -1,4 +1,4 @@
-//! The inverted index, and the bitmaps that it stands on, in memory, on LMDB and on redb.
+//! The inverted index, and its bitmaps, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "bitmaps/bitmaps.rs"]

@@ -16,7 +16,7 @@ const AUTHORS: u32 = 100;
 const POSTS: u64 = 100_000;
 const PAGE: usize = 20;
 
-/// The author, the copy of the name, the text.
+/// The id of the author, the copy of the author's name, the text.
 type Post = (u32, String, String);
 
 struct Blog {
@@ -26,7 +26,7 @@ struct Blog {
 }
 
 impl Blog {
-    /// In a schema of its own, so that each has its copies.
+    /// Each in its own schema, so that each has its own denormalized fields.
     fn filled(store: &impl Store, name: &str, inline: usize) -> Self {
         let schema = Schema::open(store, name).unwrap();
         let (users, posts) = (schema.table("users").unwrap(), schema.table("posts").unwrap());

@@ -1,5 +1,5 @@
-//! Entities of many parts and wide columns, in memory, on LMDB and on redb, beside a table of
-//! whole values.
+//! Entities of many parts and wide columns, in memory, on LMDB and on redb, compared with a table
+//! of whole values.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, criterion_group, criterion_main};

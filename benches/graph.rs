@@ -12,7 +12,7 @@ const EDGES: usize = 200_000;
 
 type Edges = Vec<((u32, String, u32), u32)>;
 
-/// Edges of random ends, of which the smaller vertices have more.
+/// Random edges, skewed towards vertices with small numbers.
 fn edges() -> Edges {
     let mut random = fastrand::Rng::with_seed(20);
     let mut end = || random.u32(..VERTICES).min(random.u32(..VERTICES));

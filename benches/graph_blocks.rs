@@ -1,7 +1,8 @@
-//! Refreshing the blocks of a graph after changes, beside a build of all blocks, on LMDB.
+//! Refreshing the blocks of a graph after changes, compared with a full rebuild, on LMDB.
 //!
-//! Each round changes edges at random, refreshes, and builds all blocks; the figures are medians of
-//! the rounds. `KEYLOOM_GRAPH_VERTICES` sets the number of vertices, 16 edges each.
+//! Each round makes random changes to edges, refreshes, and rebuilds all blocks. The figures are
+//! medians of the rounds. `KEYLOOM_GRAPH_VERTICES` sets the number of vertices, with 16 edges per
+//! vertex.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -12,14 +13,14 @@ use keyloom_patterns::Schema;
 use keyloom_patterns::graph::{Blocks, Graph};
 
 const ROUNDS: usize = 5;
-/// Edges of one transaction.
+/// Number of edges per transaction.
 const BATCH: usize = 100_000;
 
 fn vertices() -> u32 {
     std::env::var("KEYLOOM_GRAPH_VERTICES").map_or(120_000, |number| number.parse().unwrap())
 }
 
-/// An end of a random edge: of the skewed ones, smaller vertices have more.
+/// A random vertex, optionally skewed towards small numbers.
 fn end(random: &mut fastrand::Rng, is_skewed: bool) -> u32 {
     let ends = if is_skewed { 8 } else { 1 };
     (0..ends).map(|_| random.u32(..vertices())).min().unwrap()

@@ -1,5 +1,5 @@
-//! Indexes of a schema: kinds of index and the steps of their lives, over 100,000 records, in
-//! memory, on LMDB and on redb.
+//! Indexes of a schema: kinds of index and their life-cycle steps, over 100,000 records, in memory,
+//! on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -112,7 +112,7 @@ fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
 
 fn puts(group: &mut Group<'_>, people: &People, store: &impl Store) {
     group.throughput(Throughput::Elements(100));
-    // The same by explicit subspaces, far from the ids of the schema.
+    // The same with explicit subspaces, outside those of the schema.
     let space = Subspace::new("bench");
     let given = Table::<u32, Person>::new(&space.child("people"))
         .with(&Index::new(&space.child("by_city"), by_city))

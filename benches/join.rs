@@ -13,7 +13,7 @@ use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
 const USERS: u32 = 1_000_000;
 const POSTS: u32 = 2_000_000;
 
-/// Two of five are named John.
+/// Two in five users are named John.
 fn name(user: u32) -> &'static str {
     ["John", "Mary", "Ada", "John", "Bob"].get(user as usize % 5).copied().unwrap_or_default()
 }

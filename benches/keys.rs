@@ -22,7 +22,7 @@ where
     });
 }
 
-/// Names a type that borrows from the key, for any lifetime.
+/// A type that borrows from the key, for any lifetime.
 trait Read<'k> {
     type Key: Unpack<'k>;
 }

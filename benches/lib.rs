@@ -1,11 +1,11 @@
-//! What each store and pattern of keyloom costs: `cargo bench -p keyloom-benches --bench index`.
+//! The costs of each store and pattern of keyloom: `cargo bench -p keyloom-benches --bench index`.
 //!
-//! `benches/compare` measures them beside what people would use instead.
+//! `benches/compare` compares keyloom with its alternatives.
 
 use keyloom_redb::{Durability, Redb};
 use tempfile::TempDir;
 
-/// The name of [`redb`] in a bench.
+/// The name of [`redb`] in benchmark output.
 pub const REDB: &str = "redb MayLoseCommits";
 
 /// An empty store of redb in `directory`, with commits that do not wait for the disk, as on LMDB.

@@ -1,4 +1,4 @@
-//! Locks that are free, taken and released, in memory, on LMDB and on redb, beside a key that is
+//! Acquires and releases free locks, in memory, on LMDB and on redb, compared with a key that is
 //! written and deleted by hand.
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use keyloom::{Lmdb, Memory, Store, Writer};
 use keyloom_patterns::Schema;
 use keyloom_patterns::locking::{LeaseOptions, Lock, LockPath, Locks, Session};
 
-/// Locks held by another session meanwhile.
+/// Number of locks that another owner holds meanwhile.
 const OTHERS: u32 = 10_000;
 
 fn operations<S: Store + Clone>(c: &mut Criterion, name: &str, store: &S) {

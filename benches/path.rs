@@ -1,5 +1,5 @@
-//! Patterns of paths over 300,000 paths, on LMDB and on redb: the scan that seeks, and matching
-//! every key.
+//! Path patterns over 300,000 paths, on LMDB and on redb: a scan with seeks, and a match of every
+//! key.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;

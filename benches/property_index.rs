@@ -1,4 +1,5 @@
-//! The index without transactions beside the one with them, in memory, on LMDB and on redb.
+//! The non-transactional index, compared with the transactional one, in memory, on LMDB and on
+//! redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -36,7 +37,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         });
     });
     drop(snapshot);
-    // The values that are asked for above stay as they are, but move.
+    // The values that the queries above use keep their number, but move to other records.
     let mut round = 0;
     let mut next = move || {
         round += 1;

@@ -1,4 +1,4 @@
-//! Keys that are made in order, and walks through them, in memory, on LMDB and on redb.
+//! Ordered key generation, and scans over the keys, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::num::NonZeroU32;

@@ -1,5 +1,5 @@
-//! Dimensionality reduction: the codes of the curves, 1,024 of them a time; points; events in space
-//! and time; boxes of numbers, and extents, in memory.
+//! Dimensionality reduction: the codes of the curves, 1,024 at a time; points; events in space and
+//! time; boxes of numbers, and extents. All in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "spatial/extents.rs"]
@@ -17,7 +17,7 @@ use keyloom_patterns::{Circle, CurveIndex, LatLng, SpaceTimeIndex, Table};
 
 const CELLS: usize = 1_024;
 
-/// Numbers without an order, the same ones in each run.
+/// Pseudo-random numbers, the same in each run.
 fn numbers() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0x9E37_79B9_7F4A_7C15_u64), |number| {
         Some(number.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(0x2545_F491_4F6C_DD1D))
@@ -30,7 +30,8 @@ fn cells<T, const N: usize>(of: impl Fn(u64) -> T) -> Vec<[T; N]> {
     (0..CELLS).map(|_| std::array::from_fn(|_| of(numbers.next().unwrap()))).collect()
 }
 
-/// Codes of `N` dimensions, and the search in boxes around the middle, of half the grid a side.
+/// Codes of `N` dimensions, and a search in a box around the centre whose sides are half of the
+/// grid.
 fn morton<M: Morton<N>, const N: usize>(
     c: &mut Criterion,
     word: &str,
@@ -81,7 +82,7 @@ fn curve(c: &mut Criterion) {
 const RECORDS: u32 = 100_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// So many numbers from 0 to 1 for each record.
+/// `N` numbers from 0 to 1 for each record.
 fn records<const N: usize>() -> Vec<[f64; N]> {
     let mut numbers = numbers();
     let share = |number: u64| (number >> 11) as f64 / (1_u64 << 53) as f64;
@@ -90,7 +91,7 @@ fn records<const N: usize>() -> Vec<[f64; N]> {
 
 type Event = (f64, f64, i64);
 
-/// Events all over the Earth, within ten weeks, in bins of a week.
+/// Events all over the Earth, within ten weeks, in weekly bins.
 fn space_time(c: &mut Criterion) {
     let mut group = c.benchmark_group("space_time");
     let width = Duration::from_millis((7 * DAY_MS).unsigned_abs());
@@ -131,7 +132,7 @@ fn space_time(c: &mut Criterion) {
     group.finish();
 }
 
-/// Boxes that hold a thousandth of all.
+/// Boxes that contain a thousandth of all records.
 fn boxes<const N: usize>(c: &mut Criterion)
 where
     u64: Morton<N, Coordinate = u32>,

@@ -1,5 +1,5 @@
-//! The stores by themselves. Beside raw heed and `BTreeMap`, in turns:
-//! `cargo bench -p keyloom-compare --bench store`.
+//! The stores alone. For the comparison with raw heed and `BTreeMap`, in turns: `cargo bench -p
+//! keyloom-compare --bench store`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;

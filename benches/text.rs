@@ -1,5 +1,5 @@
 //! The text index and an index written by hand, on 20,000 documents of 50 words, in memory, on LMDB
-//! and on redb; and the texts of one tenant, in memory and on LMDB.
+//! and on redb. Also the texts of one tenant, in memory and on LMDB.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "text/by_hand.rs"]
@@ -20,13 +20,13 @@ use tenants::texts_of_tenants;
 
 const DOCUMENTS: u32 = 20_000;
 const WORDS: usize = 50;
-/// Documents of a transaction while loading.
+/// Number of documents loaded per transaction.
 const BATCH: u32 = 2_000;
 /// A common word and a rarer one.
 const TERMS: [&str; 2] = ["w3", "w40"];
 const PHRASE: &str = "w3 w1";
 
-/// Words of a Zipf distribution: the n-th of them is as frequent as 1/n.
+/// Zipf-distributed words: the frequency of the n-th word is proportional to 1/n.
 fn document(seed: u64) -> String {
     let mut random = fastrand::Rng::with_seed(seed);
     let word = |random: &mut fastrand::Rng| (20_000_f64.ln() * random.f64()).exp() as u32;
@@ -42,7 +42,7 @@ fn index() -> TextIndex<u32, String> {
     )
 }
 
-/// Loads a store by the index and by hand.
+/// Loads a store with both indexes: the library's and the hand-written one.
 fn load(store: &impl Store, texts: &Table<u32, String>, by_hand: &ByHand) {
     for first in (0..DOCUMENTS).step_by(BATCH as usize) {
         let batch = (first..first + BATCH).map(|id| (id, document(id.into())));
@@ -80,7 +80,7 @@ fn writes(c: &mut Criterion, name: &str, store: &impl Store, by_hand: &ByHand) {
     });
 }
 
-/// Documents with their old and new texts, from the loaded state on: each of them alternates
+/// Documents with their old and new texts, starting at the loaded state; each document alternates
 /// between two texts.
 fn alternating() -> impl FnMut() -> (u32, String, String) {
     let mut n = 0_u64;

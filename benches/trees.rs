@@ -1,5 +1,5 @@
 //! The models of a hierarchy: the same operations on the same tree of 10,000 nodes, in memory, on
-//! LMDB and on redb, and what each model has beyond that.
+//! LMDB and on redb, and the additional operations of each model.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "trees/adjacency_list.rs"]
@@ -18,7 +18,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{Memory, Store, Subspace};
 use keyloom_patterns::trees::{InsertAt, NestedNode, NodeId, Tree};
 
-/// Ten roots, each with ten children, and so on, on four levels: ids 0..11,110, in preorder.
+/// Ten roots with four levels below, ten children per node: ids 0..11,110, in preorder.
 fn forest() -> Vec<NestedNode<u32>> {
     let mut id = 0;
     (0..10).map(|_| node(&mut id, 3)).collect()
@@ -58,7 +58,7 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
     group.bench_function("children", |b| {
         b.iter(|| tree.children(&snapshot, next()).unwrap().count());
     });
-    // Of the first root: the second half of its children.
+    // The second half of the children of the first root.
     group.bench_function("page of 5 children after a known one", |b| {
         b.iter(|| {
             let rest = tree.children_after(&snapshot, 0, 445).unwrap();
@@ -82,7 +82,7 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
                 .unwrap()
         });
     });
-    // A subtree of 111 nodes goes to another root, and back.
+    // Moves a subtree of 111 nodes to another root, and back.
     let mut roots = [1_111, 2_222].into_iter().cycle();
     group.bench_function("move of 111 nodes", |b| {
         b.iter(|| {

@@ -1,4 +1,4 @@
-//! Changes of one record, as they are refused or not, in memory, on LMDB and on redb.
+//! Accepted and rejected changes of one record, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;

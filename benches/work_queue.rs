@@ -1,5 +1,5 @@
-//! A job's way through a work queue of 10,000 jobs and 100 tenants, beside a queue written by hand:
-//! two key ranges, without tenants, retries and checks.
+//! The steps of a job in a work queue of 10,000 jobs and 100 tenants, compared with a hand-written
+//! queue: two key ranges, without tenants, retries and checks.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::cell::Cell;
@@ -17,7 +17,7 @@ const PAYLOAD: [u8; 32] = [0x2A; 32];
 
 type Job = Vec<u8>;
 
-/// The three steps of a job, each a transaction of its own.
+/// The three steps of a job, each in its own transaction.
 trait Queue {
     type Delivery;
     fn enqueue(&self, n: u64);
@@ -87,7 +87,7 @@ impl<S: Store> Queue for ByHand<'_, S> {
     }
 }
 
-/// Measures each step of a cycle, which leaves the length of the queue as it was.
+/// Measures each step of a cycle that keeps the length of the queue constant.
 fn steps(c: &mut Criterion, name: &str, queue: &impl Queue) {
     (0..JOBS).for_each(|n| queue.enqueue(n));
     let mut group = c.benchmark_group(format!("work queue/{name}"));

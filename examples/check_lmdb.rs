@@ -1,4 +1,4 @@
-//! Checks the data file of an LMDB store without the engine, which a damaged file could crash:
+//! Checks the data file of an LMDB store without the engine, which could crash on a damaged file:
 //! `cargo run --release -p keyloom-examples --bin check_lmdb -- STORE`.
 //!
 //! Prints the pages and entries of each database and every fault, and fails if there is one. No

@@ -1,4 +1,5 @@
-//! Builds derived data over many records while a writer commits. How long does the writer wait?
+//! Builds derived data over many records while a writer commits. Measures how long the writer
+//! waits.
 //!
 //! ```text
 //! cargo run --release -p keyloom-examples --bin online_build
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! Loads records into an LMDB store. Then one thread changes records, one per transaction, while
-//! another builds a covering index, a unique index, totals, bitmaps and points. At the end the
-//! program checks every entry.
+//! another thread builds a covering index, a unique index, totals, bitmaps and points. At the end
+//! the program checks every entry.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -173,7 +174,7 @@ fn options() -> Result<Option<Options>, Box<dyn Error>> {
     Ok(Some(options))
 }
 
-/// Returns whether the check found no faults, the index has an entry per record, and at most one
+/// Returns true if the check found no faults, the index has an entry per record, and at most one
 /// batch began while the writer waited.
 fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
@@ -225,7 +226,7 @@ fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
 }
 
 /// Builds derived data, and prints the durations of its batches, measured from the moment when each
-/// transaction got the store.
+/// transaction got the write lock.
 struct Build<'b> {
     store: &'b Lmdb,
     batch: usize,

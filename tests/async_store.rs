@@ -1,4 +1,4 @@
-//! Transactions and reads of tasks: answers, cancellation, panics, shut-down, and threads.
+//! Transactions and reads of tasks: results, cancellation, panics, shut-down, and threads.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::future::Future;
@@ -19,7 +19,7 @@ fn runtime(threads: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap()
 }
 
-/// The stores, in both ways to write.
+/// The stores, one for each way to write.
 fn both() -> [AsyncStore<Memory>; 2] {
     let memory = || Memory::builder().optimistic(true).build();
     [AsyncStore::new(Memory::new()), AsyncOptions::new().concurrent_writers(8).wrap(memory())]
@@ -41,7 +41,7 @@ impl From<Error> for Booking {
     }
 }
 
-/// Puts a pair of keys, or fails between the two as `fate` says.
+/// Puts a pair of keys, or fails between the two, depending on `fate`.
 fn pair(txn: &mut impl Writer, number: u64, fate: u64) -> keyloom::Result<u64> {
     txn.put(&[b"a", &number.to_be_bytes()[..]].concat(), b"")?;
     match fate {
@@ -55,7 +55,7 @@ fn pair(txn: &mut impl Writer, number: u64, fate: u64) -> keyloom::Result<u64> {
     Ok(number)
 }
 
-/// Whether the pair is there; it must be whole or absent.
+/// Whether the pair exists; it must be complete or absent.
 fn is_there(store: &impl Store, number: u64) -> bool {
     let snapshot = store.snapshot().unwrap();
     let [a, b] = [b"a", b"b"]
@@ -103,7 +103,7 @@ fn tasks_that_wait_are_committed_together() {
     let store = AsyncStore::new(inner.clone());
     let tasks = (0..1_500).map(|n| store.transact(move |txn| pair(txn, n, 0)));
     runtime(1).block_on(async {
-        // The first one is held until all others wait.
+        // The first transaction is held until all others wait.
         let release = Arc::new(AtomicBool::new(false));
         let (held, seen) = (store.clone(), Arc::clone(&release));
         let first = tokio::spawn(async move {
@@ -122,7 +122,8 @@ fn tasks_that_wait_are_committed_together() {
         first.await.unwrap().unwrap();
         assert!(all.await.into_iter().all(|answer| answer.is_ok()));
     });
-    // The first batch has what arrived while the first transaction ran; 1,000 at most in each.
+    // The first batch contains the transactions that arrived while the first one ran; each batch
+    // has at most 1,000.
     let cost = inner.cost();
     assert_eq!(cost.keys_written, 3 * 1_500);
     assert!(cost.commits <= 3, "{cost}");
@@ -181,7 +182,7 @@ fn without_a_runtime_there_is_an_error() {
     }
 }
 
-/// A runtime that shuts down answers nothing, and the store serves the next one.
+/// Shutting down a runtime leaves its calls without results, and the store serves the next runtime.
 #[test]
 fn a_store_outlives_its_runtimes() {
     for store in both() {
@@ -214,7 +215,7 @@ fn a_store_outlives_its_runtimes() {
     }
 }
 
-/// A store that panics when the n-th transaction begins.
+/// A store that panics at the start of the n-th transaction.
 #[derive(Debug)]
 struct Panics(Memory, AtomicUsize);
 
@@ -304,7 +305,8 @@ fn a_stream_ends_after_an_error() {
     });
 }
 
-/// No more reads run at once than there are permits, and a dropped read that waits does not run.
+/// At most as many reads run concurrently as there are permits, and a waiting read that is dropped
+/// does not run.
 #[test]
 fn readers_are_bounded() {
     let store = AsyncOptions::new().readers(3).wrap(Memory::new());
@@ -338,7 +340,7 @@ fn readers_are_bounded() {
     assert!(runs.load(Relaxed) <= answered + 3, "{runs:?} reads for {answered} answers");
 }
 
-/// Polls a future as often as the number says, and drops it; 5 polls are all.
+/// Polls a future up to `polls` times, then drops it; 5 polls are always enough.
 async fn cancelled_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     if polls == 5 {
@@ -353,8 +355,8 @@ async fn cancelled_after<F: Future>(polls: usize, future: F) -> Option<F::Output
     None
 }
 
-/// Futures that are dropped at random points leave whole transactions or none, no permit and no
-/// transaction.
+/// Futures dropped at random points leave complete transactions or none, and leak neither a permit
+/// nor a transaction.
 fn cancellations<S: Store>(store: &AsyncStore<S>, each: u64, seed: u64) {
     const TASKS: u64 = 50;
     let runtime = runtime(2);
@@ -386,7 +388,7 @@ fn cancellations<S: Store>(store: &AsyncStore<S>, each: u64, seed: u64) {
         })
         .collect();
     tasks.into_iter().for_each(|task| runtime.block_on(task).unwrap());
-    // What had begun ends, and the store goes on.
+    // Running transactions finish, and the store remains usable.
     runtime.block_on(store.transact(|txn| txn.put(b"after", b""))).unwrap();
     runtime.shutdown_timeout(Duration::from_secs(60));
     let snapshot = store.blocking().snapshot().unwrap();
@@ -412,7 +414,7 @@ fn cancelled_transactions_on_lmdb_are_whole_or_absent() {
     assert_eq!(lmdb.statistics().unwrap().oldest_reader_age, None, "no snapshot stays open");
 }
 
-/// 200,000 futures on each store, of which most are dropped. The nightly tests run it.
+/// Drops most of 200,000 futures on each store. Runs in the nightly tests.
 #[test]
 #[ignore = "takes ten seconds on two cores; the tests before it do the same with fewer"]
 fn a_hundred_thousand_cancellations_are_whole_or_absent() {
@@ -421,7 +423,7 @@ fn a_hundred_thousand_cancellations_are_whole_or_absent() {
     }
 }
 
-/// While a body blocks its thread, the one thread of the runtime runs all other tasks.
+/// While a body blocks its thread, the single thread of the runtime runs all other tasks.
 #[test]
 fn a_body_that_blocks_holds_up_no_task() {
     for store in both() {

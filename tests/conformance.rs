@@ -1,4 +1,4 @@
-//! Every store and every wrapper keeps the laws of the store.
+//! Every store and every wrapper satisfies the laws of the store.
 #![allow(clippy::unwrap_used)]
 
 use keyloom::{
@@ -117,7 +117,7 @@ fn open_with_prefers_the_backends_given() {
     assert!(matches!(opened("memory:7"), Ok(AnyStore::Other(_))));
     assert!(matches!(opened("mem:"), Err(Error::InvalidArgument { .. })));
     assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
-    // Both schemes of PostgreSQL are one.
+    // Both URL schemes of PostgreSQL count as one.
     let opens = |address: &str| Ok(AnyStore::other(address, Memory::new()));
     for address in ["postgres://a/b", "postgresql://a/b"] {
         let store = AnyStore::open_with(address, &[("postgres", opens)]).unwrap();
@@ -139,7 +139,7 @@ fn an_unknown_scheme_is_named_and_no_secret() {
     }
 }
 
-/// A store with the keys 0 to 99, and the ranges that hold one key each.
+/// A store with the keys 0 to 99, and ranges with one key each.
 fn hundred_ranges(store: &impl Store) -> Vec<KeyRange<'static>> {
     store.transact(|txn| (0..100_u8).try_for_each(|n| txn.put(&[n], b"value"))).unwrap();
     (0..100_u8).map(|n| KeyRange::single(&[n]).into_owned()).collect()
@@ -169,8 +169,8 @@ fn faulty_counts_range_many_as_one_operation() {
     assert_eq!(store.operations(), 2);
 }
 
-/// The suite lets a store that has operations of its own take what is no counter for one. These
-/// stores look, and refuse.
+/// The suite allows a store with native counter operations to accept a value that is not a counter.
+/// These stores check the value, and refuse it.
 fn what_is_no_counter_is_refused(store: &impl Store) {
     store.transact(|txn| txn.put(b"n", b"abc")).unwrap();
     let mut txn = store.begin().unwrap();
@@ -245,7 +245,7 @@ mod on_lmdb {
     }
 }
 
-/// The list that a report prints is whole: each name once, each a sentence of its own.
+/// The list in a report is complete: each name occurs once, with its own sentence.
 #[test]
 fn every_check_has_a_name_of_its_own() {
     let mut names: Vec<_> =

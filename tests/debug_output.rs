@@ -1,4 +1,4 @@
-//! `Debug` of a store and of what it gives out shows counts: no key and no value.
+//! `Debug` of a store, and of the values that it returns, shows counts but no key and no value.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Debug;
@@ -8,7 +8,8 @@ use keyloom::{AnyStore, Faulty, KeyRange, Memory, Metered, Order, Reader, Result
 const KEY: &[u8] = b"whose-key";
 const VALUE: &[u8] = b"whose-secret";
 
-/// Checks that `shown` has `bytes` neither as text nor as a list of numbers, in either form.
+/// Checks that `shown` contains `bytes` neither as text nor as a list of numbers, in either `Debug`
+/// form.
 fn assert_hides(shown: &impl Debug) {
     for text in [format!("{shown:?}"), format!("{shown:#?}")] {
         let line = text.split_whitespace().collect::<String>();
@@ -20,8 +21,8 @@ fn assert_hides(shown: &impl Debug) {
     }
 }
 
-/// Reads what was written, and shows everything on the way. A macro, since the bounds that a
-/// function would need on the entries cannot be written for every lifetime.
+/// Reads the entries, and checks the `Debug` output of everything on the way. A macro, because a
+/// function would need bounds on the entries that cannot be expressed for every lifetime.
 macro_rules! assert_reader_hides {
     ($reader:expr) => {
         assert_eq!($reader.get(KEY).unwrap().as_deref(), Some(VALUE));

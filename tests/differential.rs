@@ -1,10 +1,10 @@
-//! Memory, LMDB and an ordered map answer alike, whatever is asked of them.
+//! Memory, LMDB and an ordered map return the same results for all operations.
 //!
-//! Each random history runs on every store, and every answer is held against a `BTreeMap`, so the
-//! stores agree with each other too. Snapshots stay open across commits, and keys are made of the
-//! bytes that go wrong.
+//! Each random history runs on every store, and every result is compared with a `BTreeMap`, so the
+//! stores also agree with each other. Snapshots stay open across commits, and keys consist of
+//! critical bytes.
 //!
-//! `cargo campaign differential --count 10000000` looks longer.
+//! `cargo campaign differential --count 10000000` tests longer.
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,7 @@ use keyloom::{KeyRange, Lmdb, Memory, Store, Writer};
 use keyloom_conformance::{Operation, operations, replay};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 
-/// How many operations are made up. Each runs on three stores.
+/// The number of random operations. Each runs on three stores.
 const OPERATIONS: usize = 50_000;
 
 /// Long enough that snapshots outlive many commits.
@@ -43,7 +43,7 @@ fn memory_lmdb_and_an_ordered_map_answer_alike() {
         };
         on("memory", replay(&Memory::new(), &history))?;
         on("memory, optimistic", replay(&optimistic(), &history))?;
-        // One file for all histories: pages that were freed are used again.
+        // All histories use one file, so that freed pages are reused.
         lmdb.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
         on("lmdb", replay(&lmdb, &history))
     });

@@ -22,7 +22,7 @@ impl Random {
         (self.next() >> 8) % end
     }
 
-    /// Of all widths, near the powers of two often.
+    /// A random integer of any width, often near a power of two.
     fn integer(&mut self) -> i64 {
         let bits = self.below(64);
         match self.below(3) {
@@ -44,7 +44,7 @@ impl Random {
         std::array::from_fn(|_| self.next() as u8)
     }
 
-    /// The same element for both.
+    /// The same random element in both representations.
     fn element(&mut self, depth: usize) -> (Element, fdb::Element<'static>) {
         match self.below(if depth < 4 { 10 } else { 9 }) {
             0 => (Element::Null, fdb::Element::Nil),

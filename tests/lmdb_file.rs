@@ -1,5 +1,5 @@
-//! The checker of LMDB files: it accepts what the engine wrote, reports damage, and does not panic
-//! or hang for any contents.
+//! The checker of LMDB files: it accepts files written by the engine, reports damage, and never
+//! panics or hangs, whatever a file contains.
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

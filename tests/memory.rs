@@ -1,4 +1,4 @@
-//! The memory store as the strictest one: limits and conflicts of other stores.
+//! The memory store in its strictest configuration: the limits and conflicts of other stores.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::thread::sleep;
@@ -21,7 +21,7 @@ mod limits {
             let error = store.transact(|txn| txn.put(b"a", &more)).unwrap_err();
             assert!(matches!(error, Error::ValueTooLong { .. }), "{error}");
             assert!(error.to_string().contains("split it"), "{error}");
-            // A value may be as large as a transaction, and then its key does not fit beside it.
+            // A value may be as large as a transaction, but then its key does not fit.
             if Some(most.len()) < limits.max_transaction_bytes {
                 store.transact(|txn| txn.put(b"a", &most)).unwrap();
             }
@@ -94,13 +94,14 @@ mod limits {
     }
 }
 
-/// What two transactions, begun together, may do side by side on an optimistic store.
+/// What two concurrent transactions may do on an optimistic store.
 mod side_by_side {
     use super::*;
 
     type Step = fn(&mut keyloom::memory::MemoryTransaction<'_>);
 
-    /// Begins two transactions, runs both, commits the first, and says whether the second commits.
+    /// Begins two transactions, runs both, and commits the first. Returns whether the second one
+    /// commits.
     fn second_commits(first: Step, second: Step) -> bool {
         let store = Memory::builder().optimistic(true).build();
         store
@@ -113,7 +114,7 @@ mod side_by_side {
         let (mut one, mut two) = (store.begin().unwrap(), store.begin().unwrap());
         first(&mut one);
         second(&mut two);
-        // A transaction that only read is never refused.
+        // A read-only transaction is never refused.
         two.put(b"what the second one read", b"").unwrap();
         one.commit().unwrap();
         match two.commit() {
@@ -171,7 +172,7 @@ mod side_by_side {
 
     #[test]
     fn what_lies_behind_the_end_of_a_walk_does_not_conflict() {
-        // `first` reads "b" only. "c" is after it, so an insert of "c" does not conflict.
+        // `first` reads only "b". "c" is after it, so an insert of "c" does not conflict.
         let first = |txn: &mut keyloom::memory::MemoryTransaction<'_>| {
             assert_eq!(txn.first(KeyRange::all()).unwrap().unwrap().0, b"b");
         };
@@ -238,7 +239,7 @@ mod side_by_side {
         one.commit().unwrap();
         two.commit().unwrap();
         assert_eq!(store.snapshot().unwrap().counter(b"n").unwrap(), 7);
-        // Reading it is another matter.
+        // A transaction that reads "c" conflicts.
         assert!(!second_commits(
             |txn| txn.add(b"n", 1).unwrap(),
             |txn| assert_eq!(txn.counter(b"n").unwrap(), 5)
@@ -251,7 +252,7 @@ mod side_by_side {
         for n in 0..1_000u32 {
             store.transact(|txn| txn.put(&n.to_be_bytes(), b"")).unwrap();
         }
-        // A transaction that began before 1,000 others is still judged by all of them.
+        // A transaction that began before 1,000 others is still validated against all of them.
         let mut reader = store.begin().unwrap();
         reader.get(&7u32.to_be_bytes()).unwrap();
         reader.put(b"what it read", b"").unwrap();

@@ -1,7 +1,7 @@
-//! The range algebra against its definitions, key by key.
+//! The range algebra, compared with its definitions, key by key.
 //!
-//! The universe is every byte string of up to four bytes over an alphabet of the bytes that matter:
-//! the smallest and the largest, their neighbours and an ordinary one.
+//! The universe is every byte string of up to four bytes over an alphabet of critical bytes: the
+//! smallest and the largest, their neighbours, and an ordinary one.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const ALPHABET: [u8; 5] = [0x00, 0x01, 0x61, 0xFE, 0xFF];
 
-/// All strings of up to `max` bytes over the alphabet, the empty one included, in order.
+/// All strings of up to `max` bytes over the alphabet, including the empty one, in order.
 fn strings(max: usize) -> Vec<Vec<u8>> {
     let mut all = vec![vec![]];
     let mut from = 0;
@@ -27,19 +27,19 @@ fn strings(max: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// What may lie in a store.
+/// All keys that a store may contain.
 fn keys() -> Vec<Vec<u8>> {
     strings(4).split_off(1)
 }
 
-/// The range holds exactly these keys, by `contains` and by its normalized bounds.
+/// Checks that the range contains exactly these keys, by `contains` and by its normalized bounds.
 fn assert_holds(range: &KeyRange<'_>, keys: &[Vec<u8>], holds: impl Fn(&[u8]) -> bool, what: &str) {
     for key in keys {
         assert_eq!(range.contains(key), holds(key), "{what}: {key:02X?} in {range:02X?}");
     }
 }
 
-/// What a backend finds with the normalized bounds.
+/// The keys that a backend finds with the normalized bounds.
 fn selected<'s>(range: &KeyRange<'_>, store: &'s BTreeSet<Vec<u8>>) -> Vec<&'s Vec<u8>> {
     match range.normalized() {
         Some(bounds) => store.range::<[u8], _>(bounds).collect(),
@@ -57,7 +57,7 @@ fn assert_normalized(range: &KeyRange<'_>, store: &BTreeSet<Vec<u8>>) {
     }
 }
 
-/// The bounds of all kinds at `bytes`.
+/// All kinds of bounds at `bytes`.
 fn bounds(bytes: &[u8]) -> [Bound<&[u8]>; 3] {
     [Included(bytes), Excluded(bytes), Unbounded]
 }
@@ -256,7 +256,7 @@ proptest! {
             if descending {
                 found.reverse();
             }
-            // A walk that does not come forward ends as well.
+            // A traversal without progress ends as well.
             if found.is_empty() || walked.len() > expected.len() {
                 break;
             }
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// The control: what programs write by hand, and what it loses.
+/// The control: a common hand-written prefix range, and the keys that it loses.
 #[test]
 fn the_definitions_catch_a_prefix_that_ends_at_ff() {
     let prefix = [0x61];

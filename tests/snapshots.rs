@@ -1,4 +1,5 @@
-//! A reader over successive snapshots answers as one snapshot does, however short they are.
+//! A reader over successive snapshots returns the same results as one snapshot, however short they
+//! are.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Keys of few bytes, so that many are prefixes and extensions of each other.
+/// Short keys, so that many are prefixes and extensions of each other.
 fn key(rng: &mut Rng) -> Vec<u8> {
     (0..rng.usize(1..6)).map(|_| [0, 1, b'a', 0xFF][rng.usize(..4)]).collect()
 }
@@ -48,7 +49,7 @@ fn pages(
     }
 }
 
-/// What one snapshot answers is what the reader answers.
+/// The reader returns the same results as one snapshot.
 fn agree(store: &impl Store, reader: &impl Reader, rng: &mut Rng) {
     let snapshot = store.snapshot().unwrap();
     let keys: Vec<_> = (0..rng.usize(..5)).map(|_| key(rng)).collect();
@@ -101,7 +102,7 @@ fn answers_are_those_of_one_snapshot() {
     }
 }
 
-/// The control: a snapshot alone does not answer.
+/// The control: a single snapshot expires.
 #[test]
 fn a_snapshot_alone_becomes_too_old() {
     let store = Faulty::new(Memory::new());
@@ -114,7 +115,7 @@ fn a_snapshot_alone_becomes_too_old() {
     assert_eq!(entries(&reader, KeyRange::all(), Order::Ascending).unwrap().len(), 100);
 }
 
-/// What stays in the store is read once, whatever is written beside it.
+/// Each entry that stays in the store is read exactly once, whatever is written concurrently.
 #[test]
 fn nothing_that_stays_is_skipped_or_repeated() {
     for seed in 0..100 {
@@ -146,7 +147,7 @@ fn nothing_that_stays_is_skipped_or_repeated() {
     }
 }
 
-/// Gets after a page see what the page has seen, however old the snapshot is.
+/// Gets after a page read the same state as the page, however old the snapshot is.
 #[test]
 fn gets_belong_to_the_page_before_them() {
     let store = Memory::new();
@@ -169,7 +170,7 @@ fn a_store_whose_snapshots_cannot_be_read_is_an_error() {
     assert!(matches!(reader.get(b"key"), Err(Error::TooOld { .. })));
     assert_eq!(reader.taken(), 3, "the thread may have stood still");
     assert!(matches!(reader.range(KeyRange::all(), Order::Ascending), Err(Error::TooOld { .. })));
-    // The range itself can be read, but not its entries.
+    // The range can be opened, but its entries cannot be read.
     store.expire_after(1);
     let reader = Snapshots::new(&store);
     assert!(matches!(reader.range(KeyRange::all(), Order::Ascending), Err(Error::TooOld { .. })));
@@ -192,7 +193,7 @@ fn more_gets_than_one_snapshot_can_do_are_done_one_by_one() {
     assert_eq!(found, [(7, &Some(b"seven".to_vec()))]);
 }
 
-/// A snapshot is given back before the next one is taken.
+/// A snapshot is released before the next one is taken.
 #[test]
 fn one_snapshot_is_open_at_a_time() {
     let directory = tempfile::tempdir().unwrap();
@@ -205,7 +206,7 @@ fn one_snapshot_is_open_at_a_time() {
     assert!(reader.taken() >= 10, "{reader:?}");
 }
 
-/// Half of what the store allows, and a second at most.
+/// The limit is half of the store's limit, and at most a second.
 #[test]
 fn the_limit_of_the_store_is_kept() {
     let longest = |max_age_ms| {

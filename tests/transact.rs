@@ -1,4 +1,4 @@
-//! `Store::transact`: how often a transaction runs, and what it returns.
+//! `Store::transact`: the number of runs of a transaction, and its result.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::error::Error as _;
@@ -82,7 +82,7 @@ fn each_entry_of_a_load_may_be_the_one_that_fails() {
         store.fail_at(n as u64, Fault::Error);
         assert!(txn.put_sorted(&load).is_err());
         assert_eq!(store.operations(), n as u64 + 1);
-        // Those before it were put.
+        // The earlier keys were put.
         assert_eq!(txn.count(KeyRange::all()).unwrap(), n as u64);
     }
 }
@@ -125,7 +125,7 @@ fn attempts_have_pauses_between_them() {
     store.conflict_next(u32::MAX);
     let started = Instant::now();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap_err();
-    // 49 pauses of anything up to 20 ms: a tenth of what they come to in the mean.
+    // 49 random pauses of up to 20 ms: the test expects a tenth of their mean sum.
     assert!(started.elapsed() >= pause * 49 / 20, "{:?}", started.elapsed());
 }
 
@@ -169,7 +169,7 @@ fn an_error_of_the_body_rolls_back_and_comes_out_as_it_went_in() {
 
 #[test]
 fn a_conflict_is_seen_through_any_wrapping_of_the_body() {
-    // At operation 1, the first of the body.
+    // At operation 1, the first operation of the body.
     let wrap: [fn(Error) -> Booking; 3] =
         [Booking::Store, Booking::Transparent, |_forgotten| Booking::SoldOut];
     for wrapped in wrap {
@@ -281,7 +281,7 @@ fn errors_of_engines_keep_their_meaning_in_every_wrapper() {
     });
     let busy = Error::from(ServerError::Busy { store: "db".into(), source: source() });
     let compacted = Error::from(ServerError::Compacted { revision: 7, source: source() });
-    // Wrapped by a program without the variant that nests it.
+    // Wrapped by a program that does not use the nesting variant.
     assert!(Error::other(lost()).is_retryable() && !Error::other(lost()).is_outdated());
     let bare = ServerError::Compacted { revision: 7, source: source() };
     assert!(Error::other(bare).at(b"key").is_outdated());

@@ -1,4 +1,4 @@
-//! Records of all versions are read as the newest, and never as another value.
+//! Records of all versions are read as the newest version, and never as another value.
 #![allow(clippy::unwrap_used)]
 
 use keyloom::value::{Codec, Json, MessagePack, Nothing, Plain, Postcard, Upgrade, Upgrading};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Any bytes are a beginning of one of these, and short ones are often a whole one.
+/// Any bytes are a prefix of a valid encoding, and short byte strings are often a complete one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct One(Vec<u8>);
 
@@ -48,12 +48,12 @@ fn encoded<C: Codec<V>, V>(value: &V) -> Vec<u8> {
     bytes
 }
 
-/// Small bytes, so that a part of the values is also a value of another version.
+/// Small bytes, so that some of the values are also valid values of another version.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![0..5_u8, Just(255), any::<u8>()], 0..5)
 }
 
-/// Checks the law, and returns whether the record with a version got another byte.
+/// Checks the law. Returns whether the versioned record got an additional byte.
 fn law<C>(one: &One, two: &Two, three: &Three) -> bool
 where
     C: Codec<One> + Codec<Two> + Codec<Three>,
@@ -71,11 +71,11 @@ where
     let upgraded = Two::upgrade(one.clone()).unwrap();
     assert_eq!(<Upgrading<C> as Codec<Three>>::decode(&plain).ok(), chained(&upgraded));
     assert_eq!(<Upgrading<C> as Codec<Three>>::decode(&second).ok(), chained(two));
-    // Earlier programs that still read.
+    // Earlier programs can still read these records.
     assert!([&second, &third].iter().all(|bytes| <C as Codec<One>>::decode(bytes).is_err()));
     let newer = <Upgrading<C> as Codec<Two>>::decode(&third).unwrap_err();
     assert!(matches!(newer, Error::NewerFormat { found: 3, supported: 2, .. }), "{newer}");
-    // What is rewritten, and how long it is.
+    // Whether records are rewritten, and their lengths.
     assert!(<Upgrading<C> as Codec<Two>>::is_current(&second));
     assert!(!<Upgrading<C> as Codec<Two>>::is_current(&plain));
     assert!(!<Upgrading<C> as Codec<Three>>::is_current(&second));
@@ -95,7 +95,8 @@ proptest! {
     }
 }
 
-/// The control: without the byte after the version, this record would be read as a plain one.
+/// The control: without the byte after the version, this record would be read as an unversioned
+/// one.
 #[test]
 fn a_record_like_a_plain_one_gets_another_byte() {
     let two = Two { first: 3, rest: vec![7] };

@@ -20,7 +20,7 @@ pub fn bitmaps(c: &mut Criterion) {
     operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
-/// Numbers without an order, the same ones in each run.
+/// Pseudo-random numbers, the same in each run.
 fn numbers() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0x9E37_79B9_7F4A_7C15_u64), |number| {
         Some(number.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(0x2545_F491_4F6C_DD1D))

@@ -8,7 +8,7 @@ use keyloom_patterns::in_order;
 
 const IDS: u64 = 10_000_000;
 
-/// Each of the ids with odds of one in `odds`.
+/// A bitmap that contains each id with a probability of 1 in `odds`.
 fn filled(store: &impl Store, name: &str, odds: u64) -> BitmapExpr {
     let bitmap = Bitmap::new(&Subspace::new(&("expressions", name)));
     let mut random = fastrand::Rng::with_seed(odds);

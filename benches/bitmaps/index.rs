@@ -1,4 +1,4 @@
-//! An index of a hundred thousand visitors, by what they are and which sites they know.
+//! An index of a hundred thousand visitors, by their properties and by the sites they visited.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ struct Visitors {
 }
 
 impl Visitors {
-    /// With ids that are given out, or with keys that are ids.
+    /// With allocated ids, or with keys that are ids.
     fn new(index: InvertedIndex<u32, Visitor>) -> Self {
         let index = index
             .field("city", |_, visitor| one(visitor.city))

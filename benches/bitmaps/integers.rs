@@ -1,4 +1,4 @@
-//! Integers by bit slices: a million, from 0 to 999,999, each as often as the others.
+//! Integers as bit slices: a million values from 0 to 999,999, uniformly distributed.
 
 use criterion::{Criterion, Throughput};
 use keyloom::lmdb::Durability;

@@ -1,4 +1,4 @@
-//! Users, their posts, and the comments of these.
+//! Users, their posts, and the comments on the posts.
 
 use fastrand::Rng;
 use keyloom::Store;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 const USERS: u32 = 1_000;
 const POSTS: u32 = 10_000;
-/// Posts of a transaction while loading.
+/// Number of posts loaded per transaction.
 const BATCH: u32 = 1_000;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Post {
     comments: Vec<Comment>,
 }
 
-/// The number of a post among those of its user is that of all posts.
+/// The id of the user and the number of the post, which is unique across all users.
 type PostKey = (u32, u32);
 
 pub struct Blog {
@@ -34,7 +34,7 @@ pub struct Blog {
     pub comments: Nested<PostKey, Post, Comment>,
 }
 
-/// Words of a Zipf distribution: the n-th of them is as frequent as 1/n.
+/// Zipf-distributed words: the frequency of the n-th word is proportional to 1/n.
 fn text(random: &mut Rng, words: usize) -> String {
     let word = |random: &mut Rng| (2_000_f64.ln() * random.f64()).exp() as u32;
     let words: Vec<String> = (0..words).map(|_| format!("w{}", word(random))).collect();

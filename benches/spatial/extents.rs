@@ -7,17 +7,17 @@ use keyloom_patterns::{BoundingBox, ExtentIndex, Scan, Schema};
 
 const EXTENTS: u32 = 100_000;
 const QUERIES: usize = 64;
-/// Sides of the boxes that are asked about, in degrees.
+/// Sides of the query boxes, in degrees.
 const SIDES: [f64; 4] = [0.0, 0.1, 1.0, 10.0];
 
 type Edges = [f64; 4];
 
-/// Numbers from 0 to 1 without an order, the same ones in each run.
+/// Pseudo-random numbers from 0 to 1, the same in each run.
 fn fractions() -> impl Iterator<Item = f64> {
     super::numbers().map(|number| (number >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
-/// Boxes all over the sphere; those without a side have as many of each order of magnitude.
+/// Boxes all over the sphere. Without a given side, all orders of magnitude are equally frequent.
 fn boxes(side: Option<f64>) -> impl Iterator<Item = Edges> {
     let mut fractions = fractions();
     let mut next = move || fractions.next().unwrap();

@@ -1,4 +1,4 @@
-//! Points: circles, boxes and the nearest, in memory.
+//! Points: circles, boxes and nearest neighbours, in memory.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use keyloom::{Memory, Store};
@@ -10,7 +10,7 @@ type Place = (f64, f64);
 const PLACES: u32 = 100_000;
 const MOVED: usize = 1_024;
 
-/// Uniform on the sphere.
+/// Points, uniform on the sphere.
 fn places() -> Vec<Place> {
     let mut random = fastrand::Rng::with_seed(7);
     let place = |_| {

@@ -1,4 +1,4 @@
-//! The same index as one would write it by hand: a key for each posting, and scores of all matches.
+//! The same index as typical hand-written code: a key for each posting, and scores of all matches.
 
 use std::collections::{BTreeMap, BTreeSet};
 

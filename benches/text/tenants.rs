@@ -11,7 +11,7 @@ use keyloom_patterns::text::{Analyzer, Group, Query, Search, TextIndex};
 use super::{BATCH, DOCUMENTS, TERMS, alternating, document};
 
 const TENANTS: u32 = 1_000;
-/// Has 20 documents, as each of them.
+/// A tenant with 20 documents, like every tenant.
 const TENANT: u32 = 7;
 
 fn with_body<G: 'static>(index: TextIndex<u32, String, G>) -> TextIndex<u32, String, G> {

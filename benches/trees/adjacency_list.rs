@@ -22,7 +22,7 @@ fn names_and_moves(c: &mut Criterion) {
         b.iter(|| tree.node_at(&snapshot, path).unwrap());
     });
     drop(snapshot);
-    // 1,111 nodes hang from node 0, none from node 3.
+    // Node 0 has 1,111 descendants; node 3 has none.
     for (what, node, one, other) in
         [("move 1,111 nodes", 0, Some(1_111), None), ("move a leaf", 3, Some(1_111), Some(2))]
     {

@@ -1,4 +1,5 @@
-//! Materialized path, of ids and of names; and what steps cost beside a move at once.
+//! Materialized path, of ids and of names; and a move in steps compared with a move in one
+//! transaction.
 
 use std::ops::ControlFlow;
 

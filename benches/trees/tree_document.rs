@@ -1,5 +1,5 @@
-//! Tree aggregation: every operation reads the document, so one that is read is asked and changed
-//! by itself too.
+//! Tree aggregation: every operation reads the document, so reads and changes of a decoded document
+//! are measured separately, too.
 
 use std::hint::black_box;
 

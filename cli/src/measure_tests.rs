@@ -1,4 +1,4 @@
-//! Tests of sizes.
+//! Tests of size estimates.
 #![allow(clippy::unwrap_used)]
 
 use keyloom::{Memory, Store, Writer, pack};
@@ -38,7 +38,8 @@ fn an_estimate_is_within_its_error() {
     assert_eq!((exact.entries, exact.error), (entries, None));
     let about = measure(&snapshot, &KeyRange::all(), 1_000).unwrap();
     let off = about.entries.abs_diff(entries) * 100 / entries;
-    // The error is twice the standard error: a deviation of two errors has one chance in 15,000.
+    // The reported error is twice the standard error, so a deviation of twice the reported error
+    // has a probability of 1 in 15,000.
     assert!(off <= 2 * about.error.unwrap() + 1, "{about:?} of {entries}");
     assert!(about.error.unwrap() < 50, "{about:?}");
 }

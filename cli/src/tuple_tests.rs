@@ -1,4 +1,4 @@
-//! Tests of the language of keys.
+//! Tests of the key syntax.
 
 use keyloom::key::{Desc, Element, List, pack};
 use proptest::prelude::*;

@@ -5,10 +5,10 @@
 //! cargo run --release -p keyloom-examples --bin choose_tree -- 20000
 //! ```
 //!
-//! The data is a real directory tree. The three mixes of operations are mostly reads, mostly new
-//! nodes at the end, and many moves; the argument is the number of operations. All models must
-//! return the same answers, otherwise the program stops. The counts do not depend on the machine.
-//! The times are those of LMDB with `Durability::MayLoseStore`, one transaction per change.
+//! The data is a real directory tree. The three mixes of operations are mostly reads, mostly
+//! appended nodes, and many moves; the argument is the number of operations. If the models return
+//! different answers, the program stops. The counts do not depend on the machine. The times are
+//! those of LMDB with `Durability::MayLoseStore`, one transaction per change.
 
 mod operations;
 mod replay;

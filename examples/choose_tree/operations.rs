@@ -1,4 +1,4 @@
-//! The operations as data, each of which is valid when its turn comes.
+//! The operations as data. Each operation is valid when it runs.
 
 use std::error::Error;
 use std::fs::File;
@@ -43,7 +43,7 @@ impl Operation {
 pub struct Mix {
     pub name: &'static str,
     /// Shares in percent: gets, children, descendants, ancestors, appends, renames, moves,
-    /// deletions. Operations that are not possible are skipped.
+    /// deletions. Impossible operations are skipped.
     of_hundred: [u32; 8],
 }
 
@@ -96,8 +96,8 @@ pub fn operations(forest: &[NestedNode<u64>], mix: &Mix, count: usize) -> Result
     Ok(operations)
 }
 
-/// Whether a node can be moved to another: not below itself, and not with 1,000 descendants or
-/// more, since such moves are rare in practice.
+/// Whether a node can be moved below `to`. A node cannot move below itself. Nodes with 1,000
+/// descendants or more are not moved, since such moves are rare in practice.
 fn can_move(tree: &Document<u64>, node: NodeId, to: NodeId) -> Result<bool> {
     Ok(node != to && !tree.is_ancestor(node, to)? && tree.descendant_count(node)? < 1_000)
 }

@@ -1,5 +1,5 @@
-//! The area within 2,000 km of Suva: on a map that ends at the 180th meridian, and on one centred
-//! on it.
+//! The area within 2,000 km of Suva, on a map that ends at the 180th meridian and on a map centred
+//! on this meridian.
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::{CellBounds, CoverPart};

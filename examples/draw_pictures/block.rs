@@ -117,7 +117,8 @@ impl Block {
     }
 }
 
-/// The positions of each posting: its first one, then each as the distance to the one before.
+/// The positions of each posting: its first one, then the distance of each position to the previous
+/// one.
 fn positions_of(stored: &[u32], freqs: &[u32]) -> Vec<String> {
     let mut stored = stored.iter();
     let of_posting = |freq: &u32| {

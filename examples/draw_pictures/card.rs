@@ -5,7 +5,7 @@ use svg::node::Node;
 use svg::node::element::{Description, Path, Rectangle, Style, Text, Title};
 
 /// Colours: entries that are checked one by one are amber, entries that are accepted without a
-/// check are green, entries that are read in vain are red.
+/// check are green, entries that are read but not part of the result are red.
 const STYLE: &str = "\
 text{font:13px sans-serif;fill:#2b2b2b}\
 path{fill:none}\

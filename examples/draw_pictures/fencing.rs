@@ -1,4 +1,4 @@
-//! A lock whose holder is paused for longer than its lease, on a time line, as it happens in a
+//! A lock whose holder is paused for longer than its lease, as a timeline of real events in a
 //! store.
 
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ const PAUSE: (u64, u64) = (2, 14);
 /// When Bob requests the lock, and when he writes.
 const BOB: (u64, u64) = (4, 10);
 
-/// What happened, in seconds after the beginning.
+/// Recorded events, in seconds after the beginning.
 struct Story {
     ada: Grant,
     bob: Grant,

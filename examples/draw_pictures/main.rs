@@ -1,7 +1,7 @@
 //! Draws pictures of the book: the curve of the chapter on dimensionality reduction, from the codes
-//! of the library, with the reads of queries over real cities; the supersteps of a vertex program;
-//! the bytes of a posting block, and the blocks that a search skips; the time line of a fenced
-//! write.
+//! of the library, with the reads of queries over real cities. Other pictures show the supersteps
+//! of a vertex program, the bytes of a posting block, the blocks that a search skips, and the
+//! timeline of a fenced write.
 //!
 //! ```text
 //! cargo run -p keyloom-examples --bin draw_pictures      writes book/src/pictures
@@ -82,7 +82,7 @@ mod tests {
 
     use super::{directory, pictures};
 
-    /// The size limit of a picture, as it is loaded with a page.
+    /// The size limit of a picture, because it is loaded with a page.
     const MOST_BYTES: usize = 60_000;
 
     /// Other pictures in the same directory, which are not drawn here.

@@ -21,7 +21,8 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// Adds 360 degrees to a longitude west of the map, which may be on it beyond 180 degrees.
+    /// Adds 360 degrees to a longitude west of the map, because the map may extend beyond 180
+    /// degrees.
     fn turned(&self, longitude: f64) -> f64 {
         if longitude < self.bounds.west { longitude + 360.0 } else { longitude }
     }
@@ -85,8 +86,8 @@ pub fn cells(card: &mut Card, parts: &[CoverPart], outline: impl Fn(&CellBounds)
     }
 }
 
-/// Draws the cities of a map as dots: found, read in vain, not read. Draws one dot for all cities
-/// of a class within `pixels` pixels.
+/// Draws the cities of a map as dots: found, read without a match, not read. Draws one dot for all
+/// cities of a class within `pixels` pixels.
 pub fn cities(
     card: &mut Card,
     circle: &Circle,
@@ -126,7 +127,7 @@ fn tenths(number: f64) -> f64 {
 }
 
 /// The circumference of a circle as a line on the picture. If it leaves a map at one of its `ends`,
-/// it continues at the other.
+/// the line continues at the other.
 pub fn edge(
     circle: &Circle,
     ends: [f64; 2],
@@ -155,7 +156,7 @@ pub fn edge(
     data
 }
 
-/// The point on the circumference of a circle that lies in this direction from its centre.
+/// The point on the circumference of a circle in this direction from its centre.
 fn destination(circle: &Circle, bearing: f64) -> Option<LatLng> {
     let angle = circle.radius() / EARTH_RADIUS;
     let latitude = circle.centre().latitude().to_radians();

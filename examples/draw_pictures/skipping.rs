@@ -1,5 +1,5 @@
-//! A search for the best paragraphs with one of two words: the windows that it skips by the bounds
-//! of their blocks.
+//! A search for the best paragraphs with at least one of two words, and the windows that it skips
+//! by the bounds of their blocks.
 
 use crate::Drawn;
 use crate::alice::Paragraphs;
@@ -11,7 +11,7 @@ const TERMS: [&str; 2] = ["alice", "rabbit"];
 const BEST: usize = 3;
 const WIDTH: u32 = 760;
 const LEFT: f64 = 40.0;
-/// Where the bars stand, and the height of a score of 1.
+/// The baseline of the bars, and the height of a score of 1.
 const GROUND: f64 = 235.0;
 const SCALE: f64 = 30.0;
 
@@ -63,14 +63,14 @@ struct Window {
     last: u32,
     /// The greatest possible score of each term.
     bounds: [f64; 2],
-    /// The score that a paragraph must exceed, when the search comes to this window.
+    /// The score that a paragraph must exceed when the search reaches this window.
     threshold: f64,
     found: usize,
     scored: usize,
 }
 
 /// Searches as the crate does: in each window, terms whose bounds together do not exceed the
-/// threshold find no paragraphs of their own.
+/// threshold contribute no candidates.
 fn search(lists: &[List; 2], ids: u32) -> Vec<Window> {
     let (mut best, mut windows, mut first) = (Vec::<f64>::new(), Vec::new(), 0);
     while first < ids {

@@ -1,4 +1,4 @@
-//! A small graph, its keys, and a vertex program superstep by superstep, as they are in the store.
+//! A small graph, its keys, and the state of a vertex program after each superstep, as stored.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::card::Card;
 /// The airports with their places in a drawing of the graph.
 const AIRPORTS: [(&str, [u32; 2]); 4] =
     [("ATL", [24, 70]), ("BOS", [110, 24]), ("JFK", [110, 116]), ("SEA", [196, 70])];
-/// From, to, hours.
+/// Origin, destination, hours.
 const FLIGHTS: [(&str, &str, f64); 5] = [
     ("ATL", "BOS", 2.5),
     ("ATL", "JFK", 2.2),
@@ -26,11 +26,11 @@ const FLIGHTS: [(&str, &str, f64); 5] = [
     ("JFK", "SEA", 6.2),
 ];
 const WIDTH: u32 = 760;
-/// Where the drawing of the flights begins.
+/// Top left corner of the drawing of the flights.
 const ORIGIN: [u32; 2] = [10, 54];
 /// The width of the drawing of a superstep.
 const STEP: u32 = 250;
-/// Where the drawings of the supersteps begin.
+/// Top edge of the drawings of the supersteps.
 const STEPS_TOP: u32 = 250;
 
 /// The states of the airports, and the messages to them.
@@ -51,7 +51,7 @@ pub fn picture() -> Drawn<String> {
     })?;
     let program = ShortestPaths::new("ATL".to_owned(), |edge| edge.properties);
     let hours = Computation::declare(&schema, &flights, "hours", 1, program)?;
-    // The first moment is that before the first superstep. The last superstep sends no messages.
+    // The first moment is before the first superstep. The last superstep sends no messages.
     let mut moments = Vec::new();
     let mut failed = Ok(());
     hours.run_with(&store, |_| match moment(&store, hours.space()) {
@@ -83,7 +83,7 @@ pub fn picture() -> Drawn<String> {
     Ok(card.finish())
 }
 
-/// What is stored of the run.
+/// Reads the stored state of the run.
 fn moment(store: &Memory, space: &Subspace) -> Result<Moment> {
     let snapshot = store.snapshot()?;
     let all = snapshot.range(space.self_and_children(), Order::Ascending)?;
@@ -91,7 +91,8 @@ fn moment(store: &Memory, space: &Subspace) -> Result<Moment> {
     for entry in all {
         let (key, value) = entry?;
         if let Ok((2_u8, airport)) = space.unpack::<(u8, String)>(key) {
-            // After the byte that says whether it has halted, and the hash of its edges.
+            // The state follows the byte that says whether the vertex has halted, and the hash of
+            // its edges.
             let state = Postcard::decode(value.get(5..).unwrap_or_default())?;
             moment.states.insert(airport, state);
         }
@@ -103,7 +104,7 @@ fn moment(store: &Memory, space: &Subspace) -> Result<Moment> {
     Ok(moment)
 }
 
-/// The keys of a subspace as they are read.
+/// The keys of a subspace in readable form.
 fn entries(store: &Memory, space: &Subspace) -> Result<Vec<String>> {
     let snapshot = store.snapshot()?;
     let all = snapshot.range(space.self_and_children(), Order::Ascending)?;
@@ -136,7 +137,7 @@ fn graph(card: &mut Card) {
     }
 }
 
-/// The graph in a superstep: states below the airports, messages at those who will receive them.
+/// The graph in a superstep: states below the airports, messages at the receivers.
 fn superstep(card: &mut Card, n: u32, before: &Moment, after: &Moment) {
     let origin = [10 + n * STEP, STEPS_TOP + 45];
     card.text(origin[0], STEPS_TOP, &format!("after superstep {n}"));
@@ -166,12 +167,13 @@ fn place(name: &str, [left, top]: [u32; 2]) -> [u32; 2] {
     found.map_or([left, top], |(_, [x, y])| [left + x, top + y])
 }
 
-/// Where a line of text for an airport is: above the one at the top, below the others.
+/// The position of a line of text for an airport: above the top airport, below the others.
 fn below(name: &str, y: u32, line: u32) -> u32 {
     if name == "BOS" { y - 12 - line * 17 } else { y + 24 + line * 17 }
 }
 
-/// The place of a text beside the middle of a line, away from the middle of the graph.
+/// The position of a text beside the middle of a line, on the side away from the centre of the
+/// graph.
 fn beside([a, b]: [[u32; 2]; 2]) -> [u32; 2] {
     let [x, y] = [a[0].midpoint(b[0]), a[1].midpoint(b[1])];
     let ends = [a[1], b[1]];
@@ -182,7 +184,7 @@ fn beside([a, b]: [[u32; 2]; 2]) -> [u32; 2] {
     }
 }
 
-/// A line that leaves some room at both ends, with a head.
+/// An arrow between two airports, with a gap at both ends.
 fn arrow([from, to]: [[u32; 2]; 2]) -> String {
     let [from, to] = [from, to].map(|at| at.map(f64::from));
     let along = [to[0] - from[0], to[1] - from[1]];

@@ -12,7 +12,7 @@ use crate::{FarResult, FarStore};
 const WRITERS: u64 = 8;
 /// The number of transactions that each writer commits.
 const EACH: u64 = 100;
-/// The number of records in each part of a sequence before the writers begin.
+/// The number of records that each part of a sequence contains before the writers start.
 const BEFORE: u64 = 1_000;
 
 /// A transaction of a writer. The arguments are the number of the writer, and the number of the
@@ -97,7 +97,7 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     let by_name = Index::new(&space.child("by_name"), |_id: &(u64, u64), name: &u64| entry(name));
     let people = Table::<(u64, u64), u64>::new(&space.child("people")).with(&by_name);
     let name = || fastrand::u64(..);
-    // First all writers share one part, then each has a part of its own.
+    // First all writers share one part, then each writer has its own part.
     for (parts, what) in [
         (1, "put records of a table behind its last one"),
         (WRITERS, "the same, the key begins with the writer"),

@@ -8,8 +8,8 @@
 //! target/release/files lmdb:/tmp/files ls /library
 //! ```
 //!
-//! Each file is stored with the words that it contains in one transaction. A directory is renamed
-//! in one, too.
+//! Each file and its words are stored in one transaction. A directory is also renamed in one
+//! transaction.
 
 use std::error::Error;
 use std::fs;
@@ -44,7 +44,7 @@ type Done<T = ()> = Result<T, Box<dyn Error>>;
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of a pipe has ended.
+        // The reader of the pipe has closed it.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("files: {error}");
@@ -85,7 +85,7 @@ fn run() -> Done {
     Ok(out.flush()?)
 }
 
-/// Stores the files of a directory, each in a transaction of its own.
+/// Stores the files of a directory, each in its own transaction.
 fn add(
     store: &AnyStore,
     files: &Files,
@@ -104,7 +104,7 @@ fn add(
                 let name = name.to_str().ok_or_else(|| {
                     format!("the name of {} is not UTF-8", entry.path().display())
                 })?;
-                // A link could lead out of the directory, or around in it.
+                // A symbolic link could lead out of the directory, or form a cycle.
                 if !entry.file_type()?.is_symlink() {
                     rest.push((entry.path(), format!("{to}/{name}")));
                 }
@@ -118,7 +118,7 @@ fn add(
     Ok(writeln!(out, "{count} files, {bytes} bytes")?)
 }
 
-/// Creates a directory unless it exists. The root always does.
+/// Creates a directory if it does not exist. The root always exists.
 fn create(store: &AnyStore, files: &Files, path: &str) -> Done {
     if path.is_empty() {
         return Ok(());
@@ -157,7 +157,7 @@ fn find(store: &AnyStore, files: &Files, name: &str, out: &mut impl Write) -> Do
     Ok(())
 }
 
-/// Shows the best files, with the places of the words.
+/// Shows the best files, with the positions of the words.
 fn search(store: &AnyStore, files: &Files, query: &str, path: &str, out: &mut impl Write) -> Done {
     let query = QueryParser::new(["contents"]).parse(query)?;
     let snapshot = store.snapshot()?;

@@ -1,5 +1,5 @@
-//! Renames files and directories in several processes at once, with each of the strategies of the
-//! book's chapter on locks: the same random work on the same file system.
+//! Renames files and directories in several processes at once, with each strategy of the book's
+//! chapter on locks. Each strategy does the same random work on the same file system.
 //!
 //! ```text
 //! cargo run --release -p keyloom-examples --bin rename_race
@@ -76,7 +76,8 @@ fn options() -> Done<Option<Options>> {
             Long("processes") => options.processes = arguments.value()?.parse()?,
             Long("seconds") => options.seconds = arguments.value()?.parse()?,
             Long("think-us") => options.think_us = arguments.value()?.parse()?,
-            // A child process of a race: the strategy, the store, the seed.
+            // Runs as a child process of a race; the arguments are the strategy, the store and the
+            // seed.
             Long("worker") => {
                 let name = arguments.value()?.string()?;
                 let strategy = Strategy::named(&name).ok_or("no such strategy")?;
@@ -94,7 +95,7 @@ fn open(path: &Path) -> keyloom::Result<World> {
     World::open(options.open(path)?)
 }
 
-/// A child process: renames until its time is over, and prints its counts.
+/// A child process: renames until its time is up, and prints its counts.
 fn work(strategy: Strategy, store: &Path, seed: u64, seconds: f64, think: Duration) -> Done {
     fastrand::seed(seed);
     let world = open(store)?;
@@ -112,7 +113,7 @@ fn work(strategy: Strategy, store: &Path, seed: u64, seconds: f64, think: Durati
     Ok(())
 }
 
-/// Runs all strategies; returns whether each did what it promises.
+/// Runs all strategies. Returns whether each kept its promise.
 fn race(options: &Options) -> Done<bool> {
     let Options { processes, seconds, think_us, .. } = options;
     println!("{processes} processes on LMDB, {seconds} s each, {think_us} µs to think\n");
@@ -131,7 +132,7 @@ fn race(options: &Options) -> Done<bool> {
         let bar = "█".repeat((rate / 250.0).round().min(60.0) as usize);
         println!("{name:<16}{rate:>10.0}{repeated:>11}{refused:>10}{check:>9}  {bar}");
         faults.iter().take(5).for_each(|fault| println!("    {fault}"));
-        // Without protection some decisions must be out of date; otherwise none was.
+        // Without protection some decisions must be out of date. With protection, none may be.
         let as_promised = (refused > 0) == (strategy == Strategy::Nothing);
         is_right &= faults.is_empty() && as_promised && counts.renamed > 0;
     }

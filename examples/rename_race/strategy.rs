@@ -1,4 +1,4 @@
-//! The ways to rename concurrently. Each decides first, then takes its time, then renames.
+//! The ways to rename concurrently. Each way decides first, then pauses, then renames.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +17,8 @@ pub enum Strategy {
     Versions,
     /// Locks everything.
     GlobalLock,
-    /// Locks the directories that change, and shares those above.
+    /// Locks the directories that change exclusively, and the directories above them in shared
+    /// mode.
     DocumentLocks,
     /// Locks the two paths.
     TreeLocks,
@@ -40,13 +41,14 @@ impl Strategy {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Renamed,
-    /// The decision was out of date, and was noticed.
+    /// The decision was out of date. The strategy noticed this and repeated the attempt.
     Repeated,
-    /// The rename was refused: the decision was out of date, and was not noticed.
+    /// The decision was out of date. The strategy did not notice, and the file system refused the
+    /// rename.
     Refused,
 }
 
@@ -130,8 +132,8 @@ fn with_versions(world: &World, think: Duration) -> Result<Attempt> {
     renamed.or_else(|error| refused_or(Err(error)))
 }
 
-/// Renames under a lock. A decision that was made before is verified first; from then on the lock
-/// keeps it true.
+/// Renames under a lock. First verifies a decision that was made before the lock was acquired; from
+/// then on the lock keeps it valid.
 fn under(
     guard: Guard<'_, Lmdb>,
     world: &World,
@@ -155,7 +157,7 @@ fn under(
     refused_or(renamed)
 }
 
-/// Whether the source and the directory of the target are where they were.
+/// Whether the source and the target directory are still where they were.
 fn is_true(world: &World, planned: &Move, reader: &impl keyloom::Reader) -> Result<bool> {
     let parent = |path: &str| path.rsplit_once('/').map_or("/", |(parent, _)| parent).to_owned();
     let at = |path: &str| -> Result<Option<u32>> {

@@ -1,4 +1,4 @@
-//! The file system that is renamed concurrently, and the decisions of the renames.
+//! The file system of the concurrent renames, and the decisions of the renames.
 
 use keyloom::{Lmdb, Reader, Result, Store, Subspace};
 use keyloom_documents::files::Files;
@@ -56,7 +56,8 @@ impl World {
         Ok(())
     }
 
-    /// Chooses a file or a directory, and where it goes. `None` if it would stay.
+    /// Chooses a file or a directory, and its target. Returns `None` if the target is the current
+    /// place.
     pub fn decide(&self, reader: &impl Reader) -> Result<Option<Move>> {
         let [first, second] = [(); 2].map(|()| format!("/d{}", fastrand::u8(..TOPS)));
         let mut from = vec![self.directory(reader, &first)?];
@@ -103,7 +104,7 @@ impl World {
         Ok((!items.is_empty()).then(|| items.swap_remove(fastrand::usize(..items.len()))))
     }
 
-    /// The faults: of the check, and files that are missing, doubled or have another content.
+    /// The faults of the check, and files that are missing, duplicated or have wrong contents.
     pub fn faults(&self) -> Result<Vec<String>> {
         let snapshot = self.store.snapshot()?;
         let mut faults: Vec<_> =

@@ -1,4 +1,4 @@
-//! The read path allocates nothing, which is counted, not timed.
+//! The read path makes no allocations. The test counts them, without measuring time.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -16,7 +16,7 @@ use keyloom::{
 use keyloom_patterns::bitmaps::{BitSliced, Bitmap, BitmapExpr, CHUNK_IDS};
 use keyloom_patterns::in_order;
 
-/// The system's allocator, counting the allocations of each thread.
+/// The system allocator, which also counts the allocations of each thread.
 struct Counting;
 
 thread_local! {
@@ -24,7 +24,7 @@ thread_local! {
 }
 
 fn count_one() {
-    // The counter of a thread that is ending has been dropped; no test reads it.
+    // In a thread that is ending, the counter may already be dropped; no test reads it.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -32,24 +32,24 @@ fn count_one() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count_one();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count_one();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
 }
@@ -111,7 +111,7 @@ fn reads(reader: &impl Reader, per_range: u64) {
 fn snapshot_and_transaction(store: &impl Store, per_range: u64) {
     filled(store);
     reads(&store.snapshot().unwrap(), per_range);
-    // With writes of its own.
+    // The transaction has uncommitted writes.
     let mut txn = store.begin().unwrap();
     txn.delete(&key(7)).unwrap();
     txn.put(&key(7), &[8; 100]).unwrap();
@@ -135,7 +135,7 @@ fn reading_from_lmdb_allocates_nothing_but_once_per_range() {
     snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap(), 1);
 }
 
-/// Expressions and aggregates over this many chunks.
+/// Counts the allocations of expressions and aggregates over this many chunks.
 fn allocations_of_bitmaps(store: &impl Store, chunks: u64) -> Vec<u64> {
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     let [a, b, c] = [1, 2, 3].map(|n| Bitmap::new(&Subspace::new(&n)));
@@ -190,7 +190,7 @@ fn packing_allocates_nothing_up_to_64_bytes() {
     let text = "x".repeat(64);
     for length in 0..=62 {
         let text = &text[..length];
-        // A string takes its bytes and two more.
+        // A packed string needs two bytes more than its length.
         assert_eq!(allocations(|| assert_eq!(pack(&text).len(), length + 2)), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Within a budget of reads, each query that is not one of derived data (those are in the suite of
-//! derived data) returns the whole answer or an error.
+//! Within a budget of reads, each query returns the complete result or an error. Queries of derived
+//! data are tested in the suite of derived data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ops::ControlFlow;
@@ -67,7 +67,7 @@ macro_rules! queries {
     ($($name:literal: |$data:ident, $reader:ident| $answer:expr;)+) => {
         const NAMES: &[&str] = &[$($name),+];
 
-        /// The answer of a query, printed.
+        /// The result of a query, printed.
         fn answer<R: Reader>(name: &str, data: &Data, reader: &R) -> Result<String> {
             match name {
                 $($name => {

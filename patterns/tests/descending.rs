@@ -1,5 +1,5 @@
-//! What is read in descending order is what is read in ascending order, reversed: each function
-//! that takes a selection, a range of ids, a node or a pattern.
+//! A read in descending order returns the reverse of the same read in ascending order. This is
+//! tested for each function that takes a selection, a range of ids, a node or a pattern.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -20,14 +20,14 @@ use keyloom_patterns::{
     RankedIndex, Table, TimeBuckets, Totals, entry, in_order, within,
 };
 
-/// What a function reads in an order.
+/// A read of a function in a given order.
 type Read<'r> = &'r dyn Fn(Order) -> Result<Vec<String>>;
 
 fn shown<T: Debug>(found: impl Iterator<Item = Result<T>>) -> Result<Vec<String>> {
     found.map(|found| found.map(|found| format!("{found:?}"))).collect()
 }
 
-/// The faults of a function: it must find `count` things, and the other order reverses them.
+/// The faults of a function: it must find `count` items, and the other order must reverse them.
 fn faults(name: &str, count: usize, read: Read<'_>) -> Option<String> {
     let up = read(Order::Ascending).unwrap();
     let mut down = match read(Order::Descending) {
@@ -106,7 +106,7 @@ fn tables_and_what_follows_from_them() {
         shown((0..11).map(|n| nth(n)?.unwrap().record_key()))
     });
     holds("RankedIndex::rank", 9, &|order| {
-        // Of the selected entries before those with these parts.
+        // The number of selected entries before those with these parts.
         let rank = |n: u32| ranked.rank(s, in_order(within(3..=11), order), n);
         let ranks: Result<Vec<u64>> = (3..=11).map(rank).collect();
         Ok(ranks?.iter().map(u64::to_string).collect())
@@ -187,7 +187,7 @@ fn children(name: &str, tree: &impl Tree<Value = ()>) {
         let page = tree.children_page(s, of(order), 10, None)?;
         shown(page.items.iter().map(|node| Ok(node.id())))
     });
-    // What follows the fourth one, and what comes before it.
+    // The items after the fourth one, and those before it.
     let after = |order| -> Result<Vec<String>> {
         shown(tree.children_after(s, of(order), 5)?.map(|node| Ok(node?.id())))
     };

@@ -65,7 +65,7 @@ fn a_caught_not_unique_is_not_committed() {
     assert_eq!(sites.table.count(&snapshot, ..).unwrap(), 1);
 }
 
-/// The remedy that the error names.
+/// The remedy in the error message: a read in the transaction avoids the failed write.
 #[test]
 fn a_look_in_the_transaction_avoids_the_failed_write() {
     let (store, sites) = (Memory::new(), Sites::new());
@@ -99,7 +99,7 @@ fn of_tree(tree: impl Tree<Value = ()> + 'static) -> Write {
     })
 }
 
-/// Writes of one pattern each. They check no outcome but their own.
+/// One write of each pattern, which check only their own outcome.
 fn writes() -> Vec<(&'static str, Write)> {
     let space = Subspace::new("failed writes");
     let sites = Sites::new();
@@ -142,8 +142,8 @@ fn dump(reader: &impl Reader) -> BTreeMap<Vec<u8>, Vec<u8>> {
     entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
 
-/// The number of possible errors of `write`, and how many of them leave an inconsistency when
-/// swallowed.
+/// The number of operations at which `write` can fail, and how many of these errors leave an
+/// inconsistency when swallowed.
 fn swallowed(store: impl Store, write: &Write) -> (u64, u64) {
     let faulty = Faulty::new(store);
     let mut left = 0;
@@ -181,7 +181,7 @@ fn a_swallowed_error_of_any_write_leaves_nothing() {
     }
 }
 
-/// The negative control: a store that commits in spite of failed writes.
+/// The negative control: a store that commits despite failed writes.
 #[test]
 fn a_store_that_forgets_the_refusal_keeps_halves() {
     let kept = writes().into_iter().filter(|(_, write)| {
@@ -279,15 +279,14 @@ impl<'s> WriteFn<'s> {
         functions.collect()
     }
 
-    /// The body from the line of the first use of the transaction on; what stands before it refuses
-    /// parameters.
+    /// The body from the first use of the transaction on; the lines before it validate parameters.
     fn rest_of_body(&self) -> &'s str {
         let first = self.body.find("txn").unwrap_or_default();
         let line = self.body[..first].rfind('\n').map_or(0, |end| end + 1);
         self.body[line..].trim_start()
     }
 
-    /// Whether the guard encloses all that is done with the transaction.
+    /// Whether the guard encloses every use of the transaction.
     fn is_guarded(&self) -> bool {
         let Some(guarded) = self.rest_of_body().strip_prefix("txn.guarded(") else {
             return false;
@@ -307,8 +306,7 @@ impl<'s> WriteFn<'s> {
         uses.all(|rest| READS.iter().any(|read| rest.starts_with(read)))
     }
 
-    /// The function that the body hands the transaction to, if it does nothing else with it and
-    /// nothing after it.
+    /// The function to which the body passes the transaction, if this is its only and last use.
     fn hands_over_to(&self) -> Option<&'s str> {
         let call = self.rest_of_body();
         let (before, after) = call.split_once("(txn")?;
@@ -321,7 +319,7 @@ impl<'s> WriteFn<'s> {
     }
 }
 
-/// The public functions of `writes` that may leave a half of themselves in a transaction.
+/// The public functions of `writes` that may leave a partial change in a transaction.
 fn bare<'s>(writes: &[WriteFn<'s>]) -> Vec<&'s str> {
     let of_guarded = writes.iter().filter(|write| write.is_guarded()).map(|write| write.name);
     let guarded: BTreeSet<&str> = of_guarded.collect();

@@ -1,7 +1,7 @@
-//! Queries of a wrong type do not compile, and the error names the part.
+//! Queries with wrong types do not compile, and the error names the part.
 //!
 //! All cases are functions of one crate, which is checked once: 43 s the first time, less than a
-//! second after it. `trybuild` takes 54 s, and compares whole messages: those list implementations
+//! second afterwards. `trybuild` takes 54 s and compares whole messages, which list implementations
 //! and change with the compiler.
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ struct I { team: Of<(u64, Desc<i64>)>, name: Of<String>, tag: Of<(String, Option
   orders: Table<(u64, u32), String> }
 ";
 
-/// A query, and its compile error; empty if it compiles.
+/// A query and its compile error, which is empty if the query compiles.
 const CASES: &[(&str, &str)] = &[
     // Valid queries: prefixes, ranges, borrowed and owned values, literals of each type.
     ("i.team.count(s, ..)", ""),
@@ -48,7 +48,7 @@ const CASES: &[(&str, &str)] = &[
     ("i.orders.count(s, 7)", ""),
     ("i.orders.range(s, (7, 1))", ""),
     ("i.orders.page(s, within(7..), 10, None)", ""),
-    // Queries that once compiled and found nothing.
+    // Queries that compiled in earlier versions and found nothing.
     ("i.orders.count(s, \"7\")", "mismatched parts: `&str` does not select from `(u64, u32)`"),
     (
         "i.orders.range(s, (7, \"1\"), Order::Ascending)",

@@ -1,6 +1,6 @@
-//! An old and a new version of a program on one store, in processes: the old one reads and writes
-//! until it is refused; the new one raises the version of the records, adds an index, migrates,
-//! reads and writes, and is killed again and again.
+//! An old and a new version of a program run on one store, in separate processes. The old program
+//! reads and writes until it is refused. The new one raises the version of the records, adds an
+//! index, migrates, reads and writes, and is killed repeatedly.
 //!
 //! `KEYLOOM_ROLLING_RECORDS` and `KEYLOOM_KILLS` set the numbers of records and kills.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 const PLACE: &str = "KEYLOOM_ROLLING_PLACE";
 const ROLE: &str = "KEYLOOM_ROLLING_ROLE";
 const SEED: &str = "KEYLOOM_ROLLING_SEED";
-/// The ids that the old program writes; those of the new one follow.
+/// The ids that the old program writes; the ids of the new program follow.
 const WRITTEN: u32 = 50;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ struct Ticket {
     title: String,
 }
 
-/// Its fields are exchanged, so that a record that is read as the other type is a wrong value.
+/// Its fields are swapped, so that a record that is read as the other type has a wrong value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Ticket2 {
     title: String,
@@ -47,7 +47,7 @@ impl Upgrade for Ticket2 {
     }
 }
 
-/// The same without its past.
+/// The same type without its upgrade path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Ticket3 {
     title: String,
@@ -93,12 +93,12 @@ fn new(schema: &Schema<'_, impl Store>) -> Result<New> {
     Ok((tickets, by_priority, by_age))
 }
 
-/// Whether the title is one of this record.
+/// Whether the title belongs to this record.
 fn is_of(id: u32, title: &str) -> bool {
     title.strip_prefix(&format!("ticket {id} change ")).is_some_and(|n| n.parse::<u64>().is_ok())
 }
 
-/// Puts its records in turn, and reads any. Says each put before and after it.
+/// Puts its records in turn, and reads random ones. Reports each put before and after it.
 fn work<V>(
     first: u32,
     records: u32,
@@ -116,7 +116,7 @@ fn work<V>(
             Err(error) => {
                 println!("refused {id} {error}");
                 refused += 1;
-                // Nothing will change: leave the store to the others.
+                // The refusal is permanent, so the process yields the store to the others.
                 std::thread::sleep(Duration::from_millis(refused.min(20)));
             }
         }
@@ -169,7 +169,7 @@ fn run(store: &impl Store, role: &str, records: u32) {
     let put = |id, title| {
         let one = Ticket { title, priority: priority(id) };
         if role == "bypass" {
-            // The control: it does not read the schema.
+            // The control: this write does not read the schema.
             let mut bytes = Vec::new();
             Postcard::encode(&one, &mut bytes)?;
             return store.transact(|txn| txn.put(&tickets.space().pack(&id), &bytes));
@@ -180,7 +180,7 @@ fn run(store: &impl Store, role: &str, records: u32) {
     work(first, records, put, get, |one| (one.title, one.priority))
 }
 
-/// Not a test by itself: works until it is killed, when a test below starts it.
+/// Not a test of its own: a child process that runs until a test below kills it.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(place) = std::env::var(PLACE) else { return };
@@ -219,7 +219,7 @@ fn lmdb(path: &Path) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// A process and the file with what it says.
+/// A process, and the file with its reports.
 struct Process {
     child: Child,
     file: PathBuf,
@@ -252,18 +252,18 @@ impl Process {
         }
     }
 
-    /// Kills it, and returns what it has said.
+    /// Kills the process. Returns its reports.
     fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let text = std::fs::read_to_string(&self.file).unwrap();
-        // A line may have been cut off by the kill.
+        // The kill may have cut off the last line.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(str::to_owned).collect()
     }
 }
 
-/// The changes that the last put of each record may have left.
+/// The changes that the last put of each record may have stored.
 #[derive(Default)]
 struct Puts(BTreeMap<u32, Vec<u64>>);
 
@@ -295,7 +295,7 @@ fn filled(store: &impl Store) {
     }
 }
 
-/// What is wrong in the store after the update.
+/// The faults in the store after the update.
 fn faults(store: &impl Store, puts: &Puts) -> Vec<String> {
     let mut faults = Vec::new();
     let schema = Schema::open(store, "desk").unwrap();
@@ -336,7 +336,7 @@ fn faults(store: &impl Store, puts: &Puts) -> Vec<String> {
     faults
 }
 
-/// Updates the program, with `role` as the old one. Returns what is wrong.
+/// Updates the program, with `role` as the old program. Returns the faults.
 fn update(store: &impl Store, place: &str, role: &str) -> Vec<String> {
     filled(store);
     let directory = tempfile::tempdir().unwrap();
@@ -401,7 +401,7 @@ mod on_lmdb {
         assert_eq!(updated("old"), [""; 0]);
     }
 
-    /// The control: an old program that does not ask the schema.
+    /// The control: an old program that does not read the schema.
     #[test]
     fn an_old_program_that_bypasses_the_schema_is_found() {
         let faults = updated("bypass");

@@ -1,6 +1,6 @@
 //! Checks and repairs of every pattern on a store whose snapshots and transactions end early. The
-//! kinds of derived data have the same laws in their conformance suite. A tree in a document is a
-//! few keys, which are read at once.
+//! kinds of derived data have the same laws in their conformance suite. A tree in a document has
+//! only a few keys, which are read at once, so it is left out.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -28,7 +28,8 @@ use serde_json::json;
 
 type Short = Faulty<Memory>;
 
-/// How many operations a snapshot of a check lasts, and a transaction or a snapshot of a repair.
+/// The number of operations after which a snapshot of a check ends, and a transaction or a snapshot
+/// of a repair.
 const CHECK: u64 = 40;
 const REPAIR: u64 = 300;
 
@@ -45,7 +46,7 @@ fn is_of_schema(key: &[u8]) -> bool {
     key.starts_with(&keyloom::pack(&"keyloom"))
 }
 
-/// Deletes every `n`-th key but those of the schema.
+/// Deletes every `n`-th key, except those of the schema.
 fn damage(store: &Memory, n: usize, from: usize) {
     let keys = dump_all(store).into_keys().filter(|key| !is_of_schema(key));
     let damaged: Vec<_> = keys.skip(from).step_by(n).collect();
@@ -60,8 +61,9 @@ fn sorted(faults: Result<Vec<Inconsistency>>) -> Vec<(KeyBuf, Rule)> {
 
 type OnCommit<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>;
 
-/// Requires that checks and repairs have the same result as with snapshots that last, and that
-/// repairs which stop after each commit, each resuming where the one before was, are one repair.
+/// Requires that checks and repairs have the same results as with snapshots that do not expire.
+/// Repairs that stop after each commit, and each resume at the previous position, must together be
+/// equal to one repair.
 fn holds(
     store: &Memory,
     check: impl Fn(&Snapshots<'_, Short>) -> Result<Vec<Inconsistency>>,
@@ -97,7 +99,7 @@ fn holds(
             assert!(stops < 1_000, "the repair never ends");
             resume = Some(done.position);
             if !resumes && stops > 3 {
-                // Without a position, only one that is not stopped ends.
+                // Without positions, only an uninterrupted repair finishes.
                 repair_with(&short, 1_000, None);
                 break;
             }
@@ -144,7 +146,7 @@ fn tree_holds(tree: &impl Tree<Value = u32>) {
         store
             .transact(|txn| {
                 (from..from + 50).try_for_each(|id| {
-                    // A repair moves an orphan with all below it in one transaction.
+                    // A repair moves an orphan with all of its descendants in one transaction.
                     let parent = match id {
                         ..=20 => None,
                         21..=200 => Some(1 + id % 20),
@@ -160,7 +162,7 @@ fn tree_holds(tree: &impl Tree<Value = u32>) {
         |reader| tree.check(reader),
         |store, options, progress| tree.repair_with(store, options, progress),
     );
-    // A finished repair begins again, and a position of another one is refused.
+    // A finished repair starts again, and a position of another repair is refused.
     let done = tree.repair(&store).unwrap();
     assert!(done.finished && done.position == RepairPosition::default());
     let position = RepairPosition { stage: 99, ..RepairPosition::default() };
@@ -184,8 +186,8 @@ fn nested_sets() {
     tree_holds(&NestedSets::<u32>::new(&Subspace::new("tree")));
 }
 
-/// Totals that cannot be compared with their records in one snapshot are built. A repair that was
-/// stopped leaves them unreadable, and the next one goes on with the build.
+/// Totals that cannot be compared with their records in one snapshot are rebuilt. A stopped repair
+/// leaves the totals unreadable, and the next repair continues the build.
 #[test]
 fn a_stopped_repair_by_a_build_is_continued() {
     let store = Memory::new();
@@ -228,7 +230,7 @@ fn blocks() {
     let edges = (0..400_u32).map(|n| ((n % 40, "to".to_owned(), n), n));
     store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
     blocks.refresh(&store).unwrap();
-    // A build that was stopped begins again: with a stop after each commit it never ends.
+    // A stopped build starts again, so with a stop after each commit it would never end.
     holds_with(&store, |reader| blocks.check(reader), |store| drop(blocks.repair(store).unwrap()));
 }
 
@@ -319,7 +321,7 @@ mod in_snapshots_of_20_ms {
         }
     }
 
-    /// A copy of the store with this limit, written in transactions that take a millisecond.
+    /// A copy of the store with this limit, written in transactions of about a millisecond.
     fn with_short_snapshots(store: &Memory) -> Memory {
         let limits = Limits::default().with_max_age_ms(Some(20));
         let short = Memory::builder().limits(limits).build();
@@ -330,8 +332,8 @@ mod in_snapshots_of_20_ms {
         short
     }
 
-    /// Requires that a check over many snapshots reports what one does in a snapshot that lasts,
-    /// where one in a snapshot that ends after 20 ms fails.
+    /// Requires that a check over many snapshots reports the same as a check in one long snapshot,
+    /// and that a check in one snapshot of 20 ms fails.
     macro_rules! holds {
         ($store:expr, |$reader:ident| $check:expr) => {{
             let store: &Memory = $store;

@@ -1,7 +1,7 @@
-//! What a pattern no longer needs is removed by a sweep. Each sweep in bounded transactions keeps
-//! one law: whatever stops or breaks it, the next one removes the rest, with or without the
-//! position, and the counts of all together are those of one that was not stopped. (That of a
-//! property index is of one item, in no batches.)
+//! Sweeps remove data that a pattern no longer needs. Each sweep in bounded transactions satisfies
+//! one law. However a sweep is stopped or fails, the next sweep removes the rest, with or without
+//! the position. The counts of all these sweeps add up to those of an uninterrupted one. (The sweep
+//! of a property index covers one item, without batches.)
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
@@ -36,7 +36,7 @@ fn restore(store: &Memory, dump: &Dump) {
         .unwrap();
 }
 
-/// What of the law does not hold.
+/// A violation of the law, if there is one.
 fn violation(
     store: &Memory,
     sweep: impl Fn(&Faulty<Memory>, &RepairOptions, OnCommit<'_>) -> Result<Progress>,
@@ -92,7 +92,7 @@ fn violation(
         require!(dump_all(store) == after, "stopped after {most}, something else is left");
     }
 
-    // A position of other data is refused, or not used; nothing is skipped.
+    // A position of other data is refused or ignored; no data is skipped.
     for last in [&b"\0"[..], b"\xFF\xFF"] {
         restore(store, &before);
         let position =
@@ -128,7 +128,7 @@ fn holds(
     assert_eq!(violation(store, sweep), None);
 }
 
-/// A log of 20 records of "ada", and some of containers with names that begin and end like hers.
+/// A log of 20 records of "ada", and containers whose names share prefixes and suffixes with hers.
 fn log(store: &Memory) -> AppendLog<String, u32> {
     let log = AppendLog::new(&Subspace::new("log"));
     store
@@ -273,7 +273,7 @@ fn recipes() {
     for n in 0..12 {
         std::mem::forget(semaphore(n).try_acquire(&dead).unwrap());
     }
-    // As if the process were killed.
+    // As if the process had been killed.
     std::mem::forget(dead);
     clock.advance(Duration::from_secs(86_400));
     let lives = session("bob");
@@ -283,7 +283,7 @@ fn recipes() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
-/// The controls: each of these sweeps of the records up to the number 16 breaks the law.
+/// The controls: each of these sweeps of the records up to number 16 violates the law.
 #[test]
 fn sweeps_that_break_the_law_are_found() {
     #[derive(Clone, Copy, Debug)]
@@ -315,7 +315,7 @@ fn sweeps_that_break_the_law_are_found() {
                 }
                 done.position.last = last.or_else(|| done.position.last.take());
                 if let (Flaw::SkipsAfterTheBatch, Some(last)) = (flaw, &mut done.position.last) {
-                    // The key of the next record.
+                    // Changes the position to the key of the next record.
                     *last.last_mut().unwrap() += 1;
                 }
                 done.finished = match flaw {

@@ -1,4 +1,4 @@
-//! Records that do not decode can be deleted and replaced, and end no scan, check or repair.
+//! Records that do not decode can be deleted and replaced, and do not stop a scan, check or repair.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ fn by_text() -> Index<u32, Word, String> {
     Index::new(&Subspace::new("by text"), |_, (text, _): &Word| entry(text))
 }
 
-/// A store with some words in `table`, the second of which is then damaged.
+/// A store with some words in `table`; the second one is then damaged.
 fn damaged(table: &Table<u32, Word>) -> Memory {
     let store = Memory::new();
     let words = [(1, word("one", 1)), (2, word("two", 2)), (3, word("three", 3))];
@@ -76,7 +76,7 @@ fn a_scan_continues_after_a_record_that_does_not_decode() {
     }
 }
 
-/// Changes of the damaged record, and whether it exists afterwards.
+/// Changes of the damaged record; the flag says whether it exists afterwards.
 fn changes(table: &Table<u32, Word>) -> [(&'static str, impl Fn(&Memory) -> Result<()>); 4] {
     let change = |n| {
         let table = table.clone();
@@ -154,7 +154,7 @@ fn a_check_reports_an_undecodable_record_once_and_continues() {
     let expected = [Inconsistency::new(second(), Rule::Undecodable)];
     assert_eq!(check(&store, &by_text(), &table), expected);
     assert!(expected[0].to_string().contains(r#"("words", 2)"#), "{}", expected[0]);
-    // A fault after it is also found.
+    // A fault after the damaged record is also found.
     store.transact(|txn| txn.delete(&by_text().space().pack(&("one", 1)))).unwrap();
     assert_eq!(check(&store, &by_text(), &table).len(), 2);
 }
@@ -168,7 +168,8 @@ fn checks_of_aggregates_report_an_undecodable_record_once() {
     let store = damaged(&table);
     let snapshot = store.snapshot().unwrap();
     let undecodable = Inconsistency::new(second(), Rule::Undecodable);
-    // The totals treat it as a record without amounts, so its own total is too large.
+    // Totals treat the damaged record as one without amounts, so the total of its group is too
+    // large.
     let dangling = Inconsistency::new(totals.space().pack("two"), Rule::Dangling);
     assert_eq!(totals.check(&snapshot, &table).unwrap(), [undecodable.clone(), dangling]);
     assert_eq!(sketches.check(&snapshot, &table).unwrap(), std::slice::from_ref(&undecodable));
@@ -187,7 +188,8 @@ fn checks_of_aggregates_report_an_undecodable_record_once() {
     assert_eq!(sketches.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
-/// The events of such a record stay, and its buckets go: it is reported until it is removed.
+/// The events of such a record remain, and its buckets are removed. The record is reported until it
+/// is removed.
 #[test]
 fn a_roll_up_is_repaired_beside_an_undecodable_record() {
     let of = |_: &u32, (text, n): &Word| Some(Event::new(text, *n as i64, 1));
@@ -299,7 +301,7 @@ fn pages_of_an_index_continue_after_what_is_no_entry() {
     store.transact(|txn| table.put_many(txn, &words)).unwrap();
     let alien = by_text.space().pack(&"2a");
     store.transact(|txn| txn.put(&alien, b"\xFF\xFF")).unwrap();
-    // An entry whose record does not exist.
+    // An entry without a record.
     store.transact(|txn| txn.delete(&table.space().pack(&4))).unwrap();
     let snapshot = store.snapshot().unwrap();
     for limit in [1, 2, 10] {

@@ -1,5 +1,5 @@
-//! The upkeep of all patterns has the same verbs, with the same signatures. The table in the docs
-//! of the crate is compared with what compiles here.
+//! Maintenance of all patterns uses the same verbs with the same signatures. The table in the
+//! documentation of the crate is compared with the verbs that compile here.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::type_complexity)]
 
@@ -27,8 +27,8 @@ type Snapshot = <Memory as Store>::Snapshot<'static>;
 type Check<T> = fn(&T, &Snapshot) -> Result<Vec<Inconsistency>>;
 type OnCommit = fn(&Progress) -> ControlFlow<()>;
 
-/// The verbs of a type, each with the common signature; in parentheses the types of what it gets
-/// besides, such as the age of what a sweep removes.
+/// The verbs of a type, with their common signatures. Types of additional arguments are in
+/// parentheses, such as the age limit of a sweep.
 macro_rules! verbs {
     (@one check $type:ty) => {{
         let _: Check<$type> = <$type>::check;
@@ -80,14 +80,14 @@ fn compiled() -> BTreeMap<&'static str, Vec<&'static str>> {
         Expiry = Expiry<u32, u32>: sweep(u64);
         Tree = AdjacencyList<u32>: check, repair;
     };
-    // What has another signature, for the reason in the table.
+    // Verbs with other signatures, for the reason in the table.
     let _: fn(&PropertyIndex<u32, u32, u32>, &Memory, &Stamps, &u32, &u32) -> Result<Progress> =
         PropertyIndex::sweep;
     all.get_mut("PropertyIndex").unwrap().push("sweep");
     all
 }
 
-/// The rows of the table in the docs.
+/// The rows of the table in the documentation.
 fn documented(docs: &str) -> BTreeMap<&str, Vec<&str>> {
     let table = docs.split("//! | pattern | check | repair | sweep |").nth(1).unwrap();
     let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("//! | "));
@@ -106,7 +106,7 @@ fn documented(docs: &str) -> BTreeMap<&str, Vec<&str>> {
 fn the_table_of_verbs_is_what_compiles() {
     let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs")).unwrap();
     assert_eq!(documented(&docs), compiled());
-    // The control: a verb more or less is seen.
+    // The control: one verb more or less is noticed.
     let other = docs.replacen("| yes | yes |", "| yes | |", 1);
     assert_ne!(documented(&other), compiled());
 }

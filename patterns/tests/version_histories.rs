@@ -1,5 +1,6 @@
-//! Random histories of the versions of a program: each puts, migrates in steps, fails at any
-//! operation and starts again. The store equals a model that holds every record upgraded.
+//! Random histories of the versions of a program. Each version puts, migrates in steps, fails at
+//! any operation and restarts. The store must equal a model that holds every record in upgraded
+//! form.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// A record of any version: number, text and tags.
+/// The contents of a record of any version: number, text and tags.
 type Content = (u32, String, Vec<u8>);
 
 /// A record type of the histories.
@@ -27,14 +28,14 @@ struct One {
     text: String,
 }
 
-/// The fields of version 1 in another order; one is added to the number.
+/// The fields of version 1 in another order; the upgrade adds one to the number.
 #[derive(Serialize, Deserialize)]
 struct Two {
     text: String,
     n: u8,
 }
 
-/// A wider number, and the old one as a tag.
+/// A wider number; the upgrade adds the old number as a tag.
 #[derive(Serialize, Deserialize)]
 struct Three {
     n: u32,
@@ -42,7 +43,7 @@ struct Three {
     text: String,
 }
 
-/// Small numbers have no tags.
+/// An enum; small numbers have no tags.
 #[derive(Serialize, Deserialize)]
 enum Four {
     Large { tags: Vec<u8>, n: u32, text: String },
@@ -115,7 +116,8 @@ impl Upgrade for Four {
     }
 }
 
-/// The model: what `content`, written by a program of one version, is for that of another.
+/// The model: `content`, written by a program of one version, as read by a program of another
+/// version.
 fn upgraded(content: &Content, from: u8, to: u8) -> Content {
     let (mut n, text, mut tags) = content.clone();
     if from < 3 {
@@ -139,8 +141,8 @@ type All = (BTreeMap<u32, Content>, BTreeMap<char, u64>, bool);
 trait Program {
     fn put(&self, id: u32, content: Content) -> Result<()>;
     fn migrate(&self) -> Result<()>;
-    /// The records, what the index counts by the first letter of the text, and whether its check
-    /// reports nothing.
+    /// The records, the counts of the index by the first letter of the text, and whether its check
+    /// reports no faults.
     fn all(&self) -> Result<All>;
 }
 
@@ -196,7 +198,7 @@ impl<V: Record, C: Codec<V>> Program for Running<'_, V, C> {
 
 type Starts = fn(&Faulty<Memory>, u8) -> Result<Box<dyn Program + '_>>;
 
-/// Starts the program of a version.
+/// Starts the program with this version.
 fn right(store: &Faulty<Memory>, version: u8) -> Result<Box<dyn Program + '_>> {
     type Up = Upgrading<Postcard>;
     Ok(match version {
@@ -209,9 +211,9 @@ fn right(store: &Faulty<Memory>, version: u8) -> Result<Box<dyn Program + '_>> {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// The next version starts.
+    /// The program with the next version starts.
     Release,
-    /// The newest version starts again, beside the one that runs.
+    /// The program with the newest version starts again, concurrently with the running one.
     Restart,
     Put {
         id: u32,
@@ -219,7 +221,7 @@ enum Op {
         by_old: bool,
     },
     Migrate,
-    /// The next operation of the store but so many fails.
+    /// One of the next operations of the store fails, after this many successful ones.
     Fail(u64, Fault),
 }
 
@@ -245,7 +247,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..25)
 }
 
-/// What a history has shown to be wrong.
+/// Runs a history. Returns the violation, if there is one.
 fn run(ops: &[Op], starts: Starts) -> Result<(), String> {
     let store = Faulty::new(Memory::new());
     let mut model: BTreeMap<u32, (u8, Content)> = BTreeMap::new();
@@ -263,7 +265,7 @@ fn run(ops: &[Op], starts: Starts) -> Result<(), String> {
                 let written = program.put(*id, content.clone());
                 let is_written = written.as_ref().err().is_none_or(Error::maybe_committed);
                 if is_written && written.is_err() {
-                    // Unknown: the store says what it is.
+                    // The outcome is unknown, so the model takes it from the store.
                     store.clear_fault();
                     let now = running.last().unwrap().1.all().map_err(|error| error.to_string())?;
                     if now.0.get(id) != Some(&upgraded(content, *version, newest)) {
@@ -337,7 +339,7 @@ fn trusts_order(store: &Faulty<Memory>, version: u8) -> Result<Box<dyn Program +
     })
 }
 
-/// Version 3, without the upgrade from 1 to 2.
+/// Version 3 without the upgrade from 1 to 2.
 #[derive(Serialize, Deserialize)]
 struct Skipping {
     n: u32,
@@ -383,7 +385,7 @@ fn skips(store: &Faulty<Memory>, version: u8) -> Result<Box<dyn Program + '_>> {
     }
 }
 
-/// The controls: of random histories, the law must refuse some with each mutant.
+/// The controls: with each mutant, the law must reject some random histories.
 #[test]
 fn mutants_are_caught() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! What a call returns is true, whatever fails, panics or is slow beside its body.
+//! The result of a call is true, whichever other body fails, panics or is slow.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -21,7 +21,7 @@ fn is_there(store: &impl Store, number: usize) -> bool {
     store.snapshot().unwrap().get(&key(number)).unwrap().is_some()
 }
 
-/// Each success is in the store, and each error that does not say "unknown" is not.
+/// Each success is in the store, and each error is not, unless the error says "unknown".
 fn no_call_lies<T, E>(
     store: &impl Store,
     answers: &[thread::Result<Result<T, E>>],
@@ -31,7 +31,7 @@ fn no_call_lies<T, E>(
         match answer {
             Ok(Ok(_)) => assert!(is_there(store, number), "{number} is lost"),
             Ok(Err(error)) => assert!(is_unknown(error) || !is_there(store, number), "{number}"),
-            // The thread whose call panicked knows that it does not know.
+            // The call panicked, so its outcome is unknown to its thread.
             Err(_) => {}
         }
     }
@@ -39,7 +39,7 @@ fn no_call_lies<T, E>(
 
 #[test]
 fn after_a_panic_in_the_commit_the_outcome_is_unknown() {
-    // The first commit is that of the transaction before the batch.
+    // The first commit belongs to the transaction before the batch.
     let panics = |commit| if commit == 1 { panic!("the store panics") } else { Ok(()) };
     let store = Batched::new(Hooked::new(|_| Ok(()), panics));
     let answers = batch(&store, 5, |n| store.transact_batched(|txn| txn.put(&key(n), b"")));
@@ -61,7 +61,7 @@ fn after_a_panic_in_begin_the_others_are_committed() {
     store.transact_batched(|txn| txn.put(b"after", b"")).unwrap();
 }
 
-/// Panics when it is dropped, once.
+/// Panics on its first drop.
 #[derive(Debug)]
 struct Bomb(AtomicBool);
 
@@ -88,7 +88,7 @@ fn a_value_that_panics_when_dropped_harms_no_other_call() {
         let put = store.transact_batched(|txn| {
             run += 1;
             if number == 0 && run == 1 {
-                // The first results are dropped, since the batch runs again.
+                // The first results are dropped, since the batch is retried.
                 memory.conflict_next(1);
             }
             txn.put(&key(number), b"")?;
@@ -141,7 +141,7 @@ fn a_conversion_that_panics_is_that_of_its_own_call() {
     store.transact_batched(|txn| txn.put(b"after", b"")).unwrap();
 }
 
-/// Puts would hide a second commit; additions do not.
+/// A second commit would be invisible with puts, but not with additions.
 #[test]
 fn an_unknown_commit_is_not_run_again() {
     for fault in [Fault::UnknownButCommitted, Fault::UnknownAndLost] {
@@ -222,7 +222,7 @@ fn a_body_has_no_state_of_the_one_before() {
     let store = Batched::new(Memory::new());
     let answers = batch(&store, 4, |number| {
         store.transact_batched(|txn| match number {
-            // Drops the error of a write of a pattern that has written nothing.
+            // Drops the error of a guarded write that has written nothing.
             0 => Ok(txn.guarded(|_| Err::<(), _>(Error::ReadOnly)).is_err()),
             1 => {
                 txn.state().remember(b"cached", None);
@@ -263,7 +263,7 @@ fn bodies_with_errors_of_their_own_are_batched() {
     assert_eq!(counts(&store), [1, 8, 2, 1]);
 }
 
-/// A conflict that the body wraps in an error of its own is one all the same.
+/// A conflict is recognized even if the body wraps it in its own error.
 #[test]
 fn a_conflict_in_a_body_runs_it_again() {
     for is_batch in [false, true] {
@@ -305,7 +305,7 @@ fn a_lone_body_runs_as_often_as_the_policy_says() {
     }
 }
 
-/// Each call waits for one beginning that fails, and for its own.
+/// Each call waits for one failing begin, and for its own begin.
 #[test]
 fn a_store_that_cannot_begin_fails_all_at_once() {
     let begins = std::sync::Arc::new(AtomicUsize::new(0));
@@ -321,11 +321,12 @@ fn a_store_that_cannot_begin_fails_all_at_once() {
     let store = Batched::new(Hooked::new(slow, |_| Ok(())));
     let answers = batch(&store, 20, |n| store.transact_batched(|txn| txn.put(&key(n), b"")));
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Err(Error::ReadOnly)))));
-    // That of the batch, and one for each call. One after the other it would be twice as many.
+    // One begin for the batch and one for each call. If the calls failed one after the other, there
+    // would be twice as many.
     assert_eq!(begins.load(Relaxed), 21);
 }
 
-/// A batch that does not fit is split, and the next ones are not larger than what fits.
+/// A batch that does not fit is split, and the next batches are no larger than what fits.
 #[test]
 fn batches_learn_how_much_fits() {
     let limits = Limits::default().with_max_transaction(None, Some(30));
@@ -345,7 +346,7 @@ fn batches_learn_how_much_fits() {
     assert!(batches < 20 && together > 190, "{:?}", store.counts());
 }
 
-/// A body that drops the error of a write for which there is no room would fit alone.
+/// A body ignores the error of a write that did not fit; alone, the body would fit.
 #[test]
 fn a_body_that_ignores_a_full_transaction_runs_in_another() {
     let limits = Limits::default().with_max_transaction(None, Some(5));
@@ -357,7 +358,7 @@ fn a_body_that_ignores_a_full_transaction_runs_in_another() {
     assert!((0..20).all(|number| is_there(&store, number)));
 }
 
-/// A read that fails ends the transaction of some servers.
+/// On some servers, a failed read ends the transaction.
 #[test]
 fn a_body_whose_read_ends_the_transaction_is_left_out() {
     let store = Batched::new(Hooked::new(|_| Ok(()), |_| Ok(())));

@@ -1,4 +1,5 @@
-//! Bodies that succeed, fail and panic side by side: each is as if it had run alone.
+//! Bodies that succeed, fail and panic in one batch: each has the same result as if it had run
+//! alone.
 
 use super::{batch, counts, occupy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +11,7 @@ use keyloom::{
     Metered, Reader, Result, RetryPolicy, Store, Writer,
 };
 
-/// What a body does after it has put its key.
+/// The action of a body after it has put its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Good,
@@ -18,10 +19,10 @@ enum Fate {
     Refuses,
     Fails,
     Panics,
-    /// Drops the error of a write of a pattern.
+    /// Drops the error of a guarded write.
     Swallows,
     Nests,
-    /// Reports a conflict of its own in the first runs.
+    /// Returns its own conflict error in the first runs.
     ConflictsOnce,
 }
 
@@ -70,11 +71,11 @@ fn body<S: Store>(
     }
 }
 
-/// The outcome of a call; `Err(None)` after a panic.
+/// The outcome of a call; `Err(None)` means a panic.
 type Answer = Result<(), Option<Error>>;
 
-/// Runs one body per fate in one batch, in their order, and returns their outcomes and how often
-/// each ran. A body before them occupies the store until all are waiting.
+/// Runs one body per fate in one batch, in order. Returns their outcomes and how often each ran. A
+/// body before them occupies the store until all are waiting.
 fn in_one_batch<S: Store>(store: &Batched<S>, fates: &[Fate]) -> Vec<(Answer, usize)> {
     let runs: Vec<_> = fates.iter().map(|_| AtomicUsize::new(0)).collect();
     let answers = batch(store, fates.len(), |number| {
@@ -92,7 +93,7 @@ fn is_there(store: &impl Store, number: usize) -> bool {
     store.snapshot().unwrap().get(&key(number)).unwrap().is_some()
 }
 
-/// Compares the outcomes of a batch with what each body would have done alone.
+/// Compares the outcomes of a batch with those of each body alone.
 fn each_is_as_if_alone<S: Store>(store: &Batched<S>, fates: &[Fate]) -> Vec<usize> {
     let answers = in_one_batch(store, fates);
     for (number, (fate, (answer, _))) in fates.iter().zip(&answers).enumerate() {
@@ -164,7 +165,7 @@ fn all_bodies_of_a_batch_may_fail() {
     }
 }
 
-/// Without a limit of restarts, the good bodies would run once for each that fails.
+/// Without a limit of restarts, the good bodies would run once for each failing body.
 #[test]
 fn many_bodies_that_fail_do_not_multiply_the_runs() {
     let store = Batched::new(Memory::new());
@@ -199,7 +200,7 @@ fn a_batch_that_is_too_large_runs_one_by_one() {
     each_is_as_if_alone(&store, &[Fate::Good; 40]);
 }
 
-/// A success is in the store, an error is not, whatever operation of the inner store fails.
+/// A success is in the store and an error is not, whichever operation of the inner store fails.
 #[test]
 fn a_fault_at_any_operation_makes_no_call_lie() {
     use Fault::{Conflict, UnknownAndLost, UnknownButCommitted};
@@ -231,7 +232,7 @@ fn conflicts_of_the_inner_store_run_the_batch_again() {
         let (runs, is_occupied) = (AtomicUsize::new(0), AtomicBool::new(false));
         let count = || {
             store.transact_batched(|txn| {
-                // Of the batch, not of the transaction before it.
+                // A run in the batch, not in the transaction before it.
                 if runs.fetch_add(1, Relaxed) == 0 {
                     inner.conflict_next(conflicts);
                 }

@@ -9,11 +9,11 @@ use keyloom::{
     TransactionState, Writer,
 };
 
-/// Receives the number of the operation.
+/// A function that is called with the number of the operation.
 type Hook = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
-/// A memory store with hooks. A get of the key `poison` fails, and ends the transaction as some
-/// servers do: all later operations fail.
+/// A memory store with hooks. A get of the key `poison` fails and ends the transaction, as on some
+/// servers: all later operations fail.
 pub struct Hooked {
     pub memory: Memory,
     pub policy: RetryPolicy,

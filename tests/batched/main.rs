@@ -1,4 +1,4 @@
-//! Group commit: which bodies a batch contains, and what becomes of each.
+//! Group commit: the bodies of a batch, and the outcome of each.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod answers;
@@ -11,7 +11,7 @@ use std::thread;
 
 use keyloom::{Batched, Result, Store};
 
-/// Calls `call` on so many threads, whose bodies form one batch in the order of their numbers. A
+/// Calls `call` on several threads, whose bodies form one batch in the order of their numbers. A
 /// body before them occupies the store until all wait.
 fn batch<S: Store, R: Send>(
     store: &Batched<S>,
@@ -34,7 +34,7 @@ fn batch<S: Store, R: Send>(
     })
 }
 
-/// A transaction that ends when so many bodies wait.
+/// A transaction that ends when `waiting` bodies wait.
 fn occupy<S: Store>(store: &Batched<S>, waiting: usize, is_occupied: &AtomicBool) -> Result<()> {
     store.transact_batched(|_| {
         is_occupied.store(true, Relaxed);
@@ -45,7 +45,7 @@ fn occupy<S: Store>(store: &Batched<S>, waiting: usize, is_occupied: &AtomicBool
     })
 }
 
-/// Batches, bodies in them, bodies alone, restarts.
+/// The numbers of batches, bodies in them, bodies alone, and restarts.
 fn counts<S: Store>(store: &Batched<S>) -> [u64; 4] {
     let counts = store.counts();
     [counts.batches, counts.together, counts.alone, counts.restarts]

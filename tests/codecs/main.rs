@@ -1,5 +1,6 @@
-//! The law of every codec: what it writes is read as the same value, or it writes nothing and
-//! reports an error. Held over a [zoo](zoo) of types with each ordinary attribute of serde's.
+//! The law of every codec: a value that it writes is read back as the same value, or it writes
+//! nothing and returns an error. Tested with a [zoo](zoo) of types with each ordinary attribute of
+//! serde.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod unproven;
@@ -12,7 +13,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use unproven::{UnprovenJson, UnprovenMessagePack, UnprovenPostcard};
 use zoo::{Specimen, Visit, visit_all};
 
-/// Whether the codec takes a value, and a breach of the law as an error.
+/// Whether the codec accepts a value. A violation of the law is an error.
 fn takes<V: Specimen, C: Codec<V>>(value: &V) -> Result<bool, String> {
     let mut bytes = b"before".to_vec();
     if let Err(error) = C::encode(value, &mut bytes) {
@@ -27,7 +28,7 @@ fn takes<V: Specimen, C: Codec<V>>(value: &V) -> Result<bool, String> {
     }
 }
 
-/// Values with which a codec breaks the law, or takes another one than their types say.
+/// Values with which a codec violates the law, or which it accepts or refuses unexpectedly.
 #[derive(Default)]
 struct Faults(Vec<String>);
 
@@ -64,7 +65,7 @@ fn every_codec_returns_what_it_took_or_refuses_it() {
     assert!(faults.0.is_empty(), "{}", faults.0.join("\n"));
 }
 
-/// Counts the types of the zoo with which a codec breaks the law.
+/// Counts the types of the zoo with which a codec violates the law.
 #[derive(Default)]
 struct Breaches {
     postcard: u32,
@@ -109,7 +110,7 @@ fn a_refusal_names_the_field_and_another_codec() {
     assert!(error.contains("no NaN") && error.contains("Postcard"), "{error}");
 }
 
-/// At most four bytes, as its `TryFrom` says and its fields do not.
+/// At most four bytes, which its `TryFrom` checks but its fields do not express.
 #[derive(Debug, PartialEq)]
 struct Short(Vec<u8>);
 
@@ -136,7 +137,7 @@ fn raw_refuses_bytes_that_its_type_does_not_read() {
     assert_eq!(bytes, b"four");
 }
 
-/// Bytes that earlier programs wrote.
+/// The bytes on disk are those that earlier programs wrote.
 #[test]
 fn bytes_on_disk_are_those_of_the_crates() {
     #[derive(serde::Serialize)]

@@ -1,5 +1,4 @@
-//! Negative controls: codecs as the crates of their formats give them, which do not read back what
-//! they write.
+//! Negative controls: the codecs of the format crates, which do not read back what they write.
 
 use keyloom::value::Codec;
 use keyloom::value::shape::{Shape, type_name};

@@ -1,5 +1,5 @@
-//! Types with each ordinary attribute of serde's, and the types of the standard library that
-//! formats treat apart; and which of their values each codec takes.
+//! Types with each ordinary attribute of serde, types of the standard library that formats treat
+//! specially, and the values of each that a codec accepts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
@@ -19,12 +19,12 @@ pub trait Specimen: Debug + PartialEq + Serialize + DeserializeOwned + 'static {
     fn fits_message_pack(&self) -> bool;
 }
 
-/// What is done with each type.
+/// An action for each type.
 pub trait Visit {
     fn visit<V: Specimen>(&mut self);
 }
 
-/// The types: a strategy for each, and which values Postcard, JSON and MessagePack take.
+/// The types, with a strategy for each, and the values that Postcard, JSON and MessagePack accept.
 macro_rules! zoo {
     ($($type:ty: $any:expr, |$value:pat_param| $postcard:expr, $json:expr, $message_pack:expr;)*) => {
         $(
@@ -179,7 +179,7 @@ pub enum Untagged {
     Named { level: Option<u8> },
 }
 
-/// The second variant is read as the first one.
+/// An enum whose second variant is read as the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Ambiguous {
@@ -219,7 +219,7 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Nothing;
 
-/// Checks what it reads, but not what is made of its field.
+/// Validates on read, but not when it is constructed from its field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Below100(u8);
@@ -238,7 +238,7 @@ impl From<Below100> for u8 {
     }
 }
 
-/// Floats that are equal if their bits are.
+/// Floats that are equal if their bits are equal.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Bits(f64, f32, Option<f64>);
 
@@ -255,7 +255,7 @@ impl Bits {
     }
 }
 
-/// A sequence that does not know its length.
+/// A sequence without a known length.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Unsized(Vec<u8>);
 
@@ -265,7 +265,7 @@ impl Serialize for Unsized {
     }
 }
 
-/// Vectors inside each other.
+/// Nested vectors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Nested(Vec<Nested>);
 
@@ -283,12 +283,12 @@ fn seven() -> u8 {
     7
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Serde's signature.
 fn is_zero(number: &u8) -> bool {
     *number == 0
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Serde's signature.
 fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
 }

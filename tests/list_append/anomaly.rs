@@ -1,43 +1,44 @@
-//! What a history may show that no serial order of its transactions explains.
+//! Anomalies of a history, which no serial order of its transactions explains.
 
 use std::fmt;
 
 use crate::history::{Element, List};
 
-/// The kinds of anomalies, with the names that Adya gave them, where he gave one.
+/// The kinds of anomalies, with Adya's names where they exist.
 ///
-/// Of the kinds with a cycle, a `RealTime` variant needs an edge of real time to close: the
-/// transactions are serializable, but not in an order that agrees with the clock.
+/// A cycle of a `RealTime` variant needs an edge of real time: the transactions are serializable,
+/// but not in an order that agrees with the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// An acknowledged append is not there at the end.
+    /// An acknowledged append is missing at the end.
     LostAppend,
-    /// An element is there twice.
+    /// An element occurs twice.
     DoubledAppend,
-    /// An element that no transaction appended to this list.
+    /// A list contains an element that no transaction appended to it.
     Unwritten,
-    /// G1a: what an aborted transaction wrote was seen.
+    /// G1a: a write of an aborted transaction was read.
     G1a,
-    /// G1b: a part of what one transaction appended to a list was seen.
+    /// G1b: a part of the appends of one transaction to a list was read.
     G1b,
-    /// Two readings of one list, neither of which continues the other.
+    /// Two reads of one list, neither of which is a prefix of the other.
     IncompatibleOrder,
-    /// A transaction does not see its own writes, or reads the same thing twice and differently.
+    /// A transaction does not read its own writes, or reads the same data twice with different
+    /// results.
     Internal,
     /// Two transactions appended to the same version of a list.
     LostUpdate,
-    /// A mark is not what its list says, at the end.
+    /// At the end, a mark does not agree with its list.
     MarkAstray,
-    /// A cycle of writes over writes.
+    /// A cycle of write-write dependencies.
     G0,
-    /// A cycle of writes over writes, and reads of writes.
+    /// A cycle of write-write and write-read dependencies.
     G1c,
-    /// A cycle with one write over a read: read skew, for one.
+    /// A cycle with one anti-dependency (read-write), for example read skew.
     GSingle,
-    /// A cycle with several writes over reads of keys: write skew.
+    /// A cycle with several anti-dependencies on keys: write skew.
     G2Item,
-    /// A cycle with several writes over reads, of which one read a range, and the key was not
-    /// there yet: a phantom.
+    /// A cycle with several anti-dependencies, at least one of them on a key that a range read
+    /// found absent: a phantom.
     G2,
     G0RealTime,
     G1cRealTime,
@@ -47,13 +48,13 @@ pub enum Name {
 }
 
 impl Name {
-    /// Whether the transactions are serializable in spite of it.
+    /// Whether the transactions are serializable despite the anomaly.
     pub fn is_of_real_time(self) -> bool {
         self >= Self::G0RealTime
     }
 
-    /// Whether it is what PostgreSQL lets through when it forgets a conflict of a transaction that
-    /// is open for long: several reads that were overwritten, closed by the clock
+    /// Whether PostgreSQL is known to allow the anomaly when it fails to detect a conflict of a
+    /// long transaction: several anti-dependencies in a cycle that real time closes
     /// (`tests/on_servers/tests/postgres/forgotten_conflict.sh`).
     pub fn is_of_forgotten_conflict(self) -> bool {
         matches!(self, Self::G2ItemRealTime | Self::G2RealTime)
@@ -86,18 +87,18 @@ impl fmt::Display for Name {
     }
 }
 
-/// Why one transaction must come before another.
+/// The reason why one transaction must come before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edge {
-    /// The other appended behind its element.
+    /// The other transaction appended after its element.
     WriteWrite(List),
-    /// The other saw its element.
+    /// The other transaction read its element.
     WriteRead(List),
-    /// The other appended what it did not see yet.
+    /// The other transaction appended an element that it did not read.
     ReadWrite(List),
-    /// The other created, or deleted, what its reading of a range found absent.
+    /// The other transaction created or deleted a key that its range read found absent.
     Phantom(List),
-    /// It had ended before the other began.
+    /// It had ended before the other transaction began.
     RealTime,
 }
 
@@ -113,14 +114,14 @@ impl fmt::Display for Edge {
     }
 }
 
-/// One anomaly. Transactions are meant by their position in the history.
+/// One anomaly. Transactions are given by their positions in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anomaly {
-    /// Something wrong about one element of one list.
+    /// A fault of one element of one list.
     Element { name: Name, list: List, element: Element, transactions: Vec<usize> },
-    /// Two sights of one list (or of its mark) that exclude each other.
+    /// Two observations of one list (or of its mark) that contradict each other.
     Sights { name: Name, list: List, transactions: Vec<usize>, sights: [Vec<Element>; 2] },
-    /// Each transaction must come before the next, and the last before the first.
+    /// Each transaction must come before the next one, and the last one before the first.
     Cycle { name: Name, steps: Vec<(usize, Edge)> },
 }
 
@@ -133,7 +134,7 @@ impl Anomaly {
         }
     }
 
-    /// The transactions that show it.
+    /// The transactions that take part in the anomaly.
     pub fn transactions(&self) -> Vec<usize> {
         match self {
             Self::Element { transactions, .. } | Self::Sights { transactions, .. } => {
@@ -166,7 +167,7 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// The transactions of an anomaly, in words.
+/// The transactions of an anomaly in readable form.
 struct Named<'a>(&'a [usize]);
 
 impl fmt::Display for Named<'_> {

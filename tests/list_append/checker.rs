@@ -1,5 +1,5 @@
-//! The checker: whether some serial order of the transactions explains what they read, and whether
-//! that order can agree with the clock.
+//! The checker: whether some serial order of the transactions explains their reads, and whether
+//! this order can agree with the clock.
 //!
 //! The method is that of Elle (Kingsbury and Alvaro, 2020). An append-only list contains the order
 //! of its writes. So each read of a list shows which writes the reader came after and before. A
@@ -22,12 +22,11 @@ pub fn check_as(history: &History, snapshots_in_commit_order: bool) -> Vec<Anoma
     }
 }
 
-/// [`check`] for a store whose snapshots show commits in the order in which they happened and no
-/// more.
+/// [`check`] for a store whose snapshots only guarantee to show commits in commit order.
 ///
-/// Transactions among themselves must be serializable. A snapshot beside them must be one moment:
-/// all of a transaction or nothing, nothing uncommitted, nothing old. But that moment need not be
-/// one of the serial order (a cycle with several writes over reads).
+/// Transactions must be serializable among themselves. A concurrent snapshot must be a consistent
+/// moment: all of a transaction or nothing, no uncommitted data, and no stale data. But this moment
+/// need not be part of the serial order (a cycle with several anti-dependencies).
 pub fn check_with_snapshots_in_commit_order(history: &History) -> Vec<Anomaly> {
     let transactions = history.attempts.iter().filter(|attempt| !attempt.by_snapshot);
     let of_transactions =
@@ -38,13 +37,13 @@ pub fn check_with_snapshots_in_commit_order(history: &History) -> Vec<Anomaly> {
     anomalies
 }
 
-/// Every anomaly of a history, those of single lists first.
+/// Every anomaly of a history; those of single lists come first.
 ///
-/// Of cycles in one tangle a few of each kind are reported: there can be as many as there are
-/// subsets of the transactions.
+/// For each strongly connected component, a few cycles of each kind are reported, because the
+/// number of cycles may be exponential.
 pub fn check(history: &History) -> Vec<Anomaly> {
     let mut anomalies = Vec::new();
-    // An aborted transaction may have read anything: its reads do not count.
+    // An aborted transaction may have read anything, so its reads do not count.
     let mut forgotten = Vec::new();
     let digest = |(n, attempt): (usize, &Attempt)| {
         let aborted = attempt.outcome == Outcome::Aborted;

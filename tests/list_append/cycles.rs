@@ -1,9 +1,9 @@
-//! Cycles: transactions of which each must come before the other.
+//! Cycles: transactions that must all come before each other.
 //!
-//! A strongly connected component holds a cycle, usually many. What kind there is matters, so the
-//! search goes from few kinds of edges to all of them: a cycle of writes alone is worse than one
-//! that needs several reads which were overwritten. Time comes last, since a cycle without it is
-//! none of serializability at all.
+//! A strongly connected component contains at least one cycle, usually many. The kind of a cycle
+//! matters, so the search starts with few kinds of edges and adds others. A cycle of only
+//! write-write edges is more severe than a cycle that needs several anti-dependencies. Real-time
+//! edges come last, since a cycle that needs them does not violate serializability.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,12 +14,12 @@ use petgraph::visit::{EdgeFiltered, EdgeRef};
 use crate::anomaly::{Anomaly, Edge, Name};
 use crate::graph::Dependencies;
 
-/// How many cycles of one kind are shown for a component, and how many edges are tried to find
+/// The maximum number of reported cycles of one kind per component, and of edges that are tried for
 /// them.
 const MOST_SHOWN: usize = 2;
 const MOST_TRIED: usize = 50;
 
-/// The edges that a search may use.
+/// The kinds of edges that a search may use.
 #[derive(Clone, Copy)]
 struct Kinds {
     reads: bool,
@@ -38,7 +38,7 @@ impl Kinds {
     }
 }
 
-/// The cycles of a graph: some of each kind, and none if there is none.
+/// The cycles of a graph: some of each kind, or none if the graph is acyclic.
 pub fn cycles(graph: &Dependencies) -> Vec<Anomaly> {
     let mut found = Found::new();
     for time in [false, true] {
@@ -56,7 +56,7 @@ pub fn cycles(graph: &Dependencies) -> Vec<Anomaly> {
             search.through(writes, |_| true, &mut found);
             search.through(flow, |edge| matches!(edge, Edge::WriteRead(_)), &mut found);
             for overwrite in [is_item, is_phantom] {
-                // With one overwrite, or else with several.
+                // First cycles with one anti-dependency, then cycles with several.
                 search.through(flow, overwrite, &mut found);
                 search.through(all, overwrite, &mut found);
             }
@@ -73,7 +73,7 @@ fn is_phantom(edge: Edge) -> bool {
     matches!(edge, Edge::Phantom(_))
 }
 
-/// The strongly connected components of more than one transaction.
+/// The strongly connected components with more than one transaction.
 fn components(graph: &Dependencies, kinds: Kinds) -> Vec<Vec<NodeIndex>> {
     let filtered = EdgeFiltered::from_fn(graph, |edge| kinds.allow(*edge.weight()));
     let mut all = kosaraju_scc(&filtered);
@@ -81,13 +81,13 @@ fn components(graph: &Dependencies, kinds: Kinds) -> Vec<Vec<NodeIndex>> {
     all
 }
 
-/// Cycles without repetition: each begins with its first transaction.
+/// Cycles without duplicates: each begins with its first transaction.
 type Found = BTreeMap<Vec<(usize, Edge)>, Anomaly>;
 
 /// A search within one component.
 struct Search<'g> {
     graph: &'g Dependencies,
-    /// For each transaction, whether it is of the component.
+    /// For each transaction, whether it belongs to the component.
     is_inside: Vec<bool>,
     edges: Vec<EdgeIndex>,
     /// Only cycles with an edge of real time count.
@@ -108,7 +108,7 @@ impl<'g> Search<'g> {
         Self { graph, is_inside, edges, needs_time }
     }
 
-    /// Cycles through an edge that `starts` names, and otherwise of `kinds`.
+    /// Finds cycles through an edge that satisfies `starts`; the other edges are of `kinds`.
     fn through(&self, kinds: Kinds, starts: impl Fn(Edge) -> bool, found: &mut Found) {
         let is_start = |edge: &&EdgeIndex| {
             let edge = self.graph[**edge];
@@ -154,7 +154,8 @@ impl<'g> Search<'g> {
         None
     }
 
-    /// The path that ends at `to`, from the edge by which each of its transactions was reached.
+    /// The path that ends at `to`, reconstructed from the edge by which each transaction was
+    /// reached.
     fn steps(
         &self,
         from: NodeIndex,
@@ -174,7 +175,7 @@ impl<'g> Search<'g> {
     }
 }
 
-/// What a cycle is called.
+/// The name of the anomaly of a cycle.
 fn name(steps: &[(usize, Edge)]) -> Name {
     let has = |kind: fn(Edge) -> bool| steps.iter().any(|(_, edge)| kind(*edge));
     let overwrites = steps.iter().filter(|(_, edge)| is_item(*edge) || is_phantom(*edge)).count();

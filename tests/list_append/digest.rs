@@ -1,7 +1,7 @@
-//! The reads of one attempt that concern other transactions, and its writes.
+//! The reads of one attempt that depend on other transactions, and its writes.
 //!
-//! If a transaction reads a list several times, only the first read shows writes of others. The
-//! other reads must follow from the first one and from the transaction's own appends.
+//! If a transaction reads a list several times, only the first read depends on writes of others.
+//! The other reads must follow from the first read and from the transaction's own appends.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,28 +9,28 @@ use std::collections::btree_map::Entry;
 use crate::anomaly::{Anomaly, Name};
 use crate::history::{Attempt, Element, List, Mark, Operation};
 
-/// The first sight of a list.
+/// The first read of a list.
 #[derive(Clone, Debug)]
 pub struct Sight {
     pub elements: Vec<Element>,
-    /// Absent, in a reading of a range.
+    /// Whether a range read found the list absent.
     pub absent_in_range: bool,
 }
 
-/// An attempt, reduced to what concerns others.
+/// An attempt, reduced to its dependencies on others.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     pub lists: BTreeMap<List, Sight>,
-    /// The element in the mark of a list, or that the mark was absent.
+    /// The element in the mark of a list, or `None` if the mark was absent.
     pub marks: BTreeMap<List, Option<Element>>,
     pub appends: BTreeMap<List, Vec<Element>>,
-    /// What the attempt itself should see.
+    /// The values that the attempt itself must read.
     expected: BTreeMap<List, Vec<Element>>,
     expected_marks: BTreeMap<List, Option<Element>>,
 }
 
 impl Digest {
-    /// The digest of an attempt, with its internal contradictions added to `anomalies`.
+    /// The digest of an attempt. Adds its internal contradictions to `anomalies`.
     pub fn new(number: usize, attempt: &Attempt, anomalies: &mut Vec<Anomaly>) -> Self {
         let mut digest = Self::default();
         for operation in &attempt.operations {
@@ -97,7 +97,7 @@ impl Digest {
             Entry::Occupied(expected) if expected.get() != found => {
                 contradiction(list, [expected.get().clone(), found.to_vec()]);
             }
-            // A range that was read too makes its absence one of the range.
+            // If a range read also covers the list, its absence counts as one in a range.
             Entry::Occupied(_) if absent_in_range => {
                 self.lists.entry(list).and_modify(|sight| sight.absent_in_range = true);
             }

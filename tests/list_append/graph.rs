@@ -1,4 +1,4 @@
-//! Which transaction must come before which.
+//! The dependency graph: which transaction must come before which.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::digest::{Digest, Sight};
 use crate::history::{Attempt, Element, List, Mark, Outcome};
 use crate::versions::Versions;
 
-/// The transactions, by their positions in the history, and what orders two of them.
+/// The transactions, by their positions in the history, and the edges that order them.
 pub type Dependencies = DiGraph<(), Edge>;
 
-/// The graph of all transactions that count.
+/// Builds the graph of all transactions that count.
 pub fn dependencies(
     attempts: &[Attempt],
     digests: &[Digest],
@@ -56,7 +56,7 @@ impl Edges<'_, '_> {
         }
     }
 
-    /// Who appended an element, if that transaction counts.
+    /// The transaction that appended an element, if it counts.
     fn writer(&self, element: Element) -> Option<usize> {
         let writer = self.versions.origins.get(&element)?.attempt;
         self.versions.counts[writer].then_some(writer)
@@ -66,7 +66,8 @@ impl Edges<'_, '_> {
         self.versions.orders.get(&list).copied().unwrap_or_default()
     }
 
-    /// Behind the writer of the last element that was seen, and before that of the next.
+    /// Orders the reader after the writer of the last element that it read, and before the writer
+    /// of the next element.
     fn read(&mut self, reader: usize, list: List, sight: &Sight) {
         let last = sight.elements.last().and_then(|element| self.writer(*element));
         if let Some(writer) = last {
@@ -119,8 +120,8 @@ impl Edges<'_, '_> {
 
     /// The elements that were certainly appended after a mark was read as absent.
     ///
-    /// A mark that was set and deleted is absent before and after. If the same transaction read the
-    /// list, the list decides which of the two it was; otherwise nothing is concluded.
+    /// A mark that was set and deleted is absent before and after. If the same transaction also
+    /// read the list, the list decides between the two; otherwise no edge is added.
     fn behind_absence<'o>(
         &self,
         order: &'o [Element],
@@ -142,15 +143,16 @@ impl Edges<'_, '_> {
         marks.into_iter().find(|mark| *mark != Mark::Left).is_none_or(|mark| mark == Mark::Deleted)
     }
 
-    /// From each transaction to those that began after it had ended, without the edges that follow
-    /// from others: a transaction that ends replaces, in the set that later ones come after, all
-    /// that had ended before it began. So there are few edges for each, and not one for each pair.
+    /// Adds edges from each transaction to those that began after it had ended, without transitive
+    /// edges. When a transaction ends, it replaces, in the set of predecessors of later
+    /// transactions, all transactions that had ended before it began. So there are few edges per
+    /// transaction, instead of one per pair.
     fn real_time(&mut self, attempts: &[Attempt]) {
         let mut events = Vec::new();
         for (n, attempt) in attempts.iter().enumerate().filter(|(n, _)| self.versions.counts[*n]) {
-            // At the same moment, beginnings go first: what is not after is beside.
+            // At equal times, beginnings come first, because such transactions count as concurrent.
             events.push((attempt.began, false, n));
-            // A commit of unknown outcome may happen at any time later.
+            // A commit with an unknown outcome may happen at any later time.
             if attempt.outcome == Outcome::Committed {
                 events.push((attempt.ended, true, n));
             }

@@ -1,7 +1,7 @@
-//! What happened: everything that the writers of a campaign did and saw.
+//! The history: all operations and results of the writers of a campaign.
 //!
-//! The checker knows nothing but this. So a history can also be written by hand, which is how the
-//! checker itself is tested.
+//! This is the only input of the checker. So a history can also be written by hand, which is how
+//! the checker itself is tested.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,73 +11,73 @@ use serde::{Deserialize, Serialize};
 /// The number of a list.
 pub type List = u32;
 
-/// What is appended to a list. No element is appended twice, so an element names its writer.
+/// An appended value. No element is appended twice, so an element identifies its writer.
 pub type Element = u64;
 
-/// One step of an attempt, with what the store answered.
+/// One step of an attempt, with the result from the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
     /// The list was read, and written with `element` at its end.
     Append { list: List, found: Vec<Element>, element: Element, mark: Mark },
-    /// The list was read, alone or with others in one `get_many`. One that is absent is empty.
+    /// The list was read, alone or with others in one `get_many`. An absent list counts as empty.
     Read { list: List, found: Vec<Element> },
-    /// All lists of a range were read at once; those that are not found were absent.
+    /// All lists of a range were read at once; lists that are not in `found` were absent.
     ReadRange { lists: Range<List>, found: Vec<(List, Vec<Element>)> },
-    /// The marks of a range of lists were read at once; those not found were absent.
+    /// The marks of a range of lists were read at once; marks that are not in `found` were absent.
     ReadMarks { lists: Range<List>, found: Vec<(List, Element)> },
 }
 
-/// What an append does with the mark of its list: a key beside it that comes and goes.
+/// The change that an append makes to the mark of its list, a separate key that is set and deleted.
 ///
 /// A list only grows, so it contains the order of its writes. A deleted key contains no history. So
 /// each write of a mark comes with an append to its list in the same transaction, and the mark
-/// holds the element. A transaction that reads the mark thus reads a version of the list; in a
+/// contains the element. Reading the mark therefore amounts to reading a version of the list; in a
 /// serializable store the two always agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mark {
-    /// Nothing. Most lists have no mark at all.
+    /// No change. Most lists have no mark at all.
     #[default]
     Left,
-    /// It is set to the element.
+    /// The mark is set to the element.
     Set,
-    /// It is deleted.
+    /// The mark is deleted.
     Deleted,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The store acknowledged the commit.
     Committed,
-    /// The store said that nothing was kept.
+    /// The store reported that nothing was committed.
     Aborted,
-    /// The store was lost during the commit.
+    /// The connection to the store was lost during the commit.
     Unknown,
 }
 
-/// One run of one transaction, committed or not.
+/// One run of a transaction, committed or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub writer: usize,
-    /// Just before the transaction began, and just after its outcome was there, in nanoseconds of a
-    /// clock that all writers share.
+    /// The time just before the transaction began, in nanoseconds of a clock that all writers
+    /// share. `ended` is the time just after its outcome was known.
     pub began: u64,
     pub ended: u64,
     pub operations: Vec<Operation>,
     pub outcome: Outcome,
-    /// It read a snapshot, and was no transaction.
+    /// Whether the attempt read a snapshot instead of running a transaction.
     pub by_snapshot: bool,
 }
 
-/// Everything that happened, and what was left.
+/// All attempts, and the final state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     pub attempts: Vec<Attempt>,
-    /// What a transaction saw that began after the last attempt had ended.
+    /// The reads of a transaction that began after the last attempt had ended.
     pub end: End,
 }
 
-/// What the store holds at the end.
+/// The contents of the store at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     pub lists: BTreeMap<List, Vec<Element>>,

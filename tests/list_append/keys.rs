@@ -1,4 +1,4 @@
-//! Where the lists and their marks are stored.
+//! The keys of the lists and their marks.
 
 use std::ops::Range;
 
@@ -6,11 +6,10 @@ use keyloom::KeyRange;
 
 use crate::history::{Element, List};
 
-/// An element that is never appended. It stands for bytes that are not an element.
+/// An element that is never appended. It represents bytes that are not an element.
 pub const GARBLED: Element = 0;
 
-/// The keys of a campaign: all of them behind one prefix, each with the number of a list at its
-/// end.
+/// The keys of a campaign: all have one prefix, and end with the number of a list.
 #[derive(Clone, Debug)]
 pub struct Keys {
     lists: Vec<u8>,
@@ -46,18 +45,19 @@ impl Keys {
         KeyRange::prefix(&self.marks)
     }
 
-    /// The list that a key, of a list or of a mark, is about.
+    /// The list to which a key belongs; the key is that of a list or of a mark.
     pub fn list_of(&self, key: &[u8]) -> List {
         key.last_chunk().map_or(List::MAX, |number| List::from_be_bytes(*number))
     }
 
-    /// The elements of a stored list. Bytes behind the last whole element show as [`GARBLED`].
+    /// The elements of a stored list. Bytes after the last complete element are returned as
+    /// [`GARBLED`].
     pub fn elements(value: &[u8]) -> Vec<Element> {
         let element = |bytes: &[u8]| bytes.try_into().map_or(GARBLED, Element::from_be_bytes);
         value.chunks(size_of::<Element>()).map(element).collect()
     }
 
-    /// The element that a mark holds.
+    /// The element in a mark.
     pub fn mark(value: &[u8]) -> Element {
         value.try_into().map_or(GARBLED, Element::from_be_bytes)
     }

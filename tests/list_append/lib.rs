@@ -1,7 +1,7 @@
-//! The isolation campaign: many transactions on the same few lists, and a checker that looks for
-//! anything that no serial order of them explains.
+//! The isolation campaign: many transactions on the same few lists, and a checker that searches for
+//! anomalies that no serial order explains.
 //!
-//! It is generic over the store:
+//! The crate is generic over the store:
 //!
 //! ```
 //! # use keyloom::Memory;
@@ -11,17 +11,17 @@
 //! weakened::is_caught(Memory::new(), Weakness::LostUpdates, 2_000, 8);
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`history`] | what the writers did and saw |
+//! | [`history`] | the operations and results of the writers |
 //! | [`workload`], `steps`, `keys` | the writers |
 //! | [`checker`] | the checks, of `versions` and of `cycles` in the `graph` |
-//! | [`anomaly`] | what is found, by name |
+//! | [`anomaly`] | the anomalies, by name |
 //! | [`report`] | the counts of a campaign |
-//! | [`weakened`] | stores on which it must find something, and what |
+//! | [`weakened`] | stores on which the campaign must find an anomaly, and which |
 //!
 //! Writers may be threads of one process, or of several: see [`Plan::processes`].
-// As at the top of every test.
+// As in every test file.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(missing_docs, reason = "names of the literature, and fields that their names tell")]
 
@@ -47,33 +47,34 @@ pub use anomaly::{Anomaly, Name};
 pub use report::Report;
 pub use workload::Plan;
 
-/// How many transactions are checked at once. More are done in rounds, so that memory stays small.
+/// The number of transactions that are checked together. More transactions run in rounds, so that
+/// memory stays small.
 const ROUND: usize = 25_000;
 
-/// The number of transactions of a campaign: `default`, or the environment's number.
+/// The number of transactions of a campaign: `default`, or a number from the environment.
 pub fn transactions(default: usize) -> usize {
     let asked = std::env::var("KEYLOOM_ISOLATION_TRANSACTIONS").ok();
     asked.map_or(default, |number| number.replace('_', "").parse().unwrap())
 }
 
-/// Runs transactions of `writers` threads on a store and checks what they saw.
+/// Runs transactions of `writers` threads on a store and checks their history.
 ///
-/// Prints the counts. Panics where the store reports an error that no new attempt repairs.
+/// Prints the counts. Panics if the store returns an error that a retry does not fix.
 pub fn campaign<S: Store>(store: &S, transactions: usize, writers: usize) -> Report {
     campaign_of(store, &Plan::new(transactions, writers))
 }
 
-/// [`campaign`] as planned.
+/// [`campaign`] with a plan.
 pub fn campaign_of<S: Store>(store: &S, plan: &Plan) -> Report {
     let report = try_campaign(store, plan).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     println!("{}: {report}", std::any::type_name::<S>());
     report
 }
 
-/// Runs a campaign as planned.
+/// Runs a campaign with a plan.
 ///
 /// # Errors
-/// The first error of the store that neither a new attempt nor patience repairs.
+/// The first error of the store that persists after retries.
 pub fn try_campaign<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
     let mut report = Report::default();
     let mut left = plan.transactions;

@@ -1,4 +1,4 @@
-//! The counts of a campaign, and what it found.
+//! The counts of a campaign, and its findings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use crate::anomaly::{Anomaly, Name};
 use crate::history::{History, Operation, Outcome};
 
-/// What a campaign did and found.
+/// The counts and the findings of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Attempts, by what became of them.
+    /// Attempts, by their outcome.
     pub committed: usize,
     pub aborted: usize,
     pub unknown: usize,
-    /// Operations of all attempts.
+    /// The operations of all attempts.
     pub reads: usize,
     pub appends: usize,
-    /// How long the transactions took, and the checking.
+    /// The duration of the transactions, and of the check.
     pub ran: Duration,
     pub checked: Duration,
     pub anomalies: Vec<Anomaly>,
-    /// What the transactions of the first anomaly did and saw.
+    /// The operations and results of the transactions in the first anomaly.
     pub witnesses: Vec<String>,
 }
 
@@ -58,15 +58,15 @@ impl Report {
         self.anomalies.iter().any(|anomaly| anomaly.name() == name)
     }
 
-    /// How many anomalies of which name were reported.
+    /// The number of reported anomalies of each name.
     pub fn names(&self) -> BTreeMap<Name, usize> {
         let mut names = BTreeMap::new();
         self.anomalies.iter().for_each(|found| *names.entry(found.name()).or_default() += 1);
         names
     }
 
-    /// Whether nothing was found but what PostgreSQL is known to let through, and no more of it
-    /// than it does at most: in two of 31 runs of 20,000 transactions it was five and one.
+    /// Whether all anomalies are of the kind that PostgreSQL is known to allow, at most 8 per
+    /// 20,000 transactions. Two of 31 runs of 20,000 transactions had such anomalies: five and one.
     pub fn is_of_forgotten_conflicts(&self) -> bool {
         const MOST: usize = 8;
         let done = self.committed + self.unknown;
@@ -74,7 +74,7 @@ impl Report {
             && self.anomalies.iter().all(|found| found.name().is_of_forgotten_conflict())
     }
 
-    /// Panics, and shows some of them, if there are anomalies.
+    /// Panics if there are anomalies, and prints some of them.
     pub fn assert_clean(&self) {
         assert!(self.anomalies.is_empty(), "{self}");
     }

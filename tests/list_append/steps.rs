@@ -1,4 +1,4 @@
-//! What the transactions of the workload do, step by step.
+//! The steps of the transactions of the workload.
 
 use std::ops::Range;
 use std::thread;
@@ -10,7 +10,7 @@ use crate::elements::Elements;
 use crate::history::{Element, List, Mark, Operation};
 use crate::keys::Keys;
 
-/// One intention. The same intentions are tried again after an abort, with other elements.
+/// One intended step. After an abort the same steps are tried again, with other elements.
 #[derive(Clone, Debug)]
 pub enum Step {
     Append(List, Mark),
@@ -18,11 +18,11 @@ pub enum Step {
     ReadMany(Vec<List>),
     ReadRange(Range<List>, Order),
     ReadMarks(Range<List>, Order),
-    /// Deletes all marks of a range, and says so in their lists.
+    /// Deletes all marks of a range, and records this in their lists.
     Sweep(Range<List>),
 }
 
-/// How many lists are open at any time.
+/// The number of lists that are in use at any time.
 const OPEN: List = 6;
 
 /// The approximate length of a list. Shorter lists are read faster, and more of them are created;
@@ -30,7 +30,7 @@ const OPEN: List = 6;
 const LENGTH: u64 = 32;
 
 impl Step {
-    /// One to four steps on the lists that are open when `appended` elements were handed out.
+    /// One to four steps on the lists that are in use after `appended` elements.
     pub fn choose(rng: &mut Rng, appended: u64) -> Vec<Self> {
         let first = List::try_from(appended / LENGTH).unwrap() + 1;
         let reads_only = rng.u8(..6) == 0;
@@ -43,7 +43,7 @@ impl Step {
         let order = if rng.bool() { Order::Ascending } else { Order::Descending };
         match rng.u8(if reads_only { 10..20 } else { 0..20 }) {
             0..7 => {
-                // Every second list has a mark, and every append to it sets or deletes it.
+                // Every second list has a mark, which every append sets or deletes.
                 let mark = match (list % 2, rng.bool()) {
                     (0, _) => Mark::Left,
                     (_, true) => Mark::Set,
@@ -74,7 +74,7 @@ fn range(rng: &mut Rng, first: List) -> Range<List> {
     start..start + rng.u32(1..=3)
 }
 
-/// Writes down what is done, before it is done: what an aborted attempt tried counts too.
+/// Records each step before it runs, because the steps of an aborted attempt count, too.
 #[derive(Debug)]
 pub struct Scribe<'a> {
     pub keys: &'a Keys,
@@ -83,7 +83,7 @@ pub struct Scribe<'a> {
     pub rng: &'a mut Rng,
 }
 
-/// Does the steps of a transaction.
+/// Runs the steps of a transaction.
 pub fn perform_all(steps: &[Step], txn: &mut impl Writer, scribe: &mut Scribe<'_>) -> Result<()> {
     for step in steps {
         scribe.let_others_in();
@@ -97,7 +97,7 @@ pub fn perform_all(steps: &[Step], txn: &mut impl Writer, scribe: &mut Scribe<'_
     Ok(())
 }
 
-/// Does the steps of a snapshot.
+/// Runs the steps on a snapshot.
 pub fn read_all(steps: &[Step], snapshot: &impl Reader, scribe: &mut Scribe<'_>) -> Result<()> {
     for step in steps {
         scribe.let_others_in();
@@ -107,14 +107,15 @@ pub fn read_all(steps: &[Step], snapshot: &impl Reader, scribe: &mut Scribe<'_>)
 }
 
 impl Scribe<'_> {
-    /// Transactions are so short that on few cores most would run alone.
+    /// Yields to other threads, because transactions are so short that, on few cores, most would
+    /// run alone.
     fn let_others_in(&mut self) {
         if self.rng.bool() {
             thread::yield_now();
         }
     }
 
-    /// Takes note of what others appended.
+    /// Notes the elements that others appended.
     fn seen(&self, found: Vec<Element>) -> Vec<Element> {
         found.last().into_iter().for_each(|last| self.elements.see(*last));
         found
@@ -133,11 +134,11 @@ impl Scribe<'_> {
         for (list, _) in self.marks(txn, lists, Order::Ascending)? {
             self.lengthen(txn, list, Mark::Deleted)?;
         }
-        // A mark that came since would go too, without a word in its list.
+        // This also deletes a mark that was set since, without a record in its list.
         txn.delete_range(self.keys.marks(lists))
     }
 
-    /// The list's part of an append: reads it, and puts it back with one more element.
+    /// Appends to the list: reads the list, and puts it with one more element.
     fn lengthen(&mut self, txn: &mut impl Writer, list: List, mark: Mark) -> Result<Element> {
         let key = self.keys.list(list);
         let mut value = txn.get(&key)?.map_or(Vec::new(), |value| value.to_vec());

@@ -1,7 +1,7 @@
-//! In which order each list grew, and what is wrong with the lists themselves.
+//! The order in which each list grew, and the faults of the lists themselves.
 //!
-//! A list only grows, so the longest sight of it is its history, and all others must be beginnings
-//! of it.
+//! A list only grows, so its longest read is its history, and all other reads must be prefixes of
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use crate::anomaly::{Anomaly, Name};
 use crate::digest::Digest;
 use crate::history::{Element, History, List, Mark, Operation, Outcome};
 
-/// Who appended an element.
+/// The transaction that appended an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     pub attempt: usize,
@@ -22,7 +22,7 @@ pub struct Origin {
 pub struct Versions<'h> {
     pub origins: HashMap<Element, Origin>,
     pub orders: BTreeMap<List, &'h [Element]>,
-    /// The attempts that count: committed, or of unknown outcome and seen.
+    /// Whether each attempt counts: it was committed, or its outcome was unknown and it was seen.
     pub counts: Vec<bool>,
 }
 
@@ -58,7 +58,7 @@ impl<'h> Versions<'h> {
         versions
     }
 
-    /// The attempts of which something was seen.
+    /// Marks the attempts whose writes were read.
     fn seen<'d>(
         &self,
         readers: impl Iterator<Item = &'d Digest>,
@@ -72,7 +72,7 @@ impl<'h> Versions<'h> {
         listed.chain(marks.values()).for_each(&mut see);
         for digest in readers {
             digest.marks.values().flatten().for_each(&mut see);
-            // Where sights exclude each other, the longest does not hold what the others do.
+            // If reads contradict each other, the longest one does not contain all elements.
             for (list, sight) in &digest.lists {
                 if !self.orders[list].starts_with(&sight.elements) {
                     sight.elements.iter().for_each(&mut see);
@@ -82,7 +82,7 @@ impl<'h> Versions<'h> {
         seen
     }
 
-    /// Each element once, where it belongs.
+    /// Each element must occur once, in the right list.
     fn look_at_orders(&self, history: &History, anomalies: &mut Vec<Anomaly>) {
         let mut once = BTreeSet::new();
         for (&list, order) in &self.orders {
@@ -106,7 +106,7 @@ impl<'h> Versions<'h> {
         }
     }
 
-    /// What one transaction saw is a beginning of the order, and ends where a transaction did.
+    /// Each read must be a prefix of the order, and end at the end of a transaction.
     fn look_at_sights(
         &self,
         number: usize,
@@ -120,7 +120,7 @@ impl<'h> Versions<'h> {
                 let sights = [order.to_vec(), sight.elements.clone()];
                 let (name, transactions) = (Name::IncompatibleOrder, vec![number]);
                 anomalies.push(Anomaly::Sights { name, list, transactions, sights });
-                // These elements are not in the order, so their origin has not been checked.
+                // These elements are not in the order, so their origin was not checked.
                 for &element in sight.elements.iter().filter(|e| !order.contains(e)) {
                     self.look_at_origin(number, list, element, history, anomalies);
                 }
@@ -171,7 +171,8 @@ impl<'h> Versions<'h> {
         operations.iter().rev().find_map(appended).unwrap_or_default()
     }
 
-    /// Nothing acknowledged is missing, no version was continued twice, and the marks are right.
+    /// No acknowledged append may be missing, no version may have two successors, and the marks
+    /// must be right.
     fn look_at_the_end(&self, history: &History, digests: &[Digest], anomalies: &mut Vec<Anomaly>) {
         let mut continued = HashMap::new();
         let there: BTreeSet<Element> = history.end.lists.values().flatten().copied().collect();
@@ -201,7 +202,7 @@ impl<'h> Versions<'h> {
         }
     }
 
-    /// The mark of a list that holds `elements`.
+    /// The expected mark of a list with these `elements`.
     fn mark_after(&self, elements: &[Element]) -> Option<Element> {
         let mark = |element: &Element| match self.origins.get(element)?.mark {
             Mark::Left => None,

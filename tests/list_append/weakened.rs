@@ -1,7 +1,7 @@
-//! Negative controls: the campaign on a store whose isolation was taken away in part.
+//! Negative controls: the campaign on a store whose isolation is weakened.
 //!
-//! They are part of the campaign, since a backend on which nothing was ever found may be one on
-//! which nothing could be: on a slow store transactions may never meet.
+//! The controls are part of each campaign. If the campaign finds nothing on a backend, it may be
+//! unable to find anything there: on a slow store, transactions may never be concurrent.
 
 use std::convert::Infallible;
 
@@ -10,12 +10,12 @@ use keyloom_mutant_stores::{Flaw, Weakened, Weakness};
 
 use crate::{Name, Report, campaign};
 
-/// What snapshots rule out, whatever is compared.
+/// Anomalies that snapshots rule out, with any validation.
 const OF_NO_SNAPSHOT: &[Name] = &[Name::G0, Name::G1a, Name::G1b, Name::G1c, Name::Internal];
 const OF_LOST_UPDATES: &[Name] = &[Name::LostUpdate, Name::LostAppend, Name::IncompatibleOrder];
 
-/// The mistakes that the conformance suite must find, as far as they are of isolation, and the name
-/// under which they show.
+/// Flaws of isolation that the conformance suite must find, and the anomalies under which they
+/// appear.
 pub const FLAWS: [(Flaw, Name); 11] = [
     (Flaw::DirtyRead, Name::G1a),
     (Flaw::MovingSnapshot, Name::Internal),
@@ -30,23 +30,24 @@ pub const FLAWS: [(Flaw, Name); 11] = [
     (Flaw::SortedBatch, Name::Unwritten),
 ];
 
-/// So many campaigns are made of the transactions that a weakness is given to show.
+/// The number of campaigns among which the transactions for one weakness are divided.
 const PARTS: usize = 8;
 
-/// What a campaign must find, and what it must not.
+/// The anomalies that a campaign must find, and those that it must not find.
 pub type Expected = (&'static [Name], Vec<Name>);
 
-/// Weakens a store and panics unless the campaign finds the anomaly that this weakness is known
-/// for, and none that it rules out.
+/// Weakens a store. Panics unless the campaign finds the characteristic anomaly of this weakness,
+/// and none that the weakness rules out.
 ///
-/// There are `transactions` in all, in several campaigns, and no more of these once it has shown.
+/// The total is `transactions`, divided among several campaigns, which stop as soon as the anomaly
+/// was found.
 pub fn is_caught<S: Store + Clone>(
     store: S,
     weakness: Weakness,
     transactions: usize,
     writers: usize,
 ) -> Report {
-    // What must not show has all the time not to.
+    // Anomalies that must not occur are searched for in one full-length campaign.
     let parts = if weakness == Weakness::None { 1 } else { PARTS };
     let done: Result<_, Infallible> = until_shown(
         parts,
@@ -61,10 +62,10 @@ pub fn is_caught<S: Store + Clone>(
     report
 }
 
-/// Runs up to `tries` campaigns, until one has found the expected anomalies. Each receives its
-/// number. An anomaly needs two concurrent transactions, and on a busy machine there may be none in
-/// a whole campaign. An anomaly that must not occur ends the loop at once. Returns the last report
-/// and how it differs from the expected one.
+/// Runs up to `tries` campaigns, until one has found the expected anomalies. Each gets its number.
+/// An anomaly needs two concurrent transactions, and on a busy machine a whole campaign may have
+/// none. An anomaly that must not occur ends the loop at once. Returns the last report and its
+/// difference from the expectation.
 ///
 /// # Errors
 /// The first error of a campaign.
@@ -89,7 +90,8 @@ pub fn until_shown<E>(
     }
 }
 
-/// What a weakness is known for, and what it rules out, of all that was found.
+/// The characteristic anomalies of a weakness among all that were found, and those that it rules
+/// out.
 pub fn expected(weakness: Weakness, report: &Report) -> Expected {
     match weakness {
         Weakness::None => (&[], report.names().into_keys().collect()),
@@ -98,7 +100,7 @@ pub fn expected(weakness: Weakness, report: &Report) -> Expected {
             (&[Name::G2Item], [OF_NO_SNAPSHOT, OF_LOST_UPDATES, &[Name::GSingle]].concat())
         }
         Weakness::Phantoms => (&[Name::G2], [OF_NO_SNAPSHOT, OF_LOST_UPDATES].concat()),
-        // It is serializable.
+        // This weakness is serializable.
         Weakness::StaleSnapshots => {
             let names = report.names().into_keys();
             (&[Name::GSingleRealTime], names.filter(|name| !name.is_of_real_time()).collect())

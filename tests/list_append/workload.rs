@@ -1,11 +1,12 @@
-//! The workload: writers that share lists, and write down what they do and see.
+//! The workload: writers that share lists, and record their operations and results.
 //!
-//! Nearly every transaction meets others. There are few lists at any moment, and the set moves on
-//! so that lists stay short: a checker that compares whole lists stays quick, and lists that are
-//! not there yet are read too, alone and in ranges. Marks come and go beside some of the lists.
+//! Nearly every transaction is concurrent with others that use the same lists. At any moment only
+//! few lists are in use, and the set advances so that lists stay short. So a checker that compares
+//! whole lists stays fast, and lists that do not exist yet are also read, alone and in ranges.
+//! Marks of some lists are set and deleted.
 //!
-//! Transactions are begun and committed by hand, not by `transact`, because each attempt counts:
-//! what an aborted one wrote must never be seen.
+//! Transactions are begun and committed explicitly, not by `transact`, because each attempt counts:
+//! a write of an aborted attempt must never be read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -20,35 +21,34 @@ use crate::history::{Attempt, End, History, Outcome};
 use crate::keys::Keys;
 use crate::steps::{Scribe, Step, perform_all, read_all};
 
-/// How much to do.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many transactions come to an end, committed or unknown. Attempts that were aborted come
-    /// on top.
+    /// The number of transactions that end as committed or unknown. Aborted attempts do not count.
     pub transactions: usize,
-    /// How many threads share them.
+    /// The number of threads that share the transactions.
     pub writers: usize,
-    /// What the random choices begin with.
+    /// The seed of the random choices.
     pub seed: u64,
-    /// How long one transaction is tried again, when it conflicts or the store cannot be reached:
-    /// long enough for a server that is killed to come back.
+    /// How long one transaction is retried when it conflicts or the store cannot be reached: long
+    /// enough for a killed server to restart.
     pub patience: Duration,
-    /// The lists lie behind this prefix, where nothing else may be. What is there is removed at the
-    /// end, not before: a removal whose outcome is unknown could come late, and take new lists
-    /// along.
+    /// The prefix of all keys, which must be used for nothing else. The keys are removed at the
+    /// end, not at the start: a removal with an unknown outcome could be applied late, and remove
+    /// new lists.
     pub prefix: Vec<u8>,
-    /// Whether snapshots show commits in their order, which in rare cases is no serial order.
+    /// Whether snapshots show commits in commit order, which in rare cases is not a serial order.
     pub snapshots_in_commit_order: bool,
-    /// How many processes work on the store, each with a plan of its own, [`attempts`] of which
-    /// belong into one history.
+    /// The number of processes that work on the store. Each has its own plan, and their
+    /// [`attempts`] belong to one history.
     pub processes: usize,
-    /// The number of this one.
+    /// The number of this process.
     pub process: usize,
-    /// The time in nanoseconds. Several processes need a clock that they share.
+    /// The time in nanoseconds. Several processes need a common clock.
     pub clock: fn() -> u64,
 }
 
-/// A clock of this process.
+/// A clock that is local to this process.
 fn since_the_first_look() -> u64 {
     static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(FIRST.elapsed().as_nanos()).unwrap()
@@ -70,11 +70,11 @@ impl Plan {
     }
 }
 
-/// What the writers share.
+/// The state that the writers share.
 struct Shared<'p> {
     plan: &'p Plan,
     keys: Keys,
-    /// The transactions that are still to be done.
+    /// The remaining transactions.
     left: AtomicU64,
     elements: Elements,
     attempts: Mutex<Vec<Attempt>>,
@@ -83,7 +83,7 @@ struct Shared<'p> {
 /// Runs the workload on a store.
 ///
 /// # Errors
-/// The first error that neither a new attempt nor patience repairs.
+/// The first error that persists after retries.
 pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
     Ok(History { attempts: attempts(store, plan)?, end: end(store, plan)? })
 }
@@ -91,7 +91,7 @@ pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
 /// Runs the writers of one process. Returns their attempts, with reads and writes.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn attempts<S: Store>(store: &S, plan: &Plan) -> Result<Vec<Attempt>> {
     let shared = Shared::new(plan);
     thread::scope(|scope| {
@@ -105,10 +105,10 @@ pub fn attempts<S: Store>(store: &S, plan: &Plan) -> Result<Vec<Attempt>> {
     Ok(shared.attempts.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What is there when all writers have ended. Removes it.
+/// Reads the final state after all writers have ended, and removes it.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn end<S: Store>(store: &S, plan: &Plan) -> Result<End> {
     let shared = Shared::new(plan);
     let end = shared.patiently(|| shared.end(&store.begin()?))?;
@@ -131,7 +131,7 @@ impl<'p> Shared<'p> {
         }
     }
 
-    /// One writer: does transactions while there are some left.
+    /// One writer: runs transactions while there are any left.
     fn writer<S: Store>(&self, store: &S, writer: usize) -> Result<()> {
         let mut rng = Rng::with_seed(self.plan.seed.wrapping_add(writer as u64));
         let mut attempts = Vec::new();
@@ -141,7 +141,7 @@ impl<'p> Shared<'p> {
         };
         while take().is_ok() {
             self.transaction(store, writer, &mut rng, &mut attempts).inspect_err(|_| {
-                // The others need not go on.
+                // The other writers can stop.
                 self.left.store(0, Ordering::Relaxed);
             })?;
         }
@@ -149,7 +149,7 @@ impl<'p> Shared<'p> {
         Ok(())
     }
 
-    /// Tries one transaction until it commits, or may have.
+    /// Tries one transaction until it is committed, or may be.
     fn transaction<S: Store>(
         &self,
         store: &S,
@@ -158,7 +158,7 @@ impl<'p> Shared<'p> {
         attempts: &mut Vec<Attempt>,
     ) -> Result<()> {
         let steps = Step::choose(rng, self.elements.position());
-        // Some are given up at first, without any need: what they wrote must never be seen.
+        // Some transactions are first rolled back for no reason: their writes must never be read.
         let mut is_given_up = rng.u8(..16) == 0;
         let reads_only = steps.iter().all(Step::reads_only);
         let by_snapshot = reads_only && rng.bool();
@@ -197,7 +197,7 @@ impl<'p> Shared<'p> {
         Ok(())
     }
 
-    /// Waits before the next attempt, or gives up.
+    /// Waits before the next attempt, or returns the error.
     fn pause(&self, error: Error, started: Instant, tries: u32, rng: &mut Rng) -> Result<()> {
         let pause = match &error {
             error if may_be_away(error) => Duration::from_millis(1),
@@ -207,12 +207,12 @@ impl<'p> Shared<'p> {
         if started.elapsed() > self.plan.patience {
             return Err(error);
         }
-        // Longer and longer, and never as long as the others.
+        // The pauses grow, and differ between the writers.
         thread::sleep(pause.mul_f64(f64::from(1 << tries.min(7)) * rng.f64()));
         Ok(())
     }
 
-    /// Does what may be done twice, until it succeeds.
+    /// Repeats idempotent work until it succeeds.
     fn patiently<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let started = Instant::now();
         let mut rng = Rng::with_seed(self.plan.seed);
@@ -225,7 +225,7 @@ impl<'p> Shared<'p> {
         unreachable!("patience ends before the tries do")
     }
 
-    /// What is there at the end.
+    /// Reads the final state.
     fn end(&self, reader: &impl Reader) -> Result<End> {
         let mut end = End::default();
         for entry in reader.range(self.keys.all_lists(), Order::Ascending)? {
@@ -240,12 +240,12 @@ impl<'p> Shared<'p> {
     }
 }
 
-/// What a transaction ends with that is dropped on purpose.
+/// The error of a transaction that is rolled back on purpose.
 fn given_up() -> Error {
     Error::Conflict { what: "nothing: it was given up on purpose".into() }
 }
 
-/// Whether a server may have gone, and may come back. A store has no name of its own for that.
+/// Whether a server may be down and may come back. There is no separate error variant for this.
 fn may_be_away(error: &Error) -> bool {
     match error {
         Error::Backend(_)

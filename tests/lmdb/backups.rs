@@ -1,4 +1,4 @@
-//! Backups: of one moment, whole, and no other process's file.
+//! Backups: consistent, complete, and never mixed up with the file of another process.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -15,7 +15,7 @@ fn are_stores_as_of_one_moment_and_smaller_when_compacted() {
     for (name, compaction) in [("off", Compaction::Off), ("on", Compaction::On)] {
         let path = directory.path().join(name);
         std::thread::scope(|scope| {
-            // Pairs of keys that are there together or not at all.
+            // Pairs of keys that must both exist or both be absent.
             scope.spawn(|| {
                 for n in 0..50u8 {
                     let pair = [[0xEE, n, 0], [0xEE, n, 1]];
@@ -52,7 +52,7 @@ fn have_no_name_before_they_are_whole() {
     let copy = directory.path().join("copy");
     std::thread::scope(|scope| {
         let txn = store.begin().unwrap();
-        // Waits for the transaction.
+        // The backup waits for the transaction.
         let backup = scope.spawn(|| store.backup(&copy, Compaction::Off));
         std::thread::sleep(Duration::from_millis(100));
         assert!(!backup.is_finished() && !copy.join("data.mdb").exists());
@@ -135,16 +135,16 @@ fn backup_keeps_the_modes_of_the_store_and_its_directory() {
         let copy = directory.path().join(format!("copy {of_file:o}"));
         store.backup(&copy, Compaction::On).unwrap();
         assert_eq!(format!("{:o}", mode(&copy.join("data.mdb"))), format!("{of_file:o}"));
-        // The owner must be able to put the file there.
+        // The owner must be able to create the file there.
         assert_eq!(format!("{:o}", mode(&copy)), format!("{:o}", of_directory | 0o700));
-        // A directory that was there stays as it was.
+        // An existing directory is not changed.
         let kept = directory.path().join(format!("kept {of_file:o}"));
         fs::create_dir(&kept).unwrap();
         let before = mode(&kept);
         store.backup(&kept, Compaction::On).unwrap();
         assert_eq!((mode(&kept), mode(&kept.join("data.mdb"))), (before, of_file));
     }
-    // So that the test can remove it.
+    // Restores the mode, so that the test can remove the directory.
     fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
 }
 
@@ -186,7 +186,7 @@ fn backup_leaves_the_part_of_a_crashed_backup_alone() {
     fill(&store, 10).unwrap();
     let copy = directory.path().join("copy");
     fs::create_dir(&copy).unwrap();
-    // Names that this process would take, as another one may have had the same number.
+    // Names that this process would use; an earlier process may have had the same id.
     let part = |n: u32| copy.join(format!("data.mdb.partial.{}.{n}", std::process::id()));
     (0..1_000).for_each(|n| fs::write(part(n), "a part").unwrap());
     store.backup(&copy, Compaction::Off).unwrap();

@@ -1,7 +1,7 @@
-//! The moment in which a snapshot begins, while commits begin and end.
+//! The moment at which a snapshot begins, while commits begin and end.
 //!
 //! A commit writes its meta page, calls fsync, and then publishes the number of its transaction in
-//! the lock file. These tests set that number back, to what it was during the fsync.
+//! the lock file. These tests reset this number to its value during the fsync.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use keyloom::lmdb::file::read_meta;
 
 use super::*;
 
-/// Where the lock file holds the number of the newest commit.
+/// The offset of the number of the newest commit in the lock file.
 const NEWEST_COMMIT_AT: u64 = 8;
 
 /// Publishes the number of the commit that is `back` before the newest one.
@@ -68,12 +68,12 @@ fn is_never_before_that_of_an_earlier_snapshot() {
     run_child(Child::HeldUpReader, directory.path());
 }
 
-/// The store, and where its meta pages are mapped.
+/// The store, and the address at which its meta pages are mapped.
 static HELD_UP: OnceLock<(Lmdb, usize)> = OnceLock::new();
 
-/// Only readers see the map: writers use the file.
+/// Only readers use the map; writers use the file.
 fn protect_meta_pages(at: usize, protection: libc::c_int) {
-    // SAFETY: what lies there is no memory of Rust's, and the system's answer is checked.
+    // SAFETY: the address does not belong to Rust's memory, and the result of the call is checked.
     let answer = unsafe {
         let page_bytes = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap();
         libc::mprotect(at as *mut libc::c_void, 2 * page_bytes, protection)
@@ -81,7 +81,7 @@ fn protect_meta_pages(at: usize, protection: libc::c_int) {
     assert_eq!(answer, 0);
 }
 
-/// Runs in place of the reader when it reaches for a meta page. It holds no lock then.
+/// A signal handler that runs when the reader accesses a meta page. The reader holds no lock then.
 extern "C" fn hold_up(_signal: libc::c_int) {
     let (store, at) = HELD_UP.get().unwrap();
     protect_meta_pages(*at, libc::PROT_READ);
@@ -97,7 +97,7 @@ pub fn held_up_reader(path: &Path) {
     let map = maps.lines().find(|line| line.ends_with("/data.mdb")).unwrap();
     let at = usize::from_str_radix(map.split('-').next().unwrap(), 16).unwrap();
     HELD_UP.set((store.clone(), at)).unwrap();
-    // SAFETY: the handler runs where the map is read, as a function called there would.
+    // SAFETY: the handler runs at a read of the map, like a function that is called there.
     unsafe {
         let handler = hold_up as extern "C" fn(libc::c_int);
         let old = libc::signal(libc::SIGSEGV, handler as libc::sighandler_t);

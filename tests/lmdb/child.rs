@@ -1,4 +1,4 @@
-//! Cases that need a process of their own: they die, fork, or live under other rules.
+//! Cases that need a separate process: they die, fork, or have other limits.
 //!
 //! The test program starts itself again, with the case in its environment, and runs only the test
 //! below.
@@ -46,7 +46,8 @@ const PATH: &str = "KEYLOOM_TEST_PATH";
 const SNAPSHOTS: &str = "KEYLOOM_TEST_SNAPSHOTS";
 const SURVIVED: &str = "the case is done";
 
-/// Runs `case` on the store in `path` in a process of its own and checks that it came to its end.
+/// Runs `case` on the store in `path` in a separate process, and checks that the process completed
+/// it.
 pub fn run_child(case: Child, path: &Path) {
     let output = command(case, path).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -57,7 +58,7 @@ pub fn run_child(case: Child, path: &Path) {
 
 fn command(case: Child, path: &Path) -> Command {
     let program = std::env::current_exe().unwrap();
-    // In KiB. Without the signal, so that writing more is an error.
+    // The limit is in KiB. The signal is ignored, so that an excessive write returns an error.
     let limited = |kib: u32| {
         let mut shell = Command::new("bash");
         let limit = format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$@\"");
@@ -74,16 +75,16 @@ fn command(case: Child, path: &Path) -> Command {
     command
 }
 
-/// A process that holds something of a store until it is killed, or its input ends.
+/// A process that holds a resource of a store until it is killed, or its input ends.
 pub struct Holder(Process, Option<ChildStdin>);
 
 impl Holder {
-    /// A process that holds snapshots.
+    /// Starts a process that holds snapshots.
     pub fn start(path: &Path, snapshots: usize) -> Self {
         Self::spawn(command(Child::HoldSnapshots, path).env(SNAPSHOTS, snapshots.to_string()))
     }
 
-    /// A process in which another case holds something.
+    /// Starts a process that holds a resource in another case.
     pub fn of(case: Child, path: &Path) -> Self {
         Self::spawn(&mut command(case, path))
     }
@@ -92,7 +93,7 @@ impl Holder {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = piped.spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        // With one thread of tests, the program prints the name of the test on the same line.
+        // With one test thread, the test harness prints the name of the test on the same line.
         let begun = lines.map_while(Result::ok).any(|line| line.ends_with(SURVIVED));
         assert!(begun, "the process holds nothing");
         let input = process.stdin.take();
@@ -113,7 +114,7 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         drop(self.0.kill());
         drop(self.0.wait());
     }
@@ -126,7 +127,7 @@ fn hold_snapshots(path: &Path) {
     hold();
 }
 
-/// Holds what there is until the parent ends.
+/// Waits until the parent ends, and keeps all resources.
 fn hold() {
     println!("{SURVIVED}");
     drop(std::io::stdin().read_line(&mut String::new()));
@@ -139,7 +140,7 @@ fn hold_transaction(path: &Path) {
     hold();
 }
 
-/// As a program that uses the engine without keyloom.
+/// Like a program that uses the engine without keyloom.
 fn hold_transaction_of_engine(path: &Path) {
     let mut options = heed::EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(64 << 20).max_dbs(2);
@@ -172,7 +173,8 @@ fn write_on(path: &Path) {
         for n in 0u64.. {
             let mut txn = store.begin().unwrap();
             txn.put(b"written on", &n.to_be_bytes()).unwrap();
-            // Free for so short a time between two transactions that no other process meets it.
+            // The interval between two transactions is so short that no other process gets the
+            // lock.
             std::thread::sleep(Duration::from_millis(2));
             txn.commit().unwrap();
         }
@@ -254,9 +256,9 @@ fn fork(path: &Path) {
         let refuses = matches!(store.snapshot(), Err(Error::Forked { .. }))
             && matches!(store.begin(), Err(Error::Forked { .. }))
             && matches!(store.flush(), Err(Error::Forked { .. }));
-        // Its end must not free the parent's slot.
+        // Dropping it must not free the parent's slot.
         drop(snapshot);
-        // The remedy that the error names: drop the handle, and open the store again.
+        // The remedy in the error: drop the handle, and open the store again.
         drop(store);
         let reopened = Lmdb::options()
             .max_readers(3)
@@ -266,17 +268,17 @@ fn fork(path: &Path) {
         unsafe { libc::_exit(i32::from(!refuses) + 2 * i32::from(!reopened)) };
     }
     let mut status = -1;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for the child that was just created.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the child was not refused");
-    // Were the slot free, these commits would reuse the pages that the snapshot reads.
+    // If the slot were free, these commits would reuse the pages of the snapshot.
     for n in 0..100u8 {
         store.transact(|txn| txn.put(b"a", &[n])).unwrap();
     }
     assert_eq!(snapshot.get(b"a").unwrap(), Some(&b"1"[..]));
 }
 
-/// A transaction that began before the fork is the parent's alone.
+/// A transaction that began before the fork belongs only to the parent.
 fn commit_in_a_fork(path: &Path) {
     let store = open(path);
     let mut txn = store.begin().unwrap();
@@ -289,7 +291,7 @@ fn commit_in_a_fork(path: &Path) {
         unsafe { libc::_exit(i32::from(!refuses)) };
     }
     let mut status = -1;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for the child that was just created.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the child was not refused");
     assert!(store.snapshot().unwrap().get(b"of the transaction").unwrap().is_none());
@@ -315,12 +317,12 @@ fn fork_while_another_thread_writes(path: &Path) {
         }
     });
     wait_for_begun.recv().unwrap();
-    // SAFETY: the child calls the store and exits by `_exit`, or is ended if it waits.
+    // SAFETY: the child calls the store and exits by `_exit`; if it blocks, the alarm kills it.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: ends this child after the time.
+        // SAFETY: only sets an alarm that ends this child.
         unsafe { libc::alarm(20) };
-        // Neither waits for a batch whose leader exists only in the parent.
+        // Neither call waits for a batch whose leader exists only in the parent.
         let refuses = matches!(store.begin(), Err(Error::Forked { .. }))
             && matches!(
                 batched.transact_batched(|txn| txn.put(b"a", b"")),
@@ -330,7 +332,7 @@ fn fork_while_another_thread_writes(path: &Path) {
         unsafe { libc::_exit(i32::from(!refuses)) };
     }
     let mut status = -1;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for the child that was just created.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the child was not refused");
     finish.send(()).unwrap();
@@ -354,14 +356,14 @@ fn no_address_space(path: &Path) {
         "{error:?}"
     );
     assert!(error.to_string().contains("max_map_bytes"), "{error}");
-    // The map is still the old one, and still there.
+    // The map is still the old one, and still valid.
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), Some(&b"before"[..]));
-    // What needs no more room goes on.
+    // Transactions that need no more space continue to work.
     store.transact(|txn| txn.put(b"a", b"after")).unwrap();
 }
 
 fn no_address_space_to_open(path: &Path) {
-    // Less than the map that is the default.
+    // Less than the default size of the map.
     let limit = libc::rlimit { rlim_cur: 1 << 30, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: only lowers a limit of this process.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
@@ -394,10 +396,10 @@ fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Root may do everything, so a process of root becomes another user.
+/// Root has all permissions, so a process of root changes to another user.
 fn become_ordinary() {
     const NOBODY: u32 = 65_534;
-    // SAFETY: the process has one thread that matters and only loses rights.
+    // SAFETY: the process has only one relevant thread, and only gives up privileges.
     let is_ordinary = unsafe { libc::geteuid() != 0 || libc::setuid(NOBODY) == 0 };
     assert!(is_ordinary);
 }
@@ -406,14 +408,14 @@ fn assuming_no_writer(path: &Path) -> keyloom::Result<Lmdb> {
     Lmdb::options().read_only(true).assume_no_writer(true).open(path)
 }
 
-/// As a user who may read the store but not write to it.
+/// Opens the store as a user who may read it but not write to it.
 fn no_writable_lock_file(path: &Path) {
     let unreadable = path.join("unreadable");
     drop(open(&unreadable));
     mode(&unreadable.join("data.mdb"), 0o000);
     let modes = [(path, 0o555), (&unreadable, 0o755), (&path.join("data.mdb"), 0o444)];
     modes.into_iter().for_each(|(path, bits)| mode(path, bits));
-    // A lock file that is there, and one that cannot be made.
+    // First with an existing lock file, then with a lock file that cannot be created.
     let lock = path.join("lock.mdb");
     mode(&lock, 0o444);
     let other = path.with_extension("without a lock file");
@@ -447,9 +449,9 @@ fn no_writable_lock_file(path: &Path) {
     assert!(error.to_string().contains("`read_only(true)`"), "{error}");
 }
 
-/// As a user who may neither read nor write the store. Root may do everything, so a process of root
-/// first changes to an ordinary user. The store's directory is accessible to all users, its files
-/// are not.
+/// Opens the store as a user who may neither read nor write it. Root has all permissions, so a
+/// process of root first changes to an ordinary user. All users can access the directory of the
+/// store, but not its files.
 fn no_permission(path: &Path) {
     let closed = path.join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -475,12 +477,12 @@ fn no_permission(path: &Path) {
         matches!(error, Error::Storage(StorageError::PermissionDenied { action: "write", .. })),
         "{error:?}"
     );
-    // The name of the store is in a directory that must not be read, and so cannot be waited for.
+    // The store's name is in a directory that cannot be read, and so cannot be synced.
     let store = Lmdb::open(unreadable.join("new")).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     store.flush().unwrap();
-    // So that the test can remove the directory. The ordinary user may not do this, and root
-    // need not.
+    // Restores the mode, so that the test can remove the directory. The ordinary user may not do
+    // this, and root need not.
     drop(std::fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o755)));
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots of processes that were killed, beside a writer that goes on, and snapshots that live.
+//! Snapshots of killed processes while a writer continues, and snapshots that live.
 
 use keyloom::{LmdbError, OldestReader, StorageError};
 
@@ -7,7 +7,7 @@ use crate::child::Holder;
 
 const MIB: u64 = 1 << 20;
 
-/// Puts `count` values of 1,000 bytes, each in a transaction of its own, on 100 keys in turn.
+/// Puts `count` values of 1,000 bytes on 100 keys in turn, one per transaction.
 fn put_one_by_one(store: &Lmdb, count: u32) -> keyloom::Result<()> {
     (0..count)
         .try_for_each(|n| store.transact(|txn| txn.put(&(n % 100).to_be_bytes(), &[n as u8; 1000])))
@@ -54,7 +54,7 @@ fn dead_reader_does_not_fill_a_bounded_map() {
     put_one_by_one(&store, 3_000).unwrap();
 }
 
-/// Deletes what a reader of another process sees.
+/// Deletes data that a reader in another process sees.
 fn delete_beside_a_reader(store: &Lmdb) -> Option<Holder> {
     fill(store, 2_000).unwrap();
     store.transact(|txn| txn.put(b"another", b"")).unwrap();
@@ -64,8 +64,9 @@ fn delete_beside_a_reader(store: &Lmdb) -> Option<Holder> {
     Some(reader)
 }
 
-/// Deletes what a reader of another process sees and writes as much again. Kills the reader within
-/// that transaction: before it, the writer would clear the slot. Returns how often it ran.
+/// Deletes data that a reader in another process sees, and writes as much again. Kills the reader
+/// within this transaction; if it were killed before, the writer would clear the slot. Returns how
+/// often the transaction ran.
 fn replace_all(store: &Lmdb) -> u32 {
     let mut reader = delete_beside_a_reader(store);
     let mut runs = 0;
@@ -108,7 +109,7 @@ fn full_map_runs_bodies_with_errors_of_their_own_again() {
     store.try_transact(put_all).unwrap();
 }
 
-/// An error that has forgotten where it came from.
+/// An error that has lost its source.
 #[derive(Debug)]
 struct Text(#[allow(dead_code)] String);
 
@@ -124,7 +125,7 @@ fn full_disk_clears_a_dead_reader_and_runs_again() {
     run_child(Child::DiskFullBesideDeadReader, directory.path());
 }
 
-/// In a process whose files have at most 4 MiB.
+/// Runs in a process with a file size limit of 4 MiB.
 pub fn fill_disk(path: &Path) {
     let store = quick().max_readers(3).open(path).unwrap();
     assert_eq!(replace_all(&store), 2);
@@ -146,7 +147,7 @@ fn full_map_names_the_live_reader_of_another_process() {
     let store = with_max_map(directory.path(), 1 << 20);
     put_one_by_one(&store, 10).unwrap();
     let reader = Holder::start(store.path(), 1);
-    // The first runs need no second one: nothing was cleared.
+    // The first transactions run only once: nothing was cleared.
     let mut runs = 0;
     let error = (0..).find_map(|n: u32| {
         runs = 0;
@@ -209,7 +210,7 @@ fn taken_slots_of_dead_readers_are_free_for_the_next() {
 fn readers_full_names_the_slots_of_the_lock_file() {
     let directory = tempdir().unwrap();
     drop(quick().max_readers(5).open(directory.path()).unwrap());
-    // The file of locks is as large as the first opening made it.
+    // The lock file keeps the size from the first open.
     let store = quick().max_readers(3).open(directory.path()).unwrap();
     let held: Vec<_> = (0..5).map(|_| store.snapshot().unwrap()).collect();
     let error = store.snapshot().unwrap_err();

@@ -1,11 +1,11 @@
-//! A wait for the disk that fails. The system reports it once, so the store must remember it.
+//! A failed sync. The system reports it only once, so the store must remember it.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::*;
 
-/// The descriptor by which the engine waits for the data of `store`.
+/// The descriptor with which the engine syncs the data of `store`.
 fn data_descriptor(store: &Lmdb) -> RawFd {
     let data = store.path().join("data.mdb");
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
@@ -14,7 +14,7 @@ fn data_descriptor(store: &Lmdb) -> RawFd {
     name.file_name().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-/// Runs `work` while `descriptor` refers to a file that no system can wait for.
+/// Runs `work` while `descriptor` refers to a file that cannot be synced.
 fn with_failing_sync<T>(descriptor: RawFd, work: impl FnOnce() -> T) -> T {
     let unwaitable = File::open("/proc/self/status").unwrap();
     // SAFETY: the descriptor is restored before anything else can use it.
@@ -40,7 +40,7 @@ fn fail_flush(durability: Durability) -> (tempfile::TempDir, Lmdb) {
 fn failed_flush_is_remembered_by_lax_modes() {
     for durability in [Durability::MayLoseLastCommit, Durability::MayLoseStore] {
         let (directory, store) = fail_flush(durability);
-        // The disk works again, but what it lost stays lost.
+        // The disk works again, but the lost data stays lost.
         let refused = [store.flush().unwrap_err(), store.begin().map(drop).unwrap_err()];
         let is_unusable =
             |error: &Error| matches!(error, Error::Storage(StorageError::Unusable { .. }));

@@ -1,5 +1,5 @@
-//! Puts in the order of their keys: at the end of the store, which the engine takes without a
-//! search, and side by side in the middle.
+//! Puts in key order: at the end of the store, where the engine needs no search, and side by side
+//! in the middle.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use crate::quick;
 
-/// Leaf pages of a store that `numbers` were put into, in one transaction.
+/// The number of leaf pages of a store with these `numbers`, put in one transaction.
 fn leaf_pages(numbers: impl Iterator<Item = u32>) -> u64 {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
@@ -28,7 +28,7 @@ fn leaf_pages(numbers: impl Iterator<Item = u32>) -> u64 {
 fn pages_are_full_after_puts_in_order() {
     let ascending = leaf_pages(0..20_000);
     let descending = leaf_pages((0..20_000).rev());
-    // 35 entries of 114 bytes in a page, or half of them, as the engine splits a page elsewhere.
+    // 35 entries of 114 bytes per page with appends, or half as many with ordinary page splits.
     assert!(ascending <= 20_000 / 35 + 2, "{ascending}");
     assert!(descending >= 20_000 / 35 * 3 / 2, "{descending}");
 }
@@ -41,7 +41,7 @@ fn some_puts_elsewhere_do_not_end_it() {
     assert!(mixed <= ascending + 12, "{mixed}, without {ascending}");
 }
 
-/// Runs of keys that ascend, each from anywhere.
+/// Ascending runs of keys, each from a random start.
 fn runs() -> impl Strategy<Value = Vec<(u16, u16)>> {
     prop::collection::vec((0..2_000_u16, 1..60_u16), 1..30)
 }
@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// Entries as an index has them: most are small, some nearly as large as a page holds, some larger.
+/// Entries like those of an index: most are small, some nearly fill a page, some are larger.
 fn load(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     let bytes = |n: u32| match n % 50 {
         0 => 4_080,
@@ -90,8 +90,8 @@ fn borrowed(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     entries.iter().map(|(key, value)| (&key[..], &value[..])).collect()
 }
 
-/// How many leaf pages a load adds to a store that has other entries, of which so many lie behind
-/// it.
+/// The number of leaf pages that a load adds to a store with other entries, `behind` of which come
+/// after the load.
 fn pages_of_load(load: &[(Vec<u8>, Vec<u8>)], behind: u32, in_order: bool) -> u64 {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
@@ -122,7 +122,7 @@ fn a_load_in_the_middle_fills_pages_as_one_at_the_end_does() {
         let pages = pages_of_load(&load, behind, true);
         assert!(pages <= at_the_end + at_the_end / 50 + 3, "{behind}: {pages}, {at_the_end}");
     }
-    // What it would be by puts, so that the figures above say something.
+    // The number with single puts, for comparison with the figures above.
     let by_puts = pages_of_load(&load, 1, false);
     assert!(by_puts > at_the_end * 5 / 4, "{by_puts}, {at_the_end}");
 }
@@ -153,7 +153,7 @@ fn what_no_store_takes_is_refused_before_any_of_a_load_is_put() {
 }
 
 /// Puts a load into a store with other entries, by `put_sorted` and by single puts, and checks the
-/// contents. Returns the numbers of leaf pages after the two.
+/// contents. Returns both numbers of leaf pages.
 fn put_both_ways(old: &[(Vec<u8>, Vec<u8>)], loads: &[Vec<(Vec<u8>, Vec<u8>)>]) -> [u64; 2] {
     let entries = || old.iter().chain(loads.iter().flatten()).cloned();
     let expected: Vec<_> = entries().collect::<BTreeMap<_, _>>().into_iter().collect();
@@ -181,7 +181,8 @@ fn put_both_ways(old: &[(Vec<u8>, Vec<u8>)], loads: &[Vec<(Vec<u8>, Vec<u8>)>]) 
     })
 }
 
-/// Leaf pages of the containers of many values, some chunks of each value in each transaction.
+/// The number of leaf pages of the containers of many values. Each transaction writes some chunks
+/// of each value.
 fn pages_of_values(values: u32, transactions: u32, chunks: u32, bytes: u32) -> u64 {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
@@ -203,7 +204,8 @@ fn pages_of_values(values: u32, transactions: u32, chunks: u32, bytes: u32) -> u
     store.statistics().unwrap().leaf_pages
 }
 
-/// As an index is built of more records than a transaction takes. The figures are in its chapter.
+/// This is the pattern of an index build over more records than a transaction takes. The book's
+/// chapter on indexes gives the figures.
 #[test]
 fn a_load_in_turns_at_many_places_fills_pages_less_well() {
     for (values, bytes, at_once, in_turns) in [(1_000, 40, 2_595, 4_294), (57, 700, 1_492, 1_806)] {
@@ -232,7 +234,7 @@ fn a_load_of_the_longest_keys_is_there_and_nothing_else() {
     for bytes in 509..=511 {
         let load: Vec<_> = (0..100).map(|n| (key(n, bytes), vec![n; 370])).collect();
         let [in_order, by_puts] = put_both_ways(&behind, &[load]);
-        // Four of them in a page, where there are longer keys to part them from what is behind.
+        // Four entries per page, if longer keys separate them from the keys after them.
         let is_full = in_order <= 100 / 4 + 2;
         assert!(is_full || bytes > 509, "{bytes}: {in_order}, {by_puts} by puts");
     }
@@ -242,20 +244,20 @@ fn a_load_of_the_longest_keys_is_there_and_nothing_else() {
 fn a_load_right_before_the_next_key_leaves_that_as_it_was() {
     let load = load(1_000);
     let mut next = load[999].0.clone();
-    // Its successor, that of its successor, and so on: what is put and deleted again must not be
-    // one that is there.
+    // Its successor, the successor of that, and so on: the temporary separator key must not be an
+    // existing key.
     for zeros in 1..=4 {
         next.push(0);
         let [in_order, by_puts] = put_both_ways(
             &[(b"a".to_vec(), vec![]), (next.clone(), vec![7; 300])],
             std::slice::from_ref(&load),
         );
-        // Two keys between the two part them.
+        // Separation needs two possible keys between the load and the next key.
         assert!(in_order < by_puts || zeros < 3, "{zeros}: {in_order}, {by_puts} by puts");
     }
 }
 
-/// Keys that are close together, long ones too, with values of every size.
+/// Keys that are close together, including long ones, with values of every size.
 fn entries(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
     let key = prop_oneof![
         12 => prop::collection::vec(0..6_u8, 1..10),
@@ -267,8 +269,8 @@ fn entries(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<u8>,
 
 #[test]
 fn what_is_put_in_order_is_there_and_nothing_else() {
-    // Some old entries are between those of the load. One is always before it and one after it, so
-    // that the load is not at the end of the store.
+    // Some old entries are between those of the load. At least one is before it and one after it,
+    // so that the load is not at the end of the store.
     let old = entries(0..6).prop_map(|mut old| {
         old.extend([(vec![0], vec![1; 40]), (vec![9], vec![2; 40])]);
         old
@@ -291,7 +293,7 @@ fn what_is_put_in_order_is_there_and_nothing_else() {
         ..ProptestConfig::with_cases(24)
     });
     let outcome = runner.run(&loads, |(old, loads)| {
-        // Of the first load alone, that no other one divides.
+        // Only the first load, which no other load divides.
         let pages = put_both_ways(&old, &loads[..1]);
         if loads.len() > 1 {
             put_both_ways(&old, &loads);
@@ -301,7 +303,7 @@ fn what_is_put_in_order_is_there_and_nothing_else() {
         Ok(())
     });
     outcome.unwrap();
-    // Else nothing was put side by side.
+    // Otherwise nothing was put side by side.
     let (in_order, by_puts) = (in_order.get(), by_puts.get());
     assert!(in_order < by_puts - by_puts / 20, "{in_order}, {by_puts} by puts");
 }

@@ -1,4 +1,4 @@
-//! What LMDB does to those who do not know it, and that keyloom does know it: one test per pitfall.
+//! Pitfalls of LMDB that keyloom avoids: one test per pitfall.
 #![cfg(feature = "lmdb")]
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

@@ -1,4 +1,4 @@
-//! Opening: what is refused, and in which words.
+//! Opening: refusals, and their error messages.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
@@ -107,7 +107,7 @@ fn refuses_what_is_not_a_store() {
     fill(&quick().open(&empty).unwrap(), 1).unwrap();
 }
 
-/// Opens the file as another program would, and lets it write to a database of this name.
+/// Opens the file like another program, and writes to a database with this name.
 fn as_another_program(path: &Path, database: &str, key: &[u8], value: &[u8]) {
     use heed::types::Bytes;
     // SAFETY: the file is open nowhere else.
@@ -177,9 +177,10 @@ fn refuses_a_file_that_was_cut_off_and_would_kill_the_program() {
 fn takes_a_file_that_is_short_and_sound() {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
-    // Some free pages at the front, for the list of free pages itself.
+    // Creates free pages at the front, for the list of free pages itself.
     (1..=10).for_each(|count| fill(&store, count).unwrap());
-    // Pages that one transaction takes and gives back are never written, not even at the end.
+    // Pages that one transaction allocates and frees are never written, not even at the end of the
+    // file.
     store
         .transact(|txn| {
             txn.put(b"large", &[7; 1_000_000])?;
@@ -194,14 +195,15 @@ fn takes_a_file_that_is_short_and_sound() {
     assert_eq!(count(&quick().open(directory.path()).unwrap()), 10);
 }
 
-/// Found by the campaign `kill`: who waited for a process that was killed while it opened the store
-/// went on with the half-made locks of the engine, and lost commits.
+/// Found by the campaign `kill`: a process waited for another one that was killed while it opened
+/// the store. The waiting process then used the half-initialized locks of the engine, and lost
+/// commits.
 #[test]
 fn waits_until_another_process_has_opened_or_died() {
     let directory = tempdir().unwrap();
     let store = directory.path().join("store");
     fs::create_dir(&store).unwrap();
-    // As a process that is opening the store.
+    // The lock of a process that is opening the store.
     let opening = fs::File::open(&store).unwrap();
     opening.lock().unwrap();
     let is_over = AtomicBool::new(false);
@@ -216,7 +218,7 @@ fn waits_until_another_process_has_opened_or_died() {
         drop(opening);
         second.join().unwrap();
     });
-    // An open store does not keep another process from opening it.
+    // An open store does not prevent another process from opening it.
     let _store = quick().open(&store).unwrap();
     fs::File::open(&store).unwrap().try_lock().unwrap();
 }
@@ -251,7 +253,7 @@ fn opening_waits_for_the_holder_of_the_lock_on_the_directory() {
         holder.unlock().unwrap();
         opening.join().unwrap();
     });
-    // It does not keep the lock.
+    // The store does not keep the lock.
     holder.try_lock().unwrap();
 }
 
@@ -262,7 +264,7 @@ fn read_only_without_a_writable_lock_file_is_refused() {
     fill(&quick().open(&store).unwrap(), 10).unwrap();
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
     run_child(Child::NoWritableLockFile, &store);
-    // So that the test can remove it.
+    // Restores the mode, so that the test can remove the directory.
     fs::set_permissions(&store, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
@@ -288,13 +290,13 @@ fn assume_no_writer_keeps_writers_from_opening() {
     assert_eq!((count(&store), store.statistics().unwrap().reader_slots), (10, 0));
     assert!(matches!(store.begin().map(drop), Err(Error::ReadOnly)));
     assert!(!directory.path().join("lock.mdb").exists());
-    // Other readers of this kind may, and this process gets its answer at once.
+    // Other readers of this kind may open the store, and this process is refused at once.
     run_child(Child::OpenAssumingNoWriter, directory.path());
     assert!(matches!(
         error_of(quick(), directory.path()),
         Error::Lmdb(LmdbError::AlreadyOpen { .. })
     ));
-    // Each opening that may write takes this lock.
+    // Each open that may write takes this lock.
     let opening = fs::File::open(directory.path()).unwrap();
     assert!(matches!(opening.try_lock(), Err(fs::TryLockError::WouldBlock)));
     drop(store);

@@ -1,4 +1,4 @@
-//! Snapshots: their slots, their threads, their age.
+//! Snapshots: their slots, threads and ages.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The disk: full, and how durable.
+//! The disk: when it is full, and durability.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn that_is_full_is_an_error_and_the_store_continues() {
     assert_eq!(count(&store), 101);
 }
 
-/// A page of the lock file that has no room on a full disk would end the process.
+/// If a page of the lock file could not be allocated on a full disk, the process would be killed.
 #[test]
 #[cfg(target_os = "linux")]
 fn holds_the_whole_lock_file_before_a_slot_is_taken() {

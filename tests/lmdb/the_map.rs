@@ -1,4 +1,4 @@
-//! The memory map: how it grows, and when it cannot.
+//! The memory map: its growth, and its limits.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn grows_for_custom_errors_and_for_manual_transactions() {
     let directory = tempdir().unwrap();
     let store = small().open(directory.path()).unwrap();
     let outcome = store.try_transact(|txn| {
-        // An error turned into text says nothing any more; the transaction still knows.
+        // An error converted to text loses its variant, but the transaction still knows the cause.
         for n in 0..1_000u32 {
             txn.put(&n.to_be_bytes(), &[7; 1000]).map_err(|error| Text(error.to_string()))?;
         }
@@ -48,7 +48,7 @@ fn grows_for_custom_errors_and_for_manual_transactions() {
     assert_eq!(count(&store), 9_000);
 }
 
-/// An error of the program's own that has forgotten where it came from.
+/// A custom error of the program that has lost its source.
 #[derive(Debug, PartialEq)]
 struct Text(String);
 
@@ -95,7 +95,7 @@ fn has_a_bound_and_what_was_committed_before_stays() {
     assert!(!error.is_retryable(), "it cannot grow any more");
     assert!(error.to_string().contains("max_map_bytes"), "{error}");
     assert_eq!(count(&store), 100);
-    // There is nothing to wait for, so an open snapshot does not hold up the next writer.
+    // No growth is needed, so an open snapshot does not block the next writer.
     let _held = store.snapshot().unwrap();
     assert!(fill(&store, 5_000).is_err());
     fill(&store, 200).unwrap();
@@ -120,7 +120,7 @@ fn waits_for_snapshots_but_not_for_ever() {
     let held = store.snapshot().unwrap();
     let error = fill(&store, 1_000).unwrap_err();
     assert!(matches!(error, Error::Lmdb(LmdbError::MapHeld { open: 1, waited_ms: 50 })), "{error}");
-    // Who needs no more room does not wait for it.
+    // A transaction that needs no more space does not wait for the growth.
     store.transact(|txn| txn.put(b"small", b"")).unwrap();
     assert_eq!(held.count(KeyRange::all()).unwrap(), 0);
     drop(held);
@@ -136,7 +136,7 @@ fn grows_under_readers_and_writers_on_many_threads() {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !done.load(Relaxed) {
-                    // It reads the meta page through the map.
+                    // The flush reads the meta page through the map.
                     store.flush().unwrap();
                     let snapshot = store.snapshot().unwrap();
                     assert_eq!(snapshot.count(KeyRange::all()).unwrap() % 10, 0);
@@ -181,8 +181,8 @@ fn enlarged_by_another_process_during_opening_is_adopted() {
     (0..5_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000])).unwrap();
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| run_child(Child::OpenSmall, directory.path()));
-        // It maps the small file that it sees, then waits for the writer. Were the time too short
-        // for it to come so far, it would find the large file, which is no harder to open.
+        // The process maps the small file that it sees, then waits for the writer. If this time is
+        // too short, it sees the large file instead, which is not harder to open.
         std::thread::sleep(Duration::from_millis(500));
         txn.commit().unwrap();
         opening.join().unwrap();

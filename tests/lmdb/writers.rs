@@ -1,4 +1,4 @@
-//! Waiting for the writer before, in this process and in others.
+//! Waiting for the previous writer, in this process and in others.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ fn put(store: &Lmdb) -> keyloom::Result<()> {
     store.transact(|txn| txn.put(b"a", b"1"))
 }
 
-/// Checks that `work` ends after the patience with an error that names the writer.
+/// Checks that `work` ends after the time-out with an error that names the writer.
 fn assert_busy<T>(process: u32, work: impl FnOnce() -> keyloom::Result<T>) {
     let begun = Instant::now();
     let error = work().map(drop).unwrap_err();
@@ -64,7 +64,7 @@ fn begin_times_out_beside_a_writer_of_this_process() {
         waiting.into_iter().for_each(|waiting| waiting.join().unwrap());
     });
     drop(txn);
-    // No thread that gave up is waited for.
+    // Later writers do not wait for a thread that gave up.
     std::thread::scope(|scope| scope.spawn(|| put(&store)).join().unwrap()).unwrap();
     put(&store).unwrap();
 }
@@ -79,7 +79,7 @@ fn begin_continues_after_a_kill_although_a_fork_lives() {
     drop(input_of_fork);
 }
 
-/// Found from outside: a thread that waited to write kept the map from being taken over.
+/// Reported by a user: a thread that waited to write prevented the map from being adopted.
 #[test]
 fn snapshot_takes_over_a_map_while_a_thread_waits_to_write() {
     let directory = tempdir().unwrap();
@@ -129,7 +129,7 @@ fn process_that_writes_in_a_loop_lets_others_write() {
     let store = quick().max_readers(3).begin_patience(LONG).open(directory.path()).unwrap();
     let writer = Holder::of(Child::WriteOn, directory.path());
     let wait = || {
-        // The other process is in a transaction again.
+        // Then the other process is in its next transaction.
         std::thread::sleep(Duration::from_millis(5));
         let begun = Instant::now();
         put(&store).unwrap();
@@ -159,7 +159,7 @@ fn begin_waits_for_a_program_that_uses_the_engine_alone() {
     assert!(had_its_turn.load(Relaxed));
 }
 
-/// A backup that copies pages as they lie waits for its turn, and no longer than the patience.
+/// A backup that copies raw pages waits for its turn, at most for the time-out.
 #[test]
 fn backup_never_waits_for_the_writer_after_it() {
     let directory = tempdir().unwrap();
@@ -179,7 +179,7 @@ fn backup_never_waits_for_the_writer_after_it() {
             std::thread::sleep(Duration::from_millis(2));
             drop(txn);
             let done = writer.join().unwrap().unwrap_or_else(|_| panic!("{round}: no time-out"));
-            // It may come after the writer, by chance.
+            // By chance, the backup may come after the writer.
             assert!(matches!(done, Ok(()) | Err(Error::WriterBusy { .. })), "{done:?}");
         });
     }

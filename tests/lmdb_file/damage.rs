@@ -1,4 +1,4 @@
-//! Damage of all kinds, by rule: each test breaks one thing on purpose.
+//! Damage of all kinds, by rule: each test breaks one thing.
 
 use std::fs::File;
 
@@ -87,8 +87,8 @@ fn one_unsound_meta_page_is_a_fault_and_two_are_an_error() {
     assert!(matches!(error(&bytes), FileError::NoSoundMeta { .. }));
 }
 
-/// When the disk takes no meta page the engine puts back the transaction and the last page that
-/// stood there, but not the trees. The state before is whole, and must open.
+/// If the disk does not accept a meta page, the engine restores the old transaction number and last
+/// page in it, but not the trees. The previous state is complete, and must open.
 #[test]
 fn a_meta_page_that_the_disk_did_not_take_is_no_damage() {
     let mut bytes = sample();
@@ -99,11 +99,11 @@ fn a_meta_page_that_the_disk_did_not_take_is_no_damage() {
     bytes[root..root + 8].copy_from_slice(&(newest.last_page + 7).to_le_bytes());
     assert_eq!(rules(&bytes), []);
     assert!(matches!(quick_check(file_of(&bytes).path()), Ok(QuickCheck::Complete(_))));
-    // In the newest page it is damage.
+    // In the newest meta page, the same is damage.
     bytes.copy_within(older + 128..older + 136, newest.page as usize * PAGE + 128);
     let FileError::NoSoundMeta { .. } = error(&bytes) else { panic!() };
 
-    // The first transaction of all: what was before is the empty state on page 0.
+    // The very first transaction: the previous state is the empty one on page 0.
     let store = Store::new();
     store.put_all(counted(100, 9));
     let copy = store.compact();
@@ -113,7 +113,7 @@ fn a_meta_page_that_the_disk_did_not_take_is_no_damage() {
     assert_eq!(read_meta(file_of(&bytes).path()).unwrap().main.entries, 0);
 }
 
-/// With transaction 1 of a compacted copy turned into 0, the empty state beside it would be the
+/// If the transaction number 1 of a compacted copy became 0, the empty state beside it would be the
 /// newest.
 #[test]
 fn a_store_does_not_pass_for_a_new_one() {
@@ -136,7 +136,7 @@ fn a_huge_last_page_takes_no_huge_memory() {
     assert!(matches!(quick, QuickCheck::Damaged(fault) if fault.rule == FileRule::LastPage));
 }
 
-/// Every page of a compacted file is in use, so any cut is damage.
+/// Every page of a compacted file is in use, so every truncation is damage.
 #[test]
 fn a_truncated_file_is_reported_wherever_it_is_cut() {
     let store = Store::new();
@@ -185,14 +185,14 @@ fn zeroed_and_swapped_pages_are_reported() {
         swapped.copy_within(b * PAGE..(b + 1) * PAGE, a * PAGE);
         swapped[b * PAGE..][..PAGE].copy_from_slice(&bytes[a * PAGE..][..PAGE]);
         assert_eq!(a == b, rules(&swapped).is_empty(), "pages {a} and {b}");
-        // Even when the numbers in the headers are made to fit, the keys are not.
+        // Even if the page numbers in the headers are corrected, the keys do not match.
         swapped[a * PAGE..][..8].copy_from_slice(&(a as u64).to_le_bytes());
         swapped[b * PAGE..][..8].copy_from_slice(&(b as u64).to_le_bytes());
         assert_eq!(a == b, rules(&swapped).is_empty(), "pages {a} and {b}, numbered");
     }
 }
 
-/// A branch that leads to itself or to another branch twice must not be followed for ever.
+/// A branch that points to itself, or twice to another branch, must not be followed forever.
 #[test]
 fn a_loop_is_reported() {
     let store = Store::new();
@@ -218,7 +218,8 @@ fn many_faults_are_counted_and_not_listed() {
             bytes[page * PAGE + 14] ^= 2;
         }
     }
-    // The main tree is a leaf as well, which would hide all others.
+    // The root of the main tree is a leaf as well. Its damage would hide all other faults, so it is
+    // undone.
     let root = read_meta(file_of(&bytes).path()).unwrap().main.root.unwrap() as usize;
     bytes[root * PAGE + 14] ^= 2;
     let report = walk(file_of(&bytes).path());

@@ -1,4 +1,4 @@
-//! Single bits turned over: everywhere, and in every field by which pages hang together.
+//! Single bit flips: everywhere, and in every field that links pages.
 
 use std::os::unix::fs::FileExt;
 
@@ -8,7 +8,7 @@ use crate::store::{Store, counted, file_of};
 
 const PAGE: usize = 4096;
 
-/// A file in which bits are turned over and back.
+/// A file in which bits are flipped and restored.
 struct Flipped {
     file: tempfile::NamedTempFile,
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ impl Flipped {
         Self { file: file_of(&bytes), bytes }
     }
 
-    /// What is found with this bit turned over; `None` when the file is refused.
+    /// The report with this bit flipped; `None` if the file is refused.
     fn report(&self, bit: usize) -> Option<FileReport> {
         let (at, old) = (bit / 8, self.bytes[bit / 8]);
         self.file.as_file().write_all_at(&[old ^ (1 << (bit % 8))], at as u64).unwrap();
@@ -37,7 +37,7 @@ fn u16_at(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// The bits of a file without free pages by which its pages hang together.
+/// The bits that link the pages of a file without free pages.
 fn structural_bits(bytes: &[u8]) -> Vec<usize> {
     let mut bits = meta_bits(read_newest(bytes));
     let mut page = 2;
@@ -59,9 +59,9 @@ fn structural_bits(bytes: &[u8]) -> Vec<usize> {
     bits
 }
 
-/// The bits of an entry's header without those that may turn over unseen: the size of a value in a
-/// run, and the lowest bit of the sizes that the padding may hide. The page number of a run is
-/// among them.
+/// The bits of an entry's header, except those whose flips may be undetectable: the size of a value
+/// in an overflow run, and the lowest bit of sizes that padding may hide. The page number of a run
+/// is included.
 fn entry_bits(content: &[u8], offset: usize) -> impl Iterator<Item = usize> + use<> {
     let is_leaf = content[10] == 2;
     let in_run = is_leaf && content[offset + 4] == 1;
@@ -77,7 +77,7 @@ fn read_newest(bytes: &[u8]) -> usize {
     usize::try_from(read_meta(file_of(bytes).path()).unwrap().page).unwrap()
 }
 
-/// The bits of the newest meta page, without pad, address, map size and the flags of the file.
+/// The bits of the newest meta page, except padding, address, map size and the flags of the file.
 fn meta_bits(page: usize) -> Vec<usize> {
     let fields = [0..8, 10..12, 16..24, 40..44, 46..152];
     let at = |byte: usize| (page * PAGE + byte) * 8;
@@ -90,7 +90,7 @@ fn small_store() -> Store {
     store
 }
 
-/// Tries some of these bits and returns those that went unseen.
+/// Tries some of these bits. Returns those whose flips were not detected.
 fn unseen(flipped: &Flipped, bits: &[usize]) -> Vec<String> {
     let unseen = bits.iter().filter(|bit| !flipped.is_reported(**bit));
     unseen
@@ -103,8 +103,8 @@ fn some(bits: Vec<usize>, count: usize) -> Vec<usize> {
     rng.choose_multiple(bits, count)
 }
 
-/// Tries 3,000 flips; with `KEYLOOM_ALL_FLIPS` in the environment every one of a larger file, which
-/// takes minutes.
+/// Tries 3,000 flips. With `KEYLOOM_ALL_FLIPS` in the environment, tries every flip in a larger
+/// file, which takes minutes.
 #[test]
 fn a_flip_in_a_structural_field_is_reported() {
     let (flipped, bits) = if std::env::var_os("KEYLOOM_ALL_FLIPS").is_some() {
@@ -137,7 +137,7 @@ fn a_flip_in_the_free_list_is_reported() {
     bits.extend((start + 10) * 8..(start + lower) * 8);
     for offset in (16..lower).step_by(2).map(|at| u16_at(content, at)) {
         bits.extend(entry_bits(content, offset).map(|bit| start * 8 + bit));
-        // The count and the numbers, behind a header and a key of 8 bytes each.
+        // The count and the page numbers, after a header and a key of 8 bytes each.
         let count = u16_at(content, offset + 16);
         let list = start + offset + 16;
         bits.extend(list * 8..(list + 8 + 8 * count) * 8);
@@ -168,7 +168,7 @@ fn much_damage_at_once_neither_panics_nor_hangs() {
         let mut damaged = bytes.clone();
         for _ in 0..rng.usize(1..40) {
             let bit = bits[rng.usize(..bits.len())];
-            // Small numbers are the ones that lead somewhere.
+            // Small numbers are more likely to be valid page numbers.
             damaged[bit / 8] = if rng.bool() { rng.u8(..) } else { rng.u8(..8) };
         }
         drop(verify(file_of(&damaged).path(), |_, _| ()));

@@ -1,4 +1,4 @@
-//! Whatever the engine wrote is sound, and counts as the engine counts.
+//! Files written by the engine are sound, and the counts agree with the engine's.
 
 use keyloom::lmdb::file::{QuickCheck, quick_check, read_meta};
 
@@ -74,7 +74,7 @@ fn deletes_fill_the_free_list() {
     let mut txn = store.env.write_txn().unwrap();
     store.left.clear(&mut txn).unwrap();
     txn.commit().unwrap();
-    // A list of more pages than one page holds: it lies in an overflow run itself.
+    // The list is longer than one page, so it is in an overflow run itself.
     assert!(store.assert_sound().free_pages > 1_000);
     store.churn(1, 20, 20_000);
     store.assert_sound();

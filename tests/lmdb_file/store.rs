@@ -45,7 +45,7 @@ impl Store {
         self.directory.path().join("data.mdb")
     }
 
-    /// Puts pairs into `left` in one transaction.
+    /// Puts pairs into `left`, in one transaction.
     pub(crate) fn put_all(&self, pairs: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) {
         let mut txn = self.env.write_txn().unwrap();
         for (key, value) in pairs {
@@ -54,7 +54,7 @@ impl Store {
         txn.commit().unwrap();
     }
 
-    /// Random transactions on both databases: puts of all sizes, overwrites, deletes, aborts.
+    /// Random transactions on both databases: puts of all sizes, overwrites, deletes and aborts.
     pub(crate) fn churn(&self, seed: u64, transactions: usize, max_value_bytes: usize) {
         let mut rng = fastrand::Rng::with_seed(seed);
         for _ in 0..transactions {
@@ -92,7 +92,7 @@ impl Store {
         bytes
     }
 
-    /// Walks the file and compares it with what the engine says.
+    /// Walks the file, and compares the report with the engine's statistics.
     pub(crate) fn assert_sound(&self) -> FileReport {
         let report = walk(&self.data());
         assert_eq!(report.faults, []);
@@ -115,7 +115,7 @@ impl Store {
     }
 }
 
-/// Walks a file, and checks what progress says.
+/// Walks a file, and checks the progress reports.
 pub(crate) fn walk(path: &Path) -> FileReport {
     let mut last = (0, 0);
     let report = verify(path, |done, total| {
@@ -127,7 +127,7 @@ pub(crate) fn walk(path: &Path) -> FileReport {
     report
 }
 
-/// A file with these bytes.
+/// Creates a file with these bytes.
 pub(crate) fn file_of(bytes: &[u8]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), bytes).unwrap();

@@ -5,7 +5,7 @@ use keyloom_conformance::Fixture;
 
 use super::{Flaw, MutantStore};
 
-/// A [`MutantStore`] that can be opened again, and whose reads fail on demand.
+/// A [`MutantStore`] that can be reopened, and whose reads fail on demand.
 #[derive(Debug)]
 pub struct Mutant(MutantStore);
 

@@ -1,7 +1,7 @@
-//! Mutant stores: negative controls, which show that the tests of stores can fail.
+//! Mutant stores: negative controls that show that the tests of stores can fail.
 //!
 //! [`MutantStore`] is the memory store with one [`Flaw`]. It copies all entries that it reads, so
-//! that each kind of operation has one place for its flaws. [`Weakened`] wraps any store and
+//! that the flaws of each kind of operation are in one place. [`Weakened`] wraps any store and
 //! weakens its isolation.
 
 mod fixture;
@@ -40,20 +40,20 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 pub struct MutantStore {
     flaw: Flaw,
     memory: Memory,
-    /// The writes of the open transactions, in their order.
+    /// The writes of the open transactions, in order.
     uncommitted: Mutex<Vec<transaction::Write>>,
-    /// Held while a commit is validated and applied, in a flaw that validates by itself.
+    /// Held while a commit is validated and applied, for flaws with their own validation.
     committing: Mutex<()>,
     commits: AtomicU64,
-    /// The batched transactions.
+    /// The number of batched transactions.
     batched: AtomicU64,
-    /// Everything that was committed before the last commit, if the flaw needs it.
+    /// The state before the last commit, if the flaw needs it.
     before: Mutex<Map>,
     /// The thread of the last commit.
     committer: Mutex<Option<ThreadId>>,
-    /// The last versionstamp of a flaw that keeps it in memory.
+    /// The last versionstamp, for a flaw that keeps it in memory.
     stamp: AtomicU64,
-    /// How many reads succeed until one fails. Negative if none fails.
+    /// The number of reads that succeed before one fails; negative if none fails.
     reads_to_failure: Arc<AtomicI64>,
 }
 
@@ -80,7 +80,7 @@ impl MutantStore {
         }
     }
 
-    /// The store as it is after it was closed and opened again.
+    /// The store after it was closed and reopened.
     fn reopened(self) -> Result<Self> {
         if self.flaw == Flaw::LosesTheLastCommit {
             let before = std::mem::take(&mut *self.before());
@@ -92,7 +92,7 @@ impl MutantStore {
         Ok(Self::over(self.flaw, self.memory))
     }
 
-    /// Lets the read after this number of reads fail, or none.
+    /// Makes the read after this number of reads fail, or none.
     fn fail_read_after(&self, reads: Option<usize>) {
         let reads = reads.map_or(-1, |reads| reads.try_into().unwrap_or(i64::MAX));
         self.reads_to_failure.store(reads, Relaxed);
@@ -102,7 +102,7 @@ impl MutantStore {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another thread has made the last commit.
+    /// Whether another thread made the last commit.
     fn is_of_another_thread(&self) -> bool {
         self.committer().is_some_and(|committer| committer != thread::current().id())
     }
@@ -115,7 +115,7 @@ impl MutantStore {
         self.uncommitted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything committed.
+    /// All committed entries.
     fn map(&self) -> Result<Map> {
         let all = reading::entries(&self.memory.snapshot()?, &KeyRange::all())?;
         Ok(all.into_iter().collect())
@@ -158,7 +158,7 @@ impl Store for MutantStore {
         &self,
         mut body: impl FnMut(&mut MutantTransaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        // The correct loop is that of `transact`: conflicts show at commit.
+        // The correct loop is that of `transact`: conflicts are detected at the commit.
         let mut failed = None;
         let done = self.transact(|txn| match body(txn) {
             Ok(value) => Ok(Some(value)),

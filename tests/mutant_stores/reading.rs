@@ -23,7 +23,7 @@ pub struct MutantSnapshot<'s> {
     inner: MemorySnapshot<'s>,
     /// The entries that a flawed snapshot shows instead.
     shown: Option<Map>,
-    /// How many commits there were when it was taken.
+    /// The number of commits when the snapshot was taken.
     taken_at: u64,
 }
 
@@ -45,7 +45,7 @@ impl<'s> MutantSnapshot<'s> {
         Ok(Self { mutant, inner: mutant.memory.snapshot()?, shown, taken_at })
     }
 
-    /// Whether it shows the newest commits instead of those before it.
+    /// Whether the snapshot shows newer commits instead of its own state.
     fn moves(&self) -> bool {
         match self.mutant.flaw {
             Flaw::MovingSnapshot => true,
@@ -117,7 +117,7 @@ pub(super) fn first_page(mut entries: Vec<Pair>, limit: usize) -> EntryPage<Vec<
     EntryPage { entries, last }
 }
 
-/// The entries of a map in a range.
+/// The entries of a map that are in a range.
 pub(super) fn part(map: &Map, range: &KeyRange<'_>) -> Vec<Pair> {
     let inside = map.iter().filter(|(key, _)| range.contains(key));
     inside.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -147,12 +147,12 @@ impl MutantStore {
         Ok(value.filter(|value| self.flaw != Flaw::EmptyIsAbsent || !value.is_empty()))
     }
 
-    /// Whether this read is the one that fails.
+    /// Whether this read must fail.
     fn fails(&self) -> bool {
         fails(&self.reads_to_failure)
     }
 
-    /// The correct page, but for the flaws of pages.
+    /// The correct page, except for the flaws of pages.
     pub(super) fn page(&self, entries: MutantEntries, limit: usize) -> Result<EntryPage<Vec<u8>>> {
         if self.flaw == Flaw::EmptyPage && limit == 0 {
             return Ok(EntryPage { entries: Vec::new(), last: None });
@@ -164,7 +164,7 @@ impl MutantStore {
         Ok(page)
     }
 
-    /// The key, cut by the flaws that truncate keys.
+    /// The key, truncated if the flaw does so.
     pub(super) fn key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         match self.flaw {
             Flaw::LongKeyCut => key.get(..MAX_KEY_BYTES).unwrap_or(key),
@@ -229,7 +229,7 @@ impl MutantStore {
         Ok(MutantEntries { entries: entries.into_iter(), again, flaw: self.flaw, reads_to_failure })
     }
 
-    /// The range, with the bounds that a flaw takes instead.
+    /// The range, with the wrong bounds of a flaw.
     fn with_other_bounds<'k>(&self, range: &KeyRange<'k>) -> KeyRange<'k> {
         let range = range.clone();
         let other = match (self.flaw, range.normalized()) {
@@ -323,7 +323,7 @@ fn failure() -> Error {
     Error::Backend("a read was made to fail".into())
 }
 
-/// Removes the first entry of each part of 128 if it is the successor of the entry before.
+/// Removes the first entry of each part of 128 if it is the successor of the previous entry.
 fn skip_successors(entries: &mut Vec<Pair>) {
     let mut at = 0;
     let mut last = Vec::new();

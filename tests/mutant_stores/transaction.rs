@@ -19,7 +19,7 @@ use super::flaw::STOPS_AT;
 use super::reading::{entries, first_page, part, value};
 use super::{Flaw, Map, MutantEntries, MutantStore};
 
-/// A write that is kept for later.
+/// A deferred write.
 #[derive(Clone, Debug)]
 pub(super) enum Write {
     Put(Vec<u8>, Vec<u8>),
@@ -51,7 +51,7 @@ impl Write {
         }
     }
 
-    /// The key or range that it writes.
+    /// The key or range of the write.
     pub(super) fn range(&self) -> KeyRange<'static> {
         match self {
             Self::Put(key, _) | Self::Delete(key) => KeyRange::single(key).into_owned(),
@@ -64,9 +64,9 @@ impl Write {
 #[derive(Debug)]
 pub struct MutantTransaction<'s> {
     mutant: &'s MutantStore,
-    /// The correct transaction. `None` once the outcome is decided.
+    /// The correct transaction; `None` once the outcome is decided.
     inner: Option<MemoryTransaction<'s>>,
-    /// The committed entries at the beginning, if the flaw needs them.
+    /// The committed entries at the start, if the flaw needs them.
     base: Map,
     writes: Vec<Write>,
     prefetched: RefCell<BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
@@ -96,12 +96,12 @@ impl<'s> MutantTransaction<'s> {
         self.inner.as_ref().ok_or(Error::ReadOnly)
     }
 
-    /// The entries of the correct transaction, from a copy, so that the read is not tracked.
+    /// The entries of the correct transaction, from a copy, so that this read is not tracked.
     fn untracked(&self) -> Map {
         self.untracked_after(self.writes.len())
     }
 
-    /// The same after the first writes of the transaction.
+    /// The same after the first `writes` writes of the transaction.
     fn untracked_after(&self, writes: usize) -> Map {
         let mut map = self.base.clone();
         self.writes.iter().take(writes).for_each(|write| write.apply_to_map(&mut map));
@@ -309,7 +309,7 @@ impl Writer for MutantTransaction<'_> {
 
     fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
         let now = match self.mutant.flaw {
-            // Like a clock that has stopped.
+            // Like a stopped clock.
             Flaw::StampsRepeat => 1,
             Flaw::StampsDescend => i64::MAX - self.counter(key.clock)? - 1,
             Flaw::StampsBeginAnew => self.mutant.stamp.fetch_add(1, Relaxed).cast_signed(),
@@ -403,7 +403,7 @@ impl MutantStore {
         self.commits.load(Relaxed).is_multiple_of(7)
     }
 
-    /// First committer wins: applies `writes` unless one of their keys was changed since `base`.
+    /// First committer wins: applies `writes` unless one of their keys has changed since `base`.
     fn commit_if_unwritten(&self, base: &Map, writes: &[Write]) -> Result<()> {
         let _turn = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.map()?;

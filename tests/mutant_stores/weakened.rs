@@ -39,20 +39,20 @@ use crate::transaction::Write;
 pub struct Weakened<S> {
     store: S,
     weakness: Weakness,
-    /// The commits that were acknowledged but not applied yet, with [`Weakness::StaleSnapshots`].
+    /// Commits that were acknowledged but not applied yet, with [`Weakness::StaleSnapshots`].
     late: Arc<Mutex<Vec<Write>>>,
 }
 
-/// The validation that a [`Weakened`] store leaves out at commit.
+/// The validation that a [`Weakened`] store skips at commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// None is left out: the positive control, which is serializable.
+    /// No validation is skipped: the positive control, which is serializable.
     None,
-    /// Nothing is validated: updates are lost.
+    /// No validation: lost updates.
     LostUpdates,
     /// Only written keys are validated: snapshot isolation, which allows write skew.
     WriteSkew,
-    /// Single keys that were read are validated, ranges are not: phantoms.
+    /// Reads of single keys are validated, but range reads are not: phantoms.
     Phantoms,
     /// All reads are validated, but a commit is acknowledged before snapshots show it. So
     /// transactions are serializable, in an order that does not agree with the clock.
@@ -60,7 +60,7 @@ pub enum Weakness {
 }
 
 impl Weakness {
-    /// All of them, the control first.
+    /// All of them; the control comes first.
     pub const ALL: [Self; 5] =
         [Self::None, Self::LostUpdates, Self::WriteSkew, Self::Phantoms, Self::StaleSnapshots];
 }
@@ -120,7 +120,7 @@ pub struct WeakenedTransaction<'s, S: Store> {
     weakened: &'s Weakened<S>,
     snapshot: S::Snapshot<'s>,
     writes: Vec<Write>,
-    /// The keys and ranges that it has read.
+    /// The keys and ranges that the transaction has read.
     keys: RefCell<BTreeSet<Vec<u8>>>,
     ranges: RefCell<Vec<KeyRange<'static>>>,
     state: TransactionState,
@@ -207,7 +207,7 @@ impl<S: Store> Transaction for WeakenedTransaction<'_, S> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
         if self.writes.is_empty() {
-            // A transaction without writes read one snapshot; no validation is needed.
+            // A transaction without writes has read one snapshot, so it needs no validation.
             return Ok(());
         }
         let mut late = self.weakened.catch_up()?;

@@ -1,5 +1,5 @@
-//! The encoding of keys and the range algebra, and nothing else of the library: what
-//! tests/mutants.sh mutates. It is built in two seconds, the library in a minute.
+//! Only the encoding of keys and the range algebra, the code that tests/mutants.sh mutates. This
+//! crate builds in two seconds, the whole library in a minute.
 
 pub mod key;
 mod range;
@@ -7,5 +7,5 @@ mod range;
 pub use key::{Desc, Element, List, Pack, Subspace, Unpack, pack, unpack};
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
 
-/// As in `limits.rs`.
+/// The same value as in `limits.rs`.
 pub const MAX_KEY_BYTES: usize = 511;

@@ -1,4 +1,4 @@
-//! Types whose shape cannot be found, and those that make it hard.
+//! Types whose shape cannot be found, and types for which this is difficult.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl<'de, const N: usize> Visitor<'de> for WideVisitor<N> {
     }
 }
 
-/// An array of `N` bytes, as crates for long arrays read it.
+/// An array of `N` bytes, deserialized as in crates for long arrays.
 struct Long<const N: usize>;
 
 impl<'de, const N: usize> Deserialize<'de> for Long<N> {
@@ -52,7 +52,7 @@ impl<'de, const N: usize> Deserialize<'de> for Long<N> {
     }
 }
 
-/// All values make it panic.
+/// It panics for every value.
 struct Panics;
 
 impl<'de> Deserialize<'de> for Panics {
@@ -69,7 +69,7 @@ struct AroundPanics {
     after: u8,
 }
 
-/// It reads as many parts as the byte before them says.
+/// It reads as many parts as the preceding byte says.
 struct Varies;
 
 impl<'de> Deserialize<'de> for Varies {
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for Varies {
                     Some(false) => drop(input.next_element::<String>()?),
                     _ => drop(input.next_element::<u64>()?),
                 }
-                // It refuses the first answers, so another pass meets the other type.
+                // It refuses the first values, so another pass encounters the other type.
                 Err(de::Error::custom("no value is right"))
             }
         }
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Varies {
     }
 }
 
-/// A value of it holds itself.
+/// A value that contains itself.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "the type is traced only")]
 struct Endless {
@@ -114,7 +114,7 @@ fn a_type_without_a_shape_is_refused_with_its_name() {
         let said = why::<Long<2_000_000>>(by);
         assert!(said.contains("more than 4,096 parts"), "{said}");
     }
-    // By position, what follows a part without a shape would be guessed.
+    // By position, the data after a part without a shape would be ambiguous.
     let said = why::<AroundPanics>(FieldsBy::Position);
     assert!(said.contains("Panics") && said.contains("are not known"), "{said}");
     let by_name = Shape::of::<AroundPanics>(FieldsBy::Name, true).unwrap();
@@ -142,7 +142,7 @@ fn bytes_that_are_no_shape_are_refused() {
         for byte in [0, 1, 2, 0x7F, 0x80, 0xFF] {
             let mut damaged = bytes.clone();
             damaged[at] = byte;
-            // A shape or an error, and no shape that refers outside of itself.
+            // The result is a shape or an error, and no shape refers outside of itself.
             if let Ok(shape) = Shape::from_bytes(&damaged) {
                 let _ = (shape.to_string(), shape.reads(&shape));
             }

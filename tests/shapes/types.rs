@@ -1,4 +1,4 @@
-//! Which ordinary types have a shape, and which shape it is.
+//! Which ordinary types have a shape, and their shapes.
 
 #![expect(dead_code, reason = "the types are traced only")]
 
@@ -9,7 +9,7 @@ use keyloom::value::shape::{FieldsBy, Shape};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// The shape by position, or why there is none.
+/// The shape by position, or the reason why there is none.
 fn by_position<V: DeserializeOwned>() -> String {
     shown(Shape::of::<V>(FieldsBy::Position, false))
 }
@@ -31,7 +31,7 @@ fn shown(shape: keyloom::Result<Shape>) -> String {
 
 macro_rules! shapes {
     ($($type:ty => $position:literal $(, $name:literal)?;)+) => {
-        /// The types, and their shapes by position and by name (if it is another one).
+        /// The types, and their shapes by position and by name (if it differs).
         fn differences() -> Vec<String> {
             let mut found = Vec::new();
             $(
@@ -139,7 +139,7 @@ impl From<String> for FromText {
     }
 }
 
-/// No answer is right.
+/// No value is accepted.
 struct Never;
 
 impl<'de> Deserialize<'de> for Never {
@@ -204,7 +204,7 @@ enum WithOther {
     Other,
 }
 
-/// A record may hold each number, and two names are one variant.
+/// A record may contain any number, and two names are one variant.
 #[derive(Deserialize)]
 enum AliasedWithOther {
     #[serde(alias = "B")]
@@ -214,7 +214,7 @@ enum AliasedWithOther {
     Other,
 }
 
-/// No answer is right, but some string would be.
+/// None of the tried values is accepted, but some string would be.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 struct Sku(String);
@@ -233,7 +233,7 @@ enum Sold {
     Bought { sku: Sku, n: u32 },
 }
 
-/// It occurs three times on each level.
+/// It occurs three times at each level.
 #[derive(Deserialize)]
 struct Deep<T> {
     one: Box<T>,

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Which form of the run has a step.
+/// The forms of the run that include a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// Both.
+    /// Both forms.
     Always,
-    /// The quick one, in place of a step of the full one.
+    /// Only the quick form, in place of a step of the full one.
     Quick,
     Full,
-    /// The full one, if there is a commit to compare with.
+    /// Only the full form, if there is a commit to compare with.
     FullWithParent,
-    /// Neither: a form of its own, for what takes long to build and seldom fails alone.
+    /// Neither form, but a nightly run, for steps that take long to build and seldom fail alone.
     Nightly,
 }
 
@@ -26,10 +26,11 @@ enum When {
 struct Step {
     name: &'static str,
     when: When,
-    /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a
-    /// directory that is empty when the run begins.
+    /// The command as in a shell: variables first, words separated by spaces. `SCRATCH` is a
+    /// directory that is empty at the start of the run.
     command: &'static str,
-    /// Runs beside the steps after it, and prints its output when it has ended.
+    /// Whether the step runs concurrently with the steps after it, and prints its output at its
+    /// end.
     is_beside: bool,
 }
 
@@ -37,27 +38,28 @@ const fn step(name: &'static str, when: When, command: &'static str) -> Step {
     Step { name, when, command, is_beside: false }
 }
 
-/// A step whose tests wait more than they compute: the next build runs beside them.
+/// A step whose tests wait more than they compute: the next build runs concurrently.
 const fn beside(step: Step) -> Step {
     Step { is_beside: true, ..step }
 }
 
-/// Lets a build lint what it compiles, with warnings as errors. A step for lints alone would check
-/// all crates and dependencies once more, which takes 150 s on two cores.
+/// Lints the crates during a build, with warnings as errors. A separate lint step would check all
+/// crates and dependencies once more, which takes 150 s on two cores.
 macro_rules! linted {
     () => {
         "RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings "
     };
 }
 
-/// What all test steps build, with one set of features, so that cargo compiles each crate once.
+/// The packages and features that all test steps build, always with one set of features, so that
+/// cargo compiles each crate once.
 macro_rules! tested {
     () => {
         concat!(
             "--locked --no-fail-fast --workspace --exclude keyloom-benches --exclude keyloom-compare ",
-            // Its tests link a client library that is in no package registry.
+            // The tests of this crate link a client library that is in no package registry.
             "--exclude keyloom-foundationdb ",
-            // Programs that take 110 s to build. The quick run and the nightly one test them.
+            // These programs take 110 s to build. The quick run and the nightly run test them.
             "--exclude keyloom-examples --exclude keyloom-campaigns ",
             "--features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls,",
             "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls "
@@ -65,11 +67,11 @@ macro_rules! tested {
     };
 }
 
-/// Tests on stores without a server, with a quarter of the random cases of `cargo test`, and a
-/// tenth of the mutated inputs. Left out: the memory store with locks, since the same store with
-/// optimistic transactions runs the same tests and validates besides; the queries that must not
-/// compile, which build all dependencies again; the measurement of memory, which takes 37 s on one
-/// core; and the tour in memory, which runs on LMDB.
+/// Tests on embedded stores, with a quarter of the random cases of `cargo test`, and a tenth of the
+/// mutated inputs. Four kinds of tests are left out. The memory store with locks: the same store
+/// with optimistic transactions runs the same tests and also validates. The queries that must not
+/// compile: they rebuild all dependencies. The measurement of memory: it takes 37 s on one core.
+/// The tour in memory: it runs on LMDB.
 macro_rules! tests {
     ($tests:literal) => {
         concat!(
@@ -86,7 +88,7 @@ macro_rules! tests {
     };
 }
 
-/// Tests beside servers.
+/// Tests on servers.
 macro_rules! on_servers {
     ($tests:literal) => {
         concat!(
@@ -96,7 +98,7 @@ macro_rules! on_servers {
             tested!(),
             "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls ",
             $tests,
-            // Stores without a server are tested by the last step.
+            // The last step tests the embedded stores.
             " --skip on_memory --skip on_optimistic_memory --skip on_lmdb ",
             "--skip on_redb --skip metered_ --skip faulty_"
         )
@@ -109,16 +111,16 @@ const STEPS: &[Step] = &[
     step("words", When::Always, "cargo xtask words"),
     step("clippy-quick", When::Quick, "cargo clippy --locked --all-targets -- -D warnings"),
     step("xtask", When::Always, "cargo test --locked -p xtask"),
-    // Without the book, which turns LMDB on.
+    // Without the book, which enables LMDB.
     step(
         "no-default-features",
         When::Full,
         "cargo build --locked -p keyloom -p keyloom-patterns --no-default-features",
     ),
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
-    // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
+    // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, mostly for builds.
     step("miri", When::Full, "tests/miri.sh"),
-    // First, since they wait for the servers while all others are built.
+    // First, because these tests wait for the servers while all others are built.
     step(
         "build-servers",
         When::Full,
@@ -136,17 +138,18 @@ const STEPS: &[Step] = &[
         on_servers!("--test etcd --test kills --test path --test postgres --test servers --"),
     )),
     step("test-quick", When::Quick, "cargo test --locked"),
-    // What the steps after it run side by side: one test program alone seldom keeps two cores busy.
+    // Builds the programs that the next steps run concurrently: one test program alone seldom keeps
+    // two cores busy.
     step(
         "build",
         When::Full,
         concat!(linted!(), "cargo test ", tested!(), "--exclude keyloom-on-servers --no-run"),
     ),
-    // Lints the documentation with the crates that are built already.
+    // Lints the documentation of the crates that are already built.
     beside(step("test-doc", When::Full, concat!("RUSTDOC=tests/rustdoc.sh ", tests!("--doc --")))),
     beside(step("test-m-to-z", When::Full, tests!("--test [m-z]* --"))),
     step("test", When::Full, tests!("--lib --bins --examples --test [!m-z]* --")),
-    // All features, and the benches, which the linted test steps do not build.
+    // All features, and the benchmarks, which the linted test steps do not build.
     step(
         "clippy",
         When::Nightly,
@@ -159,7 +162,7 @@ const STEPS: &[Step] = &[
         "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --workspace --exclude keyloom-compare --all-features",
     ),
     step("campaigns", When::Nightly, "cargo campaign ci --results target/campaigns"),
-    // With four times the random cases, on every store, and what takes long alone.
+    // With four times the random cases, on every store, and with the tests that take long.
     step(
         "test-all",
         When::Nightly,
@@ -171,7 +174,7 @@ const STEPS: &[Step] = &[
         When::Nightly,
         "cargo run --locked --release -p keyloom-tour -- --store lmdb:SCRATCH/release",
     ),
-    // The round trips that the book gives, counted in memory.
+    // The round trips that the book documents, counted in memory.
     step(
         "far-away",
         When::Nightly,
@@ -222,7 +225,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the steps of `--quick`, `--full` or `--nightly`, or those that are named.
+/// Runs the steps of `--quick`, `--full` or `--nightly`, or those given by name.
 pub(crate) fn run(root: &Path, chosen: &[&str]) -> Result<()> {
     let steps = choose(STEPS, chosen, has_parent(root))?;
     run_steps(root, &steps)
@@ -285,7 +288,7 @@ fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
             failed.push((step, output));
         }
     }
-    // At the end of the log, which is all that is kept of a long one.
+    // At the end of the log, because only the end of a long log is kept.
     for (step, output) in &failed {
         println!("\n=== {} failed ===\n{}", step.name, failures(output));
     }
@@ -298,12 +301,12 @@ fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
     }
 }
 
-/// Runs a step, shows its output while it runs, and returns whether it succeeded.
+/// Runs a step, and shows its output while it runs. Returns whether it succeeded.
 fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<(bool, String)> {
     let (reader, writer) = std::io::pipe()?;
     let mut command = command_of(root, step, scratch)?;
     let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // It holds the ends of the pipe that write; the lines would not end before it is dropped.
+    // The command holds the write ends of the pipe; the lines would not end before it is dropped.
     drop(command);
     let mut output = String::new();
     for line in BufReader::new(reader).split(b'\n') {
@@ -315,8 +318,8 @@ fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<(bool, String)> 
     Ok((child.wait()?.success(), output))
 }
 
-/// The lines of the output of cargo that say what failed: errors of the compiler, and what tests
-/// that failed have printed. At most [`SHOWN`], the first ones.
+/// The lines of cargo's output that describe failures: compiler errors, and the output of failed
+/// tests. At most the first [`SHOWN`] lines.
 fn failures(output: &str) -> String {
     let (mut shown, mut until): (Vec<&str>, Option<fn(&str) -> bool>) = (Vec::new(), None);
     for line in output.lines() {
@@ -341,10 +344,10 @@ fn failures(output: &str) -> String {
     shown
 }
 
-/// How many lines a step that failed shows again at the end.
+/// The maximum number of lines that are repeated at the end for a failed step.
 const SHOWN: usize = 100;
 
-/// A step that runs beside others.
+/// A step that runs concurrently with others.
 struct Running<'s> {
     step: &'s Step,
     from: Instant,
@@ -362,7 +365,7 @@ impl<'s> Running<'s> {
         Ok(Self { step, from: Instant::now(), child, output })
     }
 
-    /// Waits for its end, prints its output, and returns whether it succeeded.
+    /// Waits for the end of the step, and prints its output. Returns whether it succeeded.
     fn finish(mut self) -> Result<(bool, String)> {
         let status = self.child.wait()?;
         let output = String::from_utf8_lossy(&fs::read(&self.output)?).into_owned();
@@ -389,8 +392,8 @@ fn command_of(root: &Path, step: &Step, scratch: &Path) -> Result<Command> {
     let scratch = scratch.to_string_lossy();
     let filled = |word: &str| word.replace("SCRATCH", &scratch);
     let mut command = Command::new(filled(program));
-    // Build scripts that ask for them would run again, and much would be compiled again, whenever
-    // cargo alone is used after `cargo xtask`, or the other way round.
+    // These variables are removed. Otherwise, build scripts that depend on them would run again,
+    // and many crates would be recompiled, on every change between `cargo` and `cargo xtask`.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy()))
     {
         command.env_remove(name);
@@ -399,7 +402,7 @@ fn command_of(root: &Path, step: &Step, scratch: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Whether cargo sets the variable for the program that it runs: here for this one.
+/// Whether cargo sets this variable for the program that it runs, which here is this program.
 fn is_of_package(name: &str) -> bool {
     name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }

@@ -1,17 +1,18 @@
-//! CONTRIBUTING.md names the places that a new pattern touches: they are there, and few.
-//! ARCHITECTURE.md names paths and functions that exist, every package, and what it depends on.
+//! Checks CONTRIBUTING.md and ARCHITECTURE.md. CONTRIBUTING.md lists the few places that a new
+//! pattern touches, and all of them exist. ARCHITECTURE.md names paths and functions that exist,
+//! every package, and its dependencies.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A pattern that has been added everywhere.
+/// A pattern that is present everywhere.
 const FAMILY: &str = "tables";
 const PATTERN: &str = "join";
 const MOST_PLACES: usize = 6;
 
-/// The paths of a section of CONTRIBUTING.md, in the lines that begin so.
+/// The paths in a section of CONTRIBUTING.md, in the lines with a given beginning.
 fn paths(section: &str, beginning: impl Fn(&str) -> bool) -> Vec<String> {
     let root = crate::root().unwrap();
     let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
@@ -54,15 +55,15 @@ fn the_files_of_a_pattern_are_where_they_should_be() {
     }
 }
 
-/// The words in backticks of a text without its diagrams. Spaces are not part of such a word.
+/// The words in backticks of a text, without its diagrams. Such a word contains no spaces.
 fn quoted(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     let quoted = prose.flat_map(|prose| prose.split('`').skip(1).step_by(2));
     quoted.filter(|word| !word.contains(char::is_whitespace)).collect()
 }
 
-/// The paths in backticks that are not there: words with a slash or a file's extension. The name of
-/// a file alone may be at the top level, or the name of files in tests of patterns.
+/// The paths in backticks that do not exist: words with a slash or a file extension. A file name
+/// alone may be at the top level, or the name of files in tests of patterns.
 fn missing_paths(text: &str) -> Vec<&str> {
     let root = crate::root().unwrap();
     let has_extension =
@@ -129,7 +130,7 @@ fn the_map_names_every_package() {
     assert_eq!(missing_packages(&map.replace("`keyloom-fuzz`", "the fuzzer")), ["keyloom-fuzz"]);
 }
 
-/// The rows of the table of crates whose second column is not what the crate depends on.
+/// The rows of the table of crates whose second column differs from the dependencies of the crate.
 fn wrong_rows(map: &str) -> Vec<&str> {
     let root = crate::root().unwrap();
     let packages = packages();

@@ -1,5 +1,5 @@
-//! The names by which the steps of CI select tests. libtest accepts a name that matches nothing: a
-//! step that runs it alone would run no test, and a step that skips it would run it.
+//! The names by which CI steps select tests. libtest accepts a name that matches nothing: a step
+//! that runs only this name would run no test, and a step that skips it would not skip the test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ci::commands;
 
-/// What a command selects: the programs, and the names of tests that it runs or skips.
+/// The selection of a command: the programs, and the names of tests that it runs or skips.
 fn selected(command: &str) -> (Vec<&str>, Vec<&str>) {
     let Some((_, arguments)) = command.split_once("cargo test") else { return Default::default() };
     let (options, names) = arguments.split_once(" -- ").unwrap_or((arguments, ""));
@@ -37,7 +37,7 @@ fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Words of the sources, and the names of the test programs.
+/// The words of the sources, and the names of the test programs.
 fn known() -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut files, mut words) = (Vec::new(), BTreeSet::new());
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut files);
@@ -55,7 +55,7 @@ fn known() -> (BTreeSet<String>, BTreeSet<String>) {
     (words, programs)
 }
 
-/// The names in `commands` that no test and no program has.
+/// The names in `commands` that belong to no test and no program.
 fn unknown<'c>(commands: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
     let (words, programs) = known();
     let mut unknown = Vec::new();

@@ -1,4 +1,4 @@
-//! The chores of keyloom's repository: `cargo xtask ci`, `compare` and `words`.
+//! The maintenance commands of keyloom's repository: `cargo xtask ci`, `compare` and `words`.
 
 mod ci;
 mod compare;

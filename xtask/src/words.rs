@@ -1,7 +1,8 @@
-//! The wording that a program can check: words in comments and names of functions, the width of
-//! comments, the length of test names.
+//! Automatic wording checks: words in comments and names of functions, the width of comments, and
+//! the length of test names.
 //!
-//! What is older than the check is counted per crate in `words_allowed.txt`. A count may only fall.
+//! Findings that are older than the check are counted per crate in `words_allowed.txt`. A count may
+//! only decrease.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,7 +53,7 @@ pub(crate) fn check(root: &Path, print: Print) -> Result<()> {
     bail!("{}\nsee them: cargo xtask words --list; the words: xtask/words.txt", worse.join("\n"))
 }
 
-/// Writes the counts of today, none of which may be higher than allowed.
+/// Writes the current counts, none of which may be higher than allowed.
 pub(crate) fn lower(root: &Path) -> Result<()> {
     let (counts, _) = gather(root)?;
     let path = root.join(ALLOWED);
@@ -148,7 +149,7 @@ fn findings(text: &str, is_chapter: bool) -> Vec<Finding> {
             let words = banned.iter().filter(|word| has_word(&lower, word));
             words.for_each(|word| add("words", word));
             let width = line.chars().count();
-            // A row of a table and a link cannot be wrapped.
+            // Table rows and links cannot be wrapped.
             let is_whole =
                 comment.contains('|') || comment.contains("](") || comment.contains("://");
             if !is_chapter && width > WIDEST_COMMENT && !is_whole {
@@ -171,7 +172,7 @@ fn findings(text: &str, is_chapter: bool) -> Vec<Finding> {
     found
 }
 
-/// The name of the function that a line begins.
+/// The name of the function that starts on a line.
 fn function(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
     let is_declared = before.split_whitespace().all(|word| {
@@ -180,7 +181,7 @@ fn function(line: &str) -> Option<&str> {
     after.split(['(', '<']).next().filter(|_| is_declared)
 }
 
-/// The text of a line that is a comment.
+/// The text of a comment line.
 fn comment(line: &str) -> Option<&str> {
     line.strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']))
 }

@@ -1,4 +1,4 @@
-//! fjall keeps the laws of the store, and errors of its directory have their variants.
+//! fjall satisfies the laws of the store, and errors of its directory are mapped to variants.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 type Temporary<S> = Result<With<S, TempDir>, BoxedError>;
 
-/// A directory in memory, where there is one. fjall syncs 26 times to create a store, with any
-/// durability, and the suite creates 324: on a disk they wait for 50 s.
+/// A temporary directory, in `/dev/shm` if the system has it.
 fn scratch() -> std::io::Result<TempDir> {
     let memory = std::path::Path::new("/dev/shm");
     tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir())
@@ -52,7 +51,8 @@ fn a_reopened_store_has_the_commits_of_both_durabilities() {
     }
 }
 
-/// The directory as after a crash of the program: a copy taken while the store is open.
+/// Copies the directory while the store is open, which gives the state after a crash of the
+/// program.
 #[test]
 fn a_copy_of_an_open_directory_has_the_commits() {
     let With(store, directory) = fjall(Durability::Full).unwrap();
@@ -77,7 +77,7 @@ fn copy_all(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// Also after the writes in memory went to files, and were merged.
+/// The order also holds after the memtables were flushed to files and compacted.
 #[test]
 fn many_writes_are_read_in_order_from_files_and_memory() {
     let With(store, _directory) = fjall(Durability::MayLoseCommits).unwrap();
@@ -173,7 +173,7 @@ fn creating_a_store_leaves_one_directory() {
     assert_eq!(files, ["store"]);
 }
 
-/// Each thread creates the store and opens it; one of them succeeds, and its commit is stored.
+/// Each thread creates the store and opens it. One of them succeeds, and its commit is stored.
 #[test]
 fn of_threads_that_create_one_store_one_opens_it() {
     for _ in 0..10 {

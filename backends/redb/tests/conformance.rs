@@ -1,4 +1,4 @@
-//! redb keeps the laws of the store, and errors of its file have their variants.
+//! redb satisfies the laws of the store, and errors of its file are mapped to variants.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -66,7 +66,7 @@ fn a_reopened_store_has_the_commits_of_both_durabilities() {
     }
 }
 
-/// The file as after a crash: a copy taken while the store is open.
+/// Copies the file while the store is open, which gives the state after a crash of the program.
 #[test]
 fn a_copy_of_an_open_file_has_durable_commits_only() {
     let found_in_copy = |flush: bool| {
@@ -166,7 +166,7 @@ fn creating_a_store_leaves_one_file() {
     assert_eq!(files, ["store"]);
 }
 
-/// Each thread creates the store and opens it; one of them succeeds, and its commit is stored.
+/// Each thread creates the store and opens it. One of them succeeds, and its commit is stored.
 #[test]
 fn of_threads_that_create_one_store_one_opens_it() {
     for _ in 0..20 {

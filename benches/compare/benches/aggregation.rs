@@ -1,12 +1,13 @@
-//! Distinct values and group-by over a sorted index of one million entries, beside SQLite, and what
-//! maintained totals cost and save.
+//! Distinct values and group-by over a sorted index of one million entries, compared with SQLite,
+//! and the costs and savings of maintained totals.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench aggregation [-- ENTRIES]
 //! ```
 //!
-//! Sales of 100 shops: keys `(shop, sale, cents)` here, a table with an index `(shop, cents)`
-//! there, prepared statements, WAL. Nothing is written while it is measured.
+//! keyloom stores keys `(shop, sale, cents)` of sales of 100 shops. SQLite stores a table with an
+//! index on `(shop, cents)`, with prepared statements and WAL. Nothing is written during the
+//! measurement.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -62,7 +63,7 @@ fn sqlite(path: &std::path::Path, entries: u64) -> Connection {
 
 const DISTINCT: &str = "SELECT DISTINCT shop FROM sales";
 
-/// How many rows a query has, each looked at.
+/// Number of rows of a query; reads each row.
 fn rows(query: &mut Statement<'_>) -> u64 {
     let (mut rows, mut count) = (query.query([]).unwrap(), 0);
     while let Some(row) = rows.next().unwrap() {
@@ -127,7 +128,7 @@ fn reading(store: &Lmdb, sqlite: &Connection, entries: u64) {
         &mut [("keyloom", &mut || count()), ("SQLite", &mut of_sqlite)],
     );
 
-    // With statistics SQLite skips as well.
+    // With statistics SQLite uses skip scans as well.
     sqlite.execute_batch("ANALYZE").unwrap();
     let mut query = sqlite.prepare(DISTINCT).unwrap();
     let mut of_sqlite = || assert_eq!(rows(&mut query), SHOPS);
@@ -136,7 +137,7 @@ fn reading(store: &Lmdb, sqlite: &Connection, entries: u64) {
     compare("distinct, after ANALYZE", 1, 200, peers);
 }
 
-/// Read amplification of a fold beside write amplification of what is maintained.
+/// Read amplification of a fold against write amplification of maintained totals.
 fn maintaining(store: &Lmdb, records: u64) {
     println!(
         "\n{records} records put one per call in one transaction, then every total asked for:"

@@ -1,13 +1,12 @@
-//! Bitmaps in chunks on LMDB: how many ids two of them share; the sizes that a chunk could have,
-//! beside each other; one id set, beside a whole roaring bitmap under one key; the pages that this
-//! dirties; the room on disk.
+//! Bitmaps in chunks on LMDB. Measures the number of ids that two bitmaps share, several chunk
+//! sizes, one id set (compared with a whole roaring bitmap under one key), the pages that this
+//! dirties, and the size on disk.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench bitmaps [-- IDS]
 //! ```
 //!
-//! Ids below ten million, unless another number is given. Files are written without waiting for the
-//! disk.
+//! Ids are below ten million, unless another number is given. Files are not synced.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -37,7 +36,7 @@ fn main() {
     room::measure(universe);
 }
 
-/// A store of its own, in a directory that goes with it.
+/// A store in a temporary directory.
 struct Scratch {
     store: Lmdb,
     directory: tempfile::TempDir,
@@ -50,7 +49,7 @@ impl Scratch {
         Self { store: options.open(directory.path()).unwrap(), directory }
     }
 
-    /// How much room the entries take.
+    /// Size of the entries.
     fn bytes(&self) -> u64 {
         let statistics = self.store.statistics().unwrap();
         let pages = statistics.leaf_pages + statistics.branch_pages + statistics.overflow_pages;
@@ -58,7 +57,7 @@ impl Scratch {
     }
 }
 
-/// Ids below `universe`, each with the same odds.
+/// Ids below `universe`, each with the same probability.
 fn random_ids(seed: u64, universe: u64, density: f64) -> impl Iterator<Item = u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..universe).filter(move |_| random.f64() < density)

@@ -1,11 +1,12 @@
-//! An index of texts is built beside two writers: does the build end, and what do the writers pay?
-//! 3,000 documents of 40 words by Zipf's law (in etcd 300), so that any two have words in common.
+//! A text index is built while two writers commit: does the build finish, and what does it cost the
+//! writers? 3,000 documents of 40 words by Zipf's law (300 in etcd), so that any two documents
+//! share words.
 //!
 //! ```text
 //! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench builds
 //! ```
 //!
-//! `-- --seconds 10` limits each build (60 s otherwise), `-- --writes 100` runs one rate.
+//! `-- --seconds 10` limits each build (default: 60 s), `-- --writes 100` runs one rate only.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -29,7 +30,7 @@ const WRITERS: u32 = 2;
 
 type Texts = Attached<TextIndex<u32, String>>;
 
-/// What the writers saw.
+/// Measurements of the writers.
 #[derive(Default)]
 struct Written {
     commits: AtomicU64,
@@ -63,7 +64,7 @@ fn main() {
             measure("PostgreSQL", &store, DOCUMENTS, rate, seconds);
         }
         if let Some(address) = server("KEYLOOM_ETCD") {
-            // The address ends with a name of its own.
+            // The last part of the address is the name of the keyspace.
             let cluster = address.rsplit_once('/').map_or(&*address, |(cluster, _)| cluster);
             let store = Etcd::open(&format!("{cluster}/{name}")).unwrap();
             measure("etcd", &store, IN_ETCD, rate, seconds);
@@ -76,7 +77,7 @@ fn option(name: &str) -> Option<u64> {
     arguments.nth(1).map(|value| value.parse().unwrap())
 }
 
-/// The address of a server, which a variable names.
+/// The address of a server, from an environment variable.
 fn server(variable: &str) -> Option<String> {
     let address = std::env::var(variable).ok();
     if address.is_none() {
@@ -101,7 +102,7 @@ fn declared(store: &impl Store) -> (Table<u32, String>, Texts) {
     (table, texts)
 }
 
-/// Words by Zipf's law: the second one is half as frequent as the first.
+/// Words by Zipf's law: the second word is half as frequent as the first.
 fn text(rng: &mut fastrand::Rng) -> String {
     let words = (0..WORDS).map(|_| format!("w{}", 5_000_f64.powf(rng.f64()) as u32));
     words.collect::<Vec<_>>().join(" ")
@@ -145,7 +146,7 @@ fn measure(name: &str, store: &impl Store, documents: u32, rate: u64, seconds: u
     }
 }
 
-/// What a build took; no time if it had not ended at the deadline.
+/// Result of a build; without a time if the build did not finish before the deadline.
 struct Built {
     time: Option<Duration>,
     batches: u64,
@@ -203,7 +204,7 @@ fn write(
                 written.refused.fetch_add(1, Relaxed)
             }
         };
-        // A writer that is late does not catch up.
+        // A late writer does not catch up.
         next = (next + pause).max(Instant::now());
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }

@@ -1,11 +1,11 @@
-//! What it costs that a codec reads back what it writes, beside the same format written without
-//! that.
+//! The cost of a codec that decodes what it has encoded as a check, compared with the same format
+//! without the check.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench codecs
 //! ```
 //!
-//! On LMDB, files are not synced: with a sync at each commit the disk is all that a put waits for.
+//! On LMDB, files are not synced: otherwise the syncs would dominate the time of a put.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -20,7 +20,7 @@ use keyloom_patterns::{Index, Table, entry};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Postcard as its crate gives it.
+/// Postcard without the check.
 struct Bare;
 
 impl<V: Serialize + DeserializeOwned> Codec<V> for Bare {
@@ -187,7 +187,7 @@ where
         move |space| Index::new(&Subspace::new(space), move |_, v: &V| entry(number(v)));
     let ours = ours.with(&by_number("ours by number"));
     let bare = bare.with(&by_number("bare by number"));
-    // So that there are entries of what is there already.
+    // The entries exist already, so the puts replace them.
     for space in ["ours", "bare"] {
         store.transact(|txn| txn.delete_range(Subspace::new(space).self_and_children())).unwrap();
     }

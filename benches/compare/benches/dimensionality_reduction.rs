@@ -1,14 +1,15 @@
-//! Points on the sphere beside SQLite's R*Tree, and the R*-tree of the crate `rstar` in memory.
+//! Points on the sphere, compared with SQLite's R*Tree module and with the in-memory R*-tree of the
+//! crate `rstar`.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench dimensionality_reduction [-- POINTS]
 //! ```
 //!
-//! A million points, uniform on the sphere; every contender gives the same answers, and each is
-//! asked as its users would: SQLite for a box around the circle, of which the positions, kept as
-//! auxiliary columns, are looked at; `rstar` in three dimensions, where the sphere has neither
-//! poles nor an antimeridian. SQLite and `rstar` find boxes and circles beyond the poles or the
-//! antimeridian in several pieces only, so there are none of these among the queries.
+//! A million points, uniform on the sphere. Every contender returns the same results, and each is
+//! used as its users would use it. SQLite searches the bounding box of the circle and then filters
+//! by the positions, which are auxiliary columns. `rstar` searches in three dimensions, where the
+//! sphere has neither poles nor an antimeridian. SQLite needs several boxes for a query across a
+//! pole or the antimeridian, so there are no such queries.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -46,7 +47,7 @@ fn main() {
     reading(&store, &sqlite, &tree);
 }
 
-/// Uniform on the sphere.
+/// Points, uniform on the sphere.
 fn places(seed: u64, count: usize) -> Vec<Place> {
     let mut random = fastrand::Rng::with_seed(seed);
     let place = |_| {
@@ -84,8 +85,8 @@ const INSERT: &str = "INSERT INTO by_place VALUES (?1, ?2, ?2, ?3, ?3, ?2, ?3)";
 const INSERT_RECORD: &str = "INSERT INTO places VALUES (?1, ?2, ?3)";
 const BATCH: usize = 10_000;
 
-/// The points, ten thousand in a transaction: the index alone, one point after the other; then some
-/// with their records.
+/// Inserts the points, ten thousand per transaction and one after the other: first into the index
+/// alone, then some with their records.
 fn inserting(store: &Lmdb, sqlite: &mut Connection, places: &[Place]) {
     let index = index();
     let batches: Vec<Vec<(u32, Place)>> = {
@@ -120,7 +121,7 @@ fn inserting(store: &Lmdb, sqlite: &mut Connection, places: &[Place]) {
         }
         transaction.commit().unwrap();
     };
-    // The harness warms up with a tenth more.
+    // The warm-up of the harness takes a tenth more.
     let rounds = batches.len() * 10 / 11;
     let contenders: &mut [(&str, &mut dyn FnMut())] =
         &mut [("keyloom", &mut keyloom), ("SQLite R*Tree", &mut of_sqlite)];
@@ -131,7 +132,7 @@ fn inserting(store: &Lmdb, sqlite: &mut Connection, places: &[Place]) {
     with_records(store, sqlite);
 }
 
-/// Records and their index together, elsewhere.
+/// Records and their index together, in a separate table.
 fn with_records(store: &Lmdb, sqlite: &mut Connection) {
     let index = PointIndex::new(&Subspace::new(&4), |_id, (latitude, longitude): &Place| {
         LatLng::new(*latitude, *longitude).map(Some)
@@ -175,7 +176,7 @@ fn put(insert: &mut CachedStatement<'_>, id: u32, (latitude, longitude): Place) 
 const IN_BOX: &str = "SELECT id, latitude, longitude FROM by_place
     WHERE north >= ?1 AND south <= ?2 AND east >= ?3 AND west <= ?4";
 
-/// The ids of the rows in a box whose positions are wanted.
+/// The ids of the rows in a box whose positions pass the filter.
 fn rows(
     query: &mut Statement<'_>,
     south_west: Place,
@@ -192,7 +193,7 @@ fn rows(
     count
 }
 
-/// Centres whose surroundings are in one piece everywhere.
+/// Centres whose surroundings include neither a pole nor the antimeridian.
 fn centres(seed: u64) -> impl FnMut() -> Place {
     let mut places = places(seed, 100_000).into_iter();
     move || places.find(|place| place.0.abs() < 70.0 && place.1.abs() < 160.0).unwrap()
@@ -243,7 +244,7 @@ fn circles(snapshot: &impl Reader, sqlite: &Connection, tree: &Points, radius: f
         let is_in = |at: Place| LatLng::new(at.0, at.1).unwrap().distance(&centre) <= radius;
         count(1, rows(&mut query, south_west, north_east, is_in));
     };
-    // A circle on the sphere is a ball in space.
+    // A circle on the sphere is the intersection with a ball in space.
     let chord = 2.0 * (radius / EARTH_RADIUS / 2.0).sin();
     let of_rstar = |place: Place| {
         let all = tree.locate_within_distance(vector(place), chord * chord);
@@ -262,12 +263,12 @@ fn circles(snapshot: &impl Reader, sqlite: &Connection, tree: &Points, radius: f
     );
     let [here, there, in_memory] = found.get();
     assert_eq!(here, there);
-    // A point at the very border may be on the other side in space.
+    // Rounding may put a point at the very border on the other side.
     assert!(here.abs_diff(in_memory) < 3);
     println!("    {here} found; the last query: {}", explain.get());
 }
 
-/// Keys read for each point that is found, around centres up to 80 degrees north and south.
+/// Keys read per point found, around centres up to 80 degrees north and south.
 fn amplification(snapshot: &impl Reader, ranges: usize) {
     let index = index();
     print!("keys per point found, {ranges} ranges:");

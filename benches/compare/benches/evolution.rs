@@ -1,11 +1,11 @@
-//! What a codec costs that lets a record type change: versions of a type, and codecs by name,
-//! beside Postcard with one version.
+//! The cost of a codec that lets a record type change: versioned types, and codecs with field
+//! names, compared with Postcard with one version.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench evolution
 //! ```
 //!
-//! On LMDB, files are not synced: with a sync at each commit the disk is all that a put waits for.
+//! On LMDB, files are not synced: otherwise the syncs would dominate the time of a put.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 const RECORDS: u64 = 1_000;
 const ROUNDS: usize = 400;
 
-/// A record of several types: `fields!` gives the same fields to each version.
+/// A ticket as several types: `fields!` gives the same fields to each version.
 macro_rules! ticket {
     ($($name:ident)+) => {$(
         #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ enum State {
 
 ticket!(Ticket Latest Second);
 
-/// A type whose earlier versions are no longer known.
+/// A type that no longer reads its earlier versions.
 impl Upgrade for Latest {
     const VERSION: u8 = 2;
     type From = Nothing;
@@ -67,7 +67,7 @@ impl Upgrade for Latest {
     }
 }
 
-/// A type that reads the records of a table that had no versions.
+/// A type that also reads the unversioned records of a table.
 impl Upgrade for Second {
     const VERSION: u8 = 2;
     type From = Plain<Ticket>;

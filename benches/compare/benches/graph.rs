@@ -1,9 +1,9 @@
-//! A graph on LMDB beside the same edges in SQLite, with an index for each direction: a load, the
-//! neighbours of a vertex, two steps. The load also beside heed alone, which puts the finished
-//! entries.
+//! A graph on LMDB, compared with the same edges in SQLite, with an index for each direction: a
+//! load, the neighbours of a vertex, two steps. The load is also compared with raw heed, which puts
+//! the finished entries.
 //!
-//! `KEYLOOM_GRAPH_SCALE` sets the number of vertices as a power of two, 16 edges each. Neither file
-//! is synced.
+//! `KEYLOOM_GRAPH_SCALE` sets the number of vertices as a power of two, with 16 edges per vertex.
+//! Neither file is synced.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -19,7 +19,7 @@ use keyloom_patterns::graph::{Direction, Graph};
 use rusqlite::{Connection, params};
 
 const LABEL: &str = "to";
-/// How many edges keyloom sorts and writes in one transaction.
+/// Number of edges that keyloom sorts and writes per transaction.
 const BATCH: usize = 1_000_000;
 
 type Numbers = Graph<u32, (), u32>;
@@ -82,7 +82,7 @@ fn entries(edges: &[(u32, u32)]) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn load_raw(directory: &tempfile::TempDir, entries: &[(Vec<u8>, Vec<u8>)], flags: PutFlags) {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(16 << 30).max_dbs(2);
-    // SAFETY: a new file in a directory of our own, opened once.
+    // SAFETY: a new file in a private directory, opened once.
     let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory.path()) }.unwrap();
     let txn = env.write_txn().unwrap();
     let created = env.create_databases_and_commit(txn, |opener, txn| {

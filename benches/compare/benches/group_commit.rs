@@ -4,8 +4,8 @@
 //! cargo bench -p keyloom-compare --bench group_commit [-- THREADS ...]
 //! ```
 //!
-//! All wait for the disk at each commit (SQLite in WAL mode with `synchronous = FULL`). The peers
-//! run as users run them: a connection per thread, and a writer thread that takes what waits in a
+//! All contenders sync at each commit (SQLite in WAL mode with `synchronous = FULL`). The peers run
+//! as users run them: either with a connection per thread, or with a writer thread that drains a
 //! channel and commits once, which is group commit by hand.
 
 #![allow(missing_docs, clippy::unwrap_used)]
@@ -37,10 +37,10 @@ fn ticket(number: u64) -> Ticket {
     Ticket { customer: (mixed % 50_000) as u32, state: (mixed % 7) as u16, title }
 }
 
-/// The transactions of one thread in a round.
+/// Number of transactions of one thread per round.
 const EACH: u64 = 32;
 
-/// Puts the next tickets on so many threads.
+/// Puts the next tickets from `threads` threads.
 fn round(threads: u64, next: &AtomicU64, put: &(impl Fn(u64) + Sync)) {
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -68,7 +68,7 @@ impl<S: Store> Tickets<S> {
         self.store.transact(|txn| self.tickets.put(txn, &number, &ticket(number))).unwrap();
     }
 
-    /// What a batch costs at least: the same transactions, without the threads.
+    /// The minimum cost of a batch: the same transactions, without the threads.
     fn put_at_once(&self, numbers: std::ops::Range<u64>) {
         let mut tickets = numbers.map(|number| (number, ticket(number)));
         self.store
@@ -84,7 +84,7 @@ impl<S: Store> Tickets<S> {
     }
 }
 
-/// Group commit by hand: a thread that takes all that waits and commits it.
+/// Group commit by hand: a thread that drains a channel and commits all of its requests at once.
 struct Writer {
     requests: mpsc::Sender<(u64, mpsc::SyncSender<()>)>,
 }

@@ -1,8 +1,8 @@
-//! Packing and unpacking keys, beside the crates that people would use instead.
+//! Packing and unpacking keys, compared with alternative crates.
 //!
-//! The peers differ in what they promise: `foundationdb-tuple` writes the same bytes as keyloom;
-//! `storekey` and `memcomparable` write keys that do not describe themselves, with integers of
-//! fixed width. Each is used as its documentation shows, and borrows strings where it can.
+//! The peers make different promises. `foundationdb-tuple` writes the same bytes as keyloom.
+//! `storekey` and `memcomparable` write keys that are not self-describing, with integers of fixed
+//! width. Each is used as its documentation shows, and borrows strings where possible.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -183,9 +183,9 @@ where
     );
 }
 
-/// What this encoding costs at least, for the one shape where a peer is ahead: two positive
-/// integers, by hand, with no other type, no other sign and no reason given for a refusal.
-/// memcomparable writes each in 8 bytes without a type code, which is less work and another format.
+/// The minimum cost of this encoding, for the one shape where a peer is faster: two positive
+/// integers, hand-coded, without other types, negative numbers, or reasons in errors. memcomparable
+/// writes each integer in 8 bytes without a type code, which is less work but a different format.
 fn floor(name: &str, keys: &[(u64, u64)]) {
     let mut buffer = [0; 32];
     let mut packer = Packer::new();

@@ -1,11 +1,12 @@
-//! A lock that is free, acquired and released: keyloom in etcd beside etcd's own lock recipe,
-//! through the same client on the same member, and keyloom on PostgreSQL beside an advisory lock.
+//! Acquires and releases a free lock. keyloom in etcd is compared with etcd's own lock recipe,
+//! through the same client on the same member. keyloom on PostgreSQL is compared with an advisory
+//! lock.
 //!
-//! A row with a lease is what programs write by hand: one row for each lock, with its owner and the
-//! end of its lease, taken and released by an update in a serializable transaction of its own.
+//! The row with a lease is the usual hand-written lock: one row per lock, with its owner and the
+//! end of its lease. An update acquires and releases the lock, in its own serializable transaction.
 //!
-//! etcd's recipe writes one key with a lease and reads its range; it has one mode, and no levels. A
-//! lock of PostgreSQL ends with its connection, and its holder has no token.
+//! etcd's recipe writes one key with a lease and reads its range; it has one mode and no levels. A
+//! PostgreSQL advisory lock ends with its connection, and its holder gets no fencing token.
 //!
 //! ```text
 //! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench locks

@@ -1,12 +1,13 @@
-//! The descendants of a node in a materialized path, beside a scan written by hand on raw heed over
-//! the very same bytes: for each node its id, its depth and a reference to its record.
+//! The descendants of a node in a materialized path, compared with a scan written by hand on raw
+//! heed over the same bytes. Both return for each node its id, its depth and a reference to its
+//! record.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench materialized_path
 //! ```
 //!
-//! 135,233 cities in the regions of countries, spread over them as the world's are: few with very
-//! many.
+//! 135,233 cities in the regions of countries, with a skew like that of the real world: a few
+//! countries have most cities.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -35,12 +36,12 @@ fn main() {
     }
 }
 
-/// The world: country `n` has as many regions and cities as its share, which falls with `n`.
+/// Builds the tree: the shares of regions and cities fall with the number `n` of the country.
 fn world() -> Vec<NestedNode<u32>> {
     let mut random = fastrand::Rng::with_seed(7);
     let node = |id: u64, kind: &str| NestedNode::new(id, format!("{kind} {id}"), id as u32);
     let mut countries: Vec<_> = (1..=COUNTRIES).map(|id| node(id, "country")).collect();
-    // The square of a number from 0 to 1: more of the small ones.
+    // The square of a number from 0 to 1 favours small numbers.
     let mut few_of_many = |count: usize| (random.f64().powi(2) * count as f64) as usize;
     for id in 0..REGIONS {
         let country = if id < COUNTRIES { id as usize } else { few_of_many(countries.len()) };
@@ -87,7 +88,7 @@ fn by_names(path: &[u8], record: &[u8]) -> (u32, u64) {
 fn open_raw(directory: &tempfile::TempDir) -> Raw {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(1 << 30).max_dbs(2).max_readers(1024);
-    // SAFETY: a new file in a directory of our own, opened once.
+    // SAFETY: a new file in a private directory, opened once.
     let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory.path()) }.unwrap();
     let txn = env.write_txn().unwrap();
     let created = env.create_databases_and_commit(txn, |opener, txn| {
@@ -99,7 +100,7 @@ fn open_raw(directory: &tempfile::TempDir) -> Raw {
     (env, database)
 }
 
-/// `by_hand` returns the depth and the id from the key after the prefix and from the record.
+/// `by_hand` reads the depth and the id from the key after the prefix and from the record.
 fn of(
     make: impl Fn(&Subspace) -> Paths,
     by_hand: impl Fn(&[u8], &[u8]) -> (u32, u64),

@@ -1,6 +1,6 @@
-//! Nested sets on LMDB beside what a program with raw heed would write by hand for the same
-//! keys and values: all descendants of a root, 135,233 nodes in three levels, each with its id, its
-//! depth and its stored bytes.
+//! Nested sets on LMDB, compared with hand-written code on raw heed for the same keys and values.
+//! Both read all descendants of a root (135,233 nodes in three levels), each with its id, its depth
+//! and its stored bytes.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -14,7 +14,7 @@ use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::compare;
 use keyloom_patterns::trees::{NestedNode, NestedSets, Tree};
 
-/// Cities of the catalogue, regions and countries that hold them: as many as in the real data.
+/// The number of cities of the catalogue, with their regions and countries, as in the real data.
 const NODES: u64 = 135_233;
 const REGIONS: u64 = 3_900;
 const COUNTRIES: u64 = 245;
@@ -52,7 +52,7 @@ fn main() {
     );
 }
 
-/// A root, countries, regions and cities, with names as long as those of cities are.
+/// A root, countries, regions and cities, with names as long as those of real cities.
 fn world() -> NestedNode<u32> {
     let mut world = NestedNode::new(0, "world", 0);
     let mut id = 0;
@@ -88,15 +88,15 @@ fn of_keyloom(tree: &NestedSets<u32>, snapshot: &<Lmdb as Store>::Snapshot<'_>) 
     sum
 }
 
-/// What a program would do that knows the layout: the row of the root gives its labels, one range
-/// all below it.
+/// Reads the descendants by the layout: the row of the root contains its labels, and one range read
+/// returns all nodes below it.
 fn by_hand(
     database: &Database<'static, Bytes, Bytes>,
     txn: &heed::RoTxn<'_, WithoutTls>,
     tree: &NestedSets<u32>,
 ) -> u64 {
     let position = database.get(txn, &tree.space().pack(&("node", 0))).unwrap().unwrap();
-    // The format of labels of 16 bytes, which all labels of a loaded tree are.
+    // The format of 16-byte labels; all labels of a loaded tree have it.
     assert_eq!(position[0], 2);
     let left = u128::from_be_bytes(position[2..18].try_into().unwrap());
     let first = tree.space().pack(&("left", left));
@@ -123,7 +123,7 @@ fn by_hand(
 fn open_raw(directory: &tempfile::TempDir) -> Raw {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MAP_BYTES).max_dbs(2).max_readers(1024);
-    // SAFETY: a new file in a directory of our own, opened once.
+    // SAFETY: a new file in a private directory, opened once.
     let env = unsafe { options.open(directory.path()) }.unwrap();
     let txn = env.write_txn().unwrap();
     let created = env.create_databases_and_commit(txn, |opener, txn| {
@@ -135,7 +135,7 @@ fn open_raw(directory: &tempfile::TempDir) -> Raw {
     (env, database)
 }
 
-/// The same bytes in the other file.
+/// Copies the same bytes into the other file.
 fn copy(store: &Lmdb, (env, database): &Raw) {
     let snapshot = store.snapshot().unwrap();
     let mut txn = env.write_txn().unwrap();

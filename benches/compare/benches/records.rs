@@ -1,12 +1,12 @@
-//! Records with two indexes beside SQLite, and beside an index written by hand on raw heed.
+//! Records with two indexes, compared with SQLite and with a hand-written index on raw heed.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench records [-- RECORDS]
 //! ```
 //!
-//! A million records of about 100 bytes: an order of one of 50,000 customers, in one of 100 states.
-//! Both wait for the disk at each commit (SQLite in WAL mode with `synchronous = FULL`), use
-//! prepared statements, and do the same work in the same number of transactions.
+//! A million orders of about 100 bytes, each of one of 50,000 customers and in one of 100 states.
+//! Both sync at each commit (SQLite in WAL mode with `synchronous = FULL`), use prepared
+//! statements, and do the same work in the same number of transactions.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -39,7 +39,7 @@ pub struct Sale {
 pub const STATES: u64 = 100;
 pub const CUSTOMERS: u64 = 50_000;
 
-/// The n-th record: what it holds is spread as if at random.
+/// The n-th record, with pseudo-random contents.
 pub fn sale(n: u64) -> (u64, Sale) {
     let spread = |salt: u64| {
         let mixed = (n ^ salt << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -55,13 +55,13 @@ pub fn sale(n: u64) -> (u64, Sale) {
     (n, sale)
 }
 
-/// One of those who are compared: a new store in a directory, with two indexes: by customer and
-/// time (with the amount copied into the entry), and by state and amount.
+/// A contender: a new store in a directory with two indexes. One is by customer and time, with the
+/// amount copied into the entry; the other is by state and amount.
 pub trait Peer: Sized {
     fn open(directory: &Path) -> Self;
     /// Inserts records one after the other, in one transaction.
     fn insert(&mut self, records: &[(u64, Sale)]);
-    /// Fills the empty store with all records, as quickly as it can.
+    /// Fills the empty store with all records, as fast as possible.
     fn load(&mut self, records: &[(u64, Sale)]);
     /// Sums up the amounts of a customer, from the index.
     fn covered(&mut self, customer: u32) -> u64;
@@ -117,7 +117,7 @@ fn loads(records: &[(u64, Sale)]) {
 
 fn inserts(records: &[(u64, Sale)], ours: &mut Ours, sqlite: &mut Sqlite, by_hand: &mut ByHand) {
     const AT_ONCE: usize = 10_000;
-    // In no order, as far as the key goes: each the next that is 7,919 further.
+    // A fixed permutation: each record is 7,919 places after the previous one.
     let mut order: Vec<_> = (0..records.len()).map(|n| n * 7_919 % records.len()).collect();
     order.sort_unstable();
     order.dedup();
@@ -127,7 +127,7 @@ fn inserts(records: &[(u64, Sale)], ours: &mut Ours, sqlite: &mut Sqlite, by_han
     let mut turns = [0; 3].map(|_: usize| shuffled.chunks(AT_ONCE));
     let [a, b, c] = &mut turns;
     let rounds = records.len() / AT_ONCE;
-    // A tenth more is what warms up.
+    // The warm-up takes a tenth more.
     compare(
         "insert one by one with two indexes",
         AT_ONCE,

@@ -1,4 +1,5 @@
-//! The quality of the ranking beside tantivy: nDCG@10 on a generated collection with judgements.
+//! The quality of the ranking, compared with tantivy: nDCG@10 on a generated collection with
+//! judgements.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --features tantivy --bench relevance

@@ -1,5 +1,5 @@
-//! keyloom on PostgreSQL and in etcd beside the clients that it stands on, on the same server, in
-//! the same kind of transaction, with the same number of messages: 10,000 records of 100 bytes.
+//! keyloom on PostgreSQL and in etcd, compared with the clients that it is built on: the same
+//! server, the same kind of transaction, the same number of messages. 10,000 records of 100 bytes.
 //!
 //! ```text
 //! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench servers
@@ -74,7 +74,7 @@ fn postgres(address: &str) {
         ROUNDS,
         &mut [
             ("keyloom", &mut || {
-                // A snapshot does not read a key again.
+                // A snapshot serves a repeated key from its cache, so each round reads other keys.
                 next += 20;
                 let keys = (next..next + 20).map(key);
                 keys.for_each(|key| assert!(black_box(snapshot.get(&key).unwrap()).is_some()));
@@ -95,7 +95,7 @@ fn postgres(address: &str) {
         &mut [
             ("keyloom", &mut || {
                 let keys: Vec<_> = keys(1_000).collect();
-                // A snapshot of its own, since a snapshot does not read a key again.
+                // A new snapshot each time, since a snapshot serves a repeated key from its cache.
                 black_box(store.snapshot().unwrap().get_many(&keys).unwrap());
             }),
             ("postgres", &mut || {
@@ -152,8 +152,8 @@ fn postgres(address: &str) {
     );
 }
 
-/// Three steps from a vertex of a graph with 10,000 edges, beside one recursive query over a table
-/// of the same edges.
+/// Three steps from a vertex of a graph with 10,000 edges, compared with one recursive query over a
+/// table of the same edges.
 fn graph(address: &str) {
     let mut rng = fastrand::Rng::with_seed(1);
     let edges: BTreeSet<(i32, i32)> =
@@ -210,7 +210,7 @@ fn graph(address: &str) {
 
 fn etcd(address: &str) {
     let members = address.strip_prefix("etcd://").unwrap().split('/').next().unwrap();
-    // One member for both, so that both ask the same one.
+    // Both contenders use one member, the same one.
     let member = members.split(',').next().unwrap();
     let store = Etcd::open(&format!("etcd://{member}/compared")).unwrap();
     fill(&store);

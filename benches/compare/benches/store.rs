@@ -1,10 +1,10 @@
-//! keyloom on LMDB, redb and fjall beside raw heed, redb and fjall, with the same bytes, and the
-//! memory store beside the standard `BTreeMap`: one million records of 100 bytes under
+//! keyloom on LMDB, redb and fjall, compared with the raw engines with the same bytes, and the
+//! memory store, compared with the standard `BTreeMap`. One million records of 100 bytes under
 //! random keys of 16 bytes.
 //!
-//! The promise is that the layer costs nothing, so the two of a pair do the same work: one
-//! transaction for all gets, one for all puts, every value touched. Both files are written without
-//! waiting for the disk: the disk is not what is compared. Names of parts choose among them:
+//! The layer promises to cost nothing, so both contenders of a pair do the same work: one
+//! transaction for all gets, one for all puts, and a read of every value. Neither file is synced,
+//! because the comparison is not about the disk. Arguments select parts:
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench store -- fjall small
@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// The n-th key: spread over the whole space, so that keys come in no order.
+/// The n-th key. Keys are spread over the whole key space, in no order.
 fn key(n: u64) -> Key {
     let mut key = [0; 16];
     let (spread, serial) = key.split_at_mut(8);
@@ -73,7 +73,7 @@ fn open_raw(directory: &tempfile::TempDir) -> Raw {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MAP_BYTES).max_dbs(2).max_readers(1024);
     let flags = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
-    // SAFETY: a new file in a directory of our own, opened once.
+    // SAFETY: a new file in a private directory, opened once.
     let env = unsafe { options.flags(flags).open(directory.path()) }.unwrap();
     let txn = env.write_txn().unwrap();
     let created = env.create_databases_and_commit(txn, |opener, txn| {
@@ -95,7 +95,7 @@ fn put_raw((env, database): &Raw, keys: &[Key]) {
     txn.commit().unwrap();
 }
 
-/// Touches an entry, as a program that asked for it would.
+/// Reads an entry, as a program would.
 fn touch((key, value): (&[u8], &[u8])) -> u64 {
     u64::from(key[0]) + u64::from(value[0])
 }
@@ -351,7 +351,7 @@ fn fjall(keys: &[Key], asked: &[Key]) {
     );
 }
 
-/// What each engine is for: one put in a transaction, at random keys, without waiting for the disk.
+/// The main use of each engine: one put per transaction, at random keys, without a sync.
 fn small_transactions(asked: &[Key]) {
     let directories: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let fjall = open_fjall(&directories[0]);
@@ -373,7 +373,7 @@ fn small_transactions(asked: &[Key]) {
     );
 }
 
-/// The same, on the disk when the commit returns.
+/// The same with a sync at each commit.
 fn durable_transactions(asked: &[Key]) {
     let directories: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let fjall = Fjall::open(directories[0].path().join("fjall")).unwrap();
@@ -392,7 +392,7 @@ fn durable_transactions(asked: &[Key]) {
     );
 }
 
-/// Touches every entry of a range.
+/// Reads every entry of a range.
 fn sum(reader: &impl Reader, range: KeyRange<'_>, order: Order) -> u64 {
     reader
         .range(range, order)

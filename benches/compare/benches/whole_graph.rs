@@ -1,8 +1,8 @@
-//! Algorithms over a whole graph: blocks on LMDB and rows made of ordered keys, beside the crate
-//! `graph` and petgraph in memory.
+//! Algorithms over a whole graph: keyloom's blocks on LMDB, and rows built from ordered keys,
+//! compared with the crate `graph` and petgraph in memory.
 //!
-//! `KEYLOOM_GRAPH_SCALE` sets the number of vertices as a power of two, 16 edges each (R-MAT, with
-//! repetitions left out).
+//! `KEYLOOM_GRAPH_SCALE` sets the number of vertices as a power of two, with 16 edges per vertex
+//! (R-MAT, without duplicates).
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -20,7 +20,7 @@ use keyloom_patterns::graph::{Blocks, Graph, algorithms};
 use petgraph::unionfind::UnionFind;
 
 const ITERATIONS: usize = 10;
-/// How many edges are sorted and written in one transaction.
+/// Number of edges sorted and written per transaction.
 const BATCH: usize = 1_000_000;
 
 fn scale() -> u32 {

@@ -1,9 +1,11 @@
-//! A work queue on PostgreSQL beside `SELECT … FOR UPDATE SKIP LOCKED` on the same server, in one
-//! run: 16 producers alone, 16 consumers alone, and both at once, each on its own connection.
+//! A work queue on PostgreSQL, compared with `SELECT … FOR UPDATE SKIP LOCKED` on the same server
+//! in one run: 16 producers alone, 16 consumers alone, and both at once. Each producer and consumer
+//! has its own connection.
 //!
 //! Both queues lease a job in one transaction and complete it in another, which checks that the
-//! lease is still the consumer's. keyloom's transactions are serializable. The other queue is
-//! measured at this level and at read committed, the default, at which its statements are correct.
+//! consumer still holds the lease. keyloom's transactions are serializable. The other queue is
+//! measured at this isolation level and at read committed, the default, at which its statements are
+//! correct, too.
 //!
 //! ```text
 //! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench work_queue
@@ -33,10 +35,10 @@ fn tenant(n: u32) -> String {
     format!("tenant {}", n % TENANTS)
 }
 
-/// A queue as one thread uses it.
+/// A queue, used by one thread.
 trait Worker {
     fn enqueue(&mut self, n: u32);
-    /// Leases up to `n` jobs and completes each. Returns how many.
+    /// Leases up to `n` jobs and completes each. Returns their number.
     fn work(&mut self, n: usize) -> u32;
 }
 
@@ -96,7 +98,7 @@ impl SkipLocked {
         Self { client: Client::connect(address, NoTls).unwrap(), level, conflicts: &CONFLICTS }
     }
 
-    /// Runs a transaction again after a conflict, as every client of PostgreSQL must.
+    /// Repeats a transaction after a conflict, as every client of PostgreSQL must.
     fn transact<T>(
         &mut self,
         body: impl Fn(&mut Transaction<'_>) -> Result<T, postgres::Error>,
@@ -134,7 +136,7 @@ impl Worker for SkipLocked {
     }
 }
 
-/// What runs at the same time.
+/// The workers that run concurrently.
 #[derive(Clone, Copy)]
 enum Part {
     Producers,
@@ -148,7 +150,7 @@ const PARTS: [(&str, Part); 3] = [
     ("both at the same time", Part::Both),
 ];
 
-/// The time in which all jobs are enqueued, completed, or both.
+/// Measures the time until all jobs are enqueued, completed, or both.
 fn run<W: Worker>(part: Part, batch: usize, worker: impl Fn() -> W + Sync) -> Duration {
     let done = AtomicU32::new(0);
     let begun = Instant::now();
@@ -192,14 +194,15 @@ fn main() {
     let levels = [IsolationLevel::Serializable, IsolationLevel::ReadCommitted];
     for batch in [1, 10] {
         println!("{ALL} jobs, {THREADS} producers, {THREADS} consumers of up to {batch} jobs:");
-        // The consumers of the second part take what the producers of the first have added.
+        // The consumers of the second part take the jobs that the producers of the first part
+        // added.
         for (name, part) in (0..ROUNDS).flat_map(|_| PARTS) {
             CONFLICTS.store(0, Relaxed);
             let own = run(part, batch, || Keyloom(&store, queue.clone()));
             let own_conflicts = CONFLICTS.swap(0, Relaxed);
             let mut theirs = Vec::new();
             for (n, level) in levels.into_iter().enumerate() {
-                // Both levels use one table, so the second needs jobs of its own to take.
+                // Both isolation levels use one table, so the second level needs new jobs.
                 if n == 1 && matches!(part, Part::Consumers) {
                     run(Part::Producers, batch, || SkipLocked::new(&address, level));
                 } else if n == 1 && matches!(part, Part::Producers) {

@@ -1,4 +1,4 @@
-//! What all ways to declare the application share: its records, the checks, and keyloom itself.
+//! Shared by all ways to declare the application: the records, the checks, and keyloom itself.
 
 #[path = "../../../derive/tests/application/by_hand.rs"]
 pub mod by_hand;
@@ -43,7 +43,7 @@ fn person(n: u64) -> Person {
     Person { tenant: n as u32 % 3, id: n, name, mail, teams }
 }
 
-/// Some tickets of a tenant and a status were opened at the same time.
+/// Generates a ticket. Some tickets of a tenant and a status have the same opening time.
 fn ticket(n: u64) -> Ticket {
     Ticket {
         tenant: n as u32 % 3,
@@ -52,7 +52,7 @@ fn ticket(n: u64) -> Ticket {
         status: [Status::Open, Status::Open, Status::Waiting, Status::Closed][n as usize % 4],
         opened: 1_000 + n * 7 % 5,
         assignee: n.is_multiple_of(2).then_some(n / 2),
-        // Not in the order of the alphabet, and one tag begins with another.
+        // Not in alphabetical order, and one tag is a prefix of the others.
         tags: ["tag 2", "tag", "tag 1"][..n as usize % 4].iter().map(|&tag| tag.into()).collect(),
     }
 }
@@ -70,7 +70,7 @@ fn session(n: u64) -> (u128, Session) {
 /// A store with the application declared one way.
 pub trait Peer {
     const NAME: &'static str;
-    /// The text of the file, of which the lines are counted.
+    /// The text of the file, whose lines are counted.
     const FILE: &'static str;
 
     /// Opens an empty store in a directory and declares everything.
@@ -78,14 +78,15 @@ pub trait Peer {
     fn insert(&mut self, records: &Records);
     /// Whether the insert of a person fails because another person has the mail address.
     fn refuses(&mut self, person: &Person) -> bool;
-    /// Returns the open tickets of a tenant, newest first, those of one time in order of their ids.
+    /// Returns the open tickets of a tenant, newest first. Tickets with the same time are in order
+    /// of their ids.
     fn open_tickets(&mut self, tenant: u32) -> Vec<Ticket>;
     fn person_with(&mut self, mail: &str) -> Option<Person>;
     /// Returns the tickets with a tag in order of their keys.
     fn tagged(&mut self, tag: &str) -> Vec<Ticket>;
 }
 
-/// What the checks compare.
+/// The results that the checks compare.
 #[derive(Debug, PartialEq)]
 struct Answers {
     refused: bool,
@@ -235,7 +236,7 @@ fn is_refused(put: Result<()>) -> bool {
     error.is_some_and(|error| matches!(error.downcast_ref(), Some(IndexError::NotUnique(_))))
 }
 
-/// How many lines of code a text has: without blank lines, comments and imports.
+/// Number of lines of code of a text, without blank lines, comments and imports.
 pub fn code_lines(text: &str) -> usize {
     let mut in_import = false;
     let lines = text.lines().map(str::trim).filter(|line| {
@@ -247,7 +248,8 @@ pub fn code_lines(text: &str) -> usize {
     lines.count()
 }
 
-/// The lines of the declarations in a peer's file, and of the statements that insert a record.
+/// The number of lines of the declarations in a peer's file, and of the statements that insert a
+/// record.
 fn sections(file: &str) -> (usize, usize) {
     let (_, rest) = file.split_once("\n// Declarations.\n").unwrap();
     let (declarations, rest) = rest.split_once("\n// Inserts.\n").unwrap();
@@ -255,7 +257,7 @@ fn sections(file: &str) -> (usize, usize) {
     (code_lines(declarations), code_lines(inserts))
 }
 
-/// What a peer cannot declare and what its file does instead, from the head of the file.
+/// What a peer cannot declare and the workaround in its file, from the head of the file.
 fn limits(file: &str) -> Vec<String> {
     let head = file.lines().map_while(|line| line.strip_prefix("//!"));
     let list = head.skip_while(|line| !line.starts_with(" Cannot be declared:")).skip(1);
@@ -270,7 +272,7 @@ fn limits(file: &str) -> Vec<String> {
     limits
 }
 
-/// Prints the lines of each way, and what it cannot declare.
+/// Prints the line counts of each way, and what it cannot declare.
 pub fn print_table(peers: &[(&str, &str)]) {
     let (types, _) = DERIVED.split_once("pub struct Desk").unwrap();
     let is_attribute = |line: &&str| {

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Every store is filled with the same records and must return what keyloom returns. Nothing is
-//! timed. The second program checks sqlx, which cannot be linked with the version of SQLite that
-//! toasty and rusqlite need.
+//! timed. The second program checks sqlx, which needs another version of SQLite than toasty and
+//! rusqlite.
 
 #![allow(missing_docs, dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
-// The error of native_db is large.
+// The error type of native_db is large.
 #![allow(clippy::result_large_err)]
 
 mod application;

@@ -5,9 +5,9 @@
 //!   fit.
 //! - an integer of 128 bits: the id of a session is a blob of 16 bytes.
 //! - an index on the elements of a collection: a second table has a row for each element, and every
-//!   read and every write of the record has statements of its own for them.
-//! - the tables by the record types: the statements and the structs are separate, and a difference
-//!   between them is found when a statement runs.
+//!   read or write of the record needs separate statements for this table.
+//! - a mapping between tables and record types: the statements and the structs are separate, and a
+//!   mismatch is found only when a statement runs.
 
 use std::path::Path;
 

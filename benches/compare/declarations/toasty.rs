@@ -218,7 +218,7 @@ impl Peer for Toasty {
             insert_person(&mut txn, &person.clone().into()).await?;
             txn.rollback().await
         });
-        // toasty has no error of its own for a unique index.
+        // toasty has no error variant for a unique index.
         done.is_err_and(|error| error.to_string().contains("UNIQUE constraint failed: people.mail"))
     }
 

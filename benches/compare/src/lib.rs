@@ -1,8 +1,9 @@
-//! keyloom measured beside what people would use instead.
+//! keyloom compared with its alternatives.
 //!
-//! One machine runs at several speeds within a second: its clock changes, and so do its neighbours.
-//! So contenders are not measured one after the other but in turns, in small batches, and compared
-//! within a round. The median over the rounds is the result; times are shown for orientation.
+//! The speed of one machine varies within a second, with its clock and with the load of its
+//! neighbours. So contenders are not measured one after the other but in turns, in small batches,
+//! and compared within a round. The median over the rounds is the result; times are printed for
+//! orientation.
 
 pub mod rmat;
 pub mod rows;
@@ -10,16 +11,16 @@ pub mod text;
 
 use std::time::{Duration, Instant};
 
-/// A name, and a closure that runs once the batch of work that all contenders run.
+/// A name, and a closure that runs one batch of the common work.
 pub type Contender<'c> = (&'c str, &'c mut dyn FnMut());
 
-/// How the first contender compares with one of the others.
+/// The comparison of the first contender with another one.
 #[derive(Clone, Debug)]
 pub struct Ratio {
-    /// The other's name.
+    /// The name of the other contender.
     pub peer: String,
-    /// The first one's time divided by the other's, in the median round: below 1 the first is
-    /// faster.
+    /// The first contender's time divided by the other's, in the median round. Below 1 the first
+    /// one is faster.
     pub median: f64,
     /// The first and third quartile of the rounds.
     pub quartiles: (f64, f64),
@@ -28,8 +29,8 @@ pub struct Ratio {
 /// Lets the contenders run in turns for `rounds` rounds and prints how the first one compares with
 /// each of the others.
 ///
-/// One call of a closure is one batch of `operations`; make it take some tens of microseconds,
-/// short enough that all contenders of a round meet the machine in the same state.
+/// One call of a closure runs one batch of `operations`. A batch should take some tens of
+/// microseconds, short enough that all contenders of a round find the machine in the same state.
 pub fn compare(
     name: &str,
     operations: usize,
@@ -38,12 +39,13 @@ pub fn compare(
 ) -> Vec<Ratio> {
     let rounds = rows::most_rounds().map_or(rounds, |most| rounds.min(most));
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
-    // An untimed tenth warms caches and branch predictors, one round at least.
+    // Untimed rounds (a tenth, at least one) warm the caches and branch predictors.
     let untimed = rounds.div_ceil(10);
     for round in 0..rounds + untimed {
         let turns = contenders.len();
         for turn in 0..turns {
-            // Each round begins with another one, so that none always runs after the same batch.
+            // Each round starts with a different contender, so that no contender always follows the
+            // same one.
             let who = (round + turn) % turns;
             let (Some((_, batch)), Some(times)) = (contenders.get_mut(who), times.get_mut(who))
             else {

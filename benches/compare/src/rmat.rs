@@ -1,11 +1,11 @@
-//! Graphs as the Graph500 benchmark makes them: recursive matrices (R-MAT), in which few vertices
-//! have most of the edges.
+//! Graphs of the Graph500 benchmark: recursive matrices (R-MAT), in which a few vertices have most
+//! of the edges.
 
-/// The probabilities of the quadrants of the matrix, in hundredths; the fourth one has the rest.
+/// The probabilities of the first three quadrants of the matrix, in percent.
 const QUADRANTS: [u8; 3] = [57, 19, 19];
 
-/// `2^scale` vertices and `each` times as many edges, in no order, some of them twice. The same
-/// seed gives the same edges.
+/// Generates `2^scale` vertices and `each` times as many edges, in no order, with some duplicates.
+/// The same seed gives the same edges.
 pub fn edges(scale: u32, each: usize, seed: u64) -> Vec<(u32, u32)> {
     let mut random = fastrand::Rng::with_seed(seed);
     let [a, b, c] = QUADRANTS;

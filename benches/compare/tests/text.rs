@@ -1,4 +1,4 @@
-//! The best paragraphs of a book, beside tantivy and the formula.
+//! The best paragraphs of a book, compared with tantivy and the formula.
 
 #![cfg(feature = "tantivy")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -9,7 +9,7 @@ use keyloom_compare::text::{
     Asked, Hits, Kind, Lengths, Own, Tantivy, naive, paragraphs, same_hits,
 };
 
-/// tantivy computes in 32 bits.
+/// tantivy computes scores in 32 bits.
 const SINGLE_PRECISION: f64 = 1e-5;
 
 struct Indexes {
@@ -44,7 +44,7 @@ fn queries(words: &[String]) -> Vec<Vec<&str>> {
         [vec!["mock", "turtle"], vec!["white", "rabbit"], vec!["the", "queen", "of", "hearts"]];
     let random = (0..300).map(|n| (0..=n % 3).map(|_| one()).collect::<Vec<_>>());
     let mut all: Vec<_> = random.chain(alone).chain(known).collect();
-    // tantivy's queries count a word twice, and the formula here does not.
+    // tantivy counts a repeated word of a query twice; the formula here does not.
     all.iter_mut().for_each(|words| {
         words.sort_unstable();
         words.dedup();
@@ -85,7 +85,7 @@ fn best_paragraphs_are_those_of_tantivy_up_to_its_lengths() {
     println!("{other_hits} of the hits of {queries_with_hits} queries differ by rounded lengths");
 }
 
-/// Whether the rounding of lengths changes none of the ten best.
+/// Whether the rounding of lengths leaves the ten best hits unchanged.
 fn formulas_agree(paragraphs: &[String], words: &[&str]) -> bool {
     let docs = |lengths| {
         let hits = top(naive(paragraphs, words, lengths));

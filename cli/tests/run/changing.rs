@@ -1,4 +1,4 @@
-//! `put`, `rm`, `copy` and `diff`, and what they must not do.
+//! `put`, `rm`, `copy` and `diff`, and the changes that they must refuse.
 
 use keyloom::{Lmdb, Store, Writer, pack};
 use keyloom_redb::Redb;

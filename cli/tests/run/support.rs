@@ -140,7 +140,7 @@ pub fn fine(arguments: &[&str]) -> String {
     out
 }
 
-/// Runs with an output that is closed after its first line.
+/// Runs the binary, and closes its output after the first line.
 pub fn run_into_head(arguments: &[&str]) -> Ran {
     use std::io::{BufRead, BufReader};
     let mut child =

@@ -1,7 +1,7 @@
-//! The tickets of a help desk, and what can be done with them.
+//! The tickets of a help desk, and the operations on them.
 //!
-//! All methods of [`Desk`] that are async run their closure on a thread of the store, so no thread
-//! of the runtime waits for a disk or a server.
+//! All async methods of [`Desk`] run their closure on a thread of the store, so no thread of the
+//! runtime waits for a disk or a server.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,9 +15,9 @@ use keyloom_patterns::{Analyzer, Continuation, Inconsistency, Key, Page, Record,
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// How many items a page has.
+/// Number of items on a page.
 pub const PAGE: usize = 20;
-/// How many terms a search may have, with those that its patterns stand for: a stranger's query
+/// Limit on the terms of a search, including the expansions of its patterns: a stranger's query
 /// must not read the whole index.
 const TERMS: usize = 64;
 
@@ -25,22 +25,22 @@ const TERMS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Key)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It does.
+    /// The ticket needs an answer.
     #[key(0)]
     Open,
-    /// It has been answered.
+    /// The ticket has been answered.
     #[key(1)]
     Closed,
 }
 
-/// What a customer sends.
+/// A new ticket as sent by a customer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewTicket {
     /// The number of the customer.
     pub customer: u32,
-    /// One line.
+    /// The title, one line.
     pub title: String,
-    /// The whole story.
+    /// The full text.
     pub text: String,
     /// Degrees north.
     pub latitude: f64,
@@ -55,17 +55,17 @@ pub struct NewTicket {
 #[record(points(by_position = (latitude, longitude)))]
 #[record(text(by_words = (title, text), analyzer = Analyzer::english()))]
 pub struct Ticket {
-    /// Chosen by the client, so that a request may be repeated.
+    /// The id is chosen by the client, so that a request may be repeated.
     pub id: Uuid,
     /// The number of the customer.
     pub customer: u32,
-    /// Whether it needs an answer.
+    /// Whether the ticket needs an answer.
     pub status: Status,
-    /// When it was opened, in milliseconds since 1970.
+    /// The opening time, in milliseconds since 1970.
     pub opened: u64,
-    /// One line.
+    /// The title, one line.
     pub title: String,
-    /// The whole story.
+    /// The full text.
     pub text: String,
     /// Degrees north.
     pub latitude: f64,
@@ -79,7 +79,7 @@ impl Ticket {
         Self { id, customer, status: Status::Open, opened, title, text, latitude, longitude }
     }
 
-    /// Whether this is the ticket that a repeated request has already opened.
+    /// Whether this ticket was opened by the same request before.
     fn is_of(&self, new: &NewTicket) -> bool {
         let content = (self.customer, &self.title, &self.text, self.latitude, self.longitude);
         content == (new.customer, &new.title, &new.text, new.latitude, new.longitude)
@@ -114,7 +114,7 @@ pub struct Desk<S: Store> {
     mails: WorkQueue<Mail>,
 }
 
-// A derived one would clone only desks whose store can be cloned.
+// A derived `Clone` would require that the store can be cloned.
 impl<S: Store> Clone for Desk<S> {
     fn clone(&self) -> Self {
         let Self { store, tickets, mails } = self;
@@ -123,11 +123,11 @@ impl<S: Store> Clone for Desk<S> {
 }
 
 impl<S: Store> Desk<S> {
-    /// Opens the desk in `store`. It blocks, so call it before the runtime serves requests.
+    /// Opens the desk in `store`. This call blocks, so make it before the runtime serves requests.
     ///
     /// # Errors
-    /// The errors of [`Schema::open`] and of declarations: the store was written by a program whose
-    /// tickets have another shape.
+    /// The errors of [`Schema::open`] and of declarations, for example if a program with another
+    /// shape of tickets has written the store.
     pub fn open(store: AsyncStore<S>) -> Result<Self> {
         let schema = Schema::open(store.blocking(), "desk")?;
         let tickets = TicketTable::declare(&schema)?;
@@ -162,8 +162,8 @@ impl<S: Store> Desk<S> {
             .await
     }
 
-    /// Closes a ticket, and returns whether there is one with this id. To close it again changes
-    /// nothing, so a request may be repeated.
+    /// Closes a ticket. Returns whether the ticket exists. Closing a closed ticket changes nothing,
+    /// so a request may be repeated.
     ///
     /// # Errors
     /// The errors of [`AsyncStore::transact`].
@@ -180,7 +180,7 @@ impl<S: Store> Desk<S> {
             .await
     }
 
-    /// A ticket, if there is one with this id.
+    /// Returns the ticket with this id, if it exists.
     ///
     /// # Errors
     /// The errors of [`AsyncStore::read`].
@@ -189,7 +189,7 @@ impl<S: Store> Desk<S> {
         self.store.read(move |snapshot| tickets.get(snapshot, &id)).await
     }
 
-    /// A page of the tickets of a customer, the newest first.
+    /// Returns a page of the tickets of a customer, newest first.
     ///
     /// # Errors
     /// The errors of [`AsyncStore::read`].
@@ -207,7 +207,7 @@ impl<S: Store> Desk<S> {
         Ok(Page { items: items.into_iter().map(|(_, ticket)| ticket).collect(), next })
     }
 
-    /// A page of the tickets that match `query`, the best first.
+    /// Returns a page of the tickets that match `query`, best first.
     ///
     /// # Errors
     /// The errors of [`AsyncStore::read`].
@@ -222,7 +222,7 @@ impl<S: Store> Desk<S> {
         Ok(Page { items: items.into_iter().map(|hit| hit.value).collect(), next })
     }
 
-    /// A page of the tickets in a circle, those nearest to its centre first.
+    /// Returns a page of the tickets in a circle, nearest to its centre first.
     ///
     /// # Errors
     /// The errors of [`AsyncStore::read`].
@@ -239,7 +239,7 @@ impl<S: Store> Desk<S> {
         read.await
     }
 
-    /// All tickets by id, read a page at a time.
+    /// Returns all tickets in order of their ids, read page by page.
     pub fn all(&self) -> impl Stream<Item = Result<Ticket>> + Send + use<S> {
         let tickets = self.tickets.clone();
         self.store.stream(move |snapshot, after: Option<Continuation>| {
@@ -248,8 +248,8 @@ impl<S: Store> Desk<S> {
         })
     }
 
-    /// Compares the indexes and the queue with the tickets and jobs that they belong to. It blocks
-    /// its thread.
+    /// Compares the indexes and the queue with the tickets and jobs from which they are derived.
+    /// Blocks the calling thread.
     ///
     /// # Errors
     /// The errors of the store.
@@ -265,8 +265,8 @@ impl<S: Store> Desk<S> {
         Ok(found.concat())
     }
 
-    /// Sends the mails of the queue with `send`, until `stop`. It blocks its thread, which must not
-    /// be one of the runtime. If `send` fails, the mail is sent again later.
+    /// Sends the mails of the queue with `send`, until `stop`. Blocks the calling thread, which
+    /// must not be a thread of the runtime. If `send` fails, the mail is sent again later.
     ///
     /// # Errors
     /// The errors of [`WorkQueue::work`].

@@ -2,7 +2,7 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `PUT /tickets/{id}` with a [`NewTicket`] | 201 and the ticket; 200 if the request is a repeated one; 409 if another ticket has the id |
+//! | `PUT /tickets/{id}` with a [`NewTicket`] | 201 and the ticket; 200 if repeated; 409 if taken |
 //! | `GET /tickets/{id}` | the ticket, or 404 |
 //! | `POST /tickets/{id}/close` | 204, also if it was closed before; or 404 |
 //! | `GET /customers/{customer}/tickets` | a [`Listing`], the newest first |
@@ -10,8 +10,9 @@
 //! | `GET /near?latitude=46.9&longitude=7.4&metres=500` | a [`Listing`], the nearest first |
 //! | `GET /export` | all tickets, a line of JSON each |
 //!
-//! A [`Listing`] with `next` has more pages: repeat the request with `after=` and the value.
-//! A wrong request is answered by 400 with the reason. 503 means: repeat the request.
+//! A [`Listing`] with `next` has more pages: repeat the request with `after=` and this value.
+//! Status 400 means that the request is invalid; the body contains the reason. Status 503 means
+//! that the client should repeat the request.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -47,10 +48,10 @@ impl From<Page<Ticket>> for Listing {
     }
 }
 
-/// An error, as an answer.
+/// An error, as an HTTP response.
 #[derive(Debug)]
 enum Failure {
-    /// The request is wrong, for this reason.
+    /// The request is invalid, for this reason.
     Request(String),
     Store(Error),
 }
@@ -81,7 +82,7 @@ impl IntoResponse for Failure {
         let is_passing = error.is_retryable()
             || error.maybe_committed()
             || matches!(error, Error::RetriesExhausted { .. } | Error::WriterBusy { .. });
-        // Each request may be repeated, since it has the id of its ticket.
+        // Each request contains the id of its ticket, so it may be repeated.
         match is_passing {
             true => (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")]).into_response(),
             false => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -179,8 +180,8 @@ async fn near<S: Store>(
     Ok(Json(desk.near(circle, after).await?.into()))
 }
 
-/// Reads as fast as the client takes the lines. After an error the answer ends early, which the
-/// client notices by its missing last chunk.
+/// Reads at the speed at which the client receives the lines. After an error the response ends
+/// early; the client notices that the last chunk is missing.
 async fn export<S: Store>(State(desk): State<Desk<S>>) -> Response {
     let lines = desk.all().map(|ticket| {
         let mut line = serde_json::to_vec(&ticket?).map_err(Error::other)?;

@@ -1,5 +1,5 @@
-//! A load generator: clients that open, close, read, list and search tickets, each on a connection
-//! of its own, and compare every answer with a model.
+//! A load generator: clients that open, close, read, list and search tickets, each on its own
+//! connection, and compare every answer with a model.
 //!
 //! The tickets of a client belong to a customer and to a place that no other client uses, so its
 //! model is exact while others write.
@@ -25,21 +25,21 @@ use crate::http::Listing;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What the clients do.
+/// The parameters of the clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// How many there are. Their customers have the numbers from [`first`](Load::first) on.
+    /// The number of clients. Their customers are numbered from [`first`](Load::first) on.
     pub clients: u32,
     /// The customer of the first client.
     pub first: u32,
     /// The number of requests of each client.
     pub requests: usize,
-    /// Of how many requests one is abandoned: its connection is closed at a random time, and the
-    /// request is repeated on another one. 0 for none.
+    /// One in this many requests is abandoned: its connection is closed at a random time, and the
+    /// request is repeated on another connection. 0 abandons none.
     pub abandons: u32,
 }
 
-/// What the clients saw.
+/// The results of the clients.
 #[derive(Debug, Default)]
 pub struct Report {
     /// The time from the first request to the last answer.
@@ -48,7 +48,7 @@ pub struct Report {
     pub latencies: Vec<Duration>,
     /// The number of requests whose connection was closed before their answer.
     pub abandoned: usize,
-    /// All tickets, as they must be stored now.
+    /// All tickets that must be stored after the run.
     pub tickets: Vec<Ticket>,
 }
 
@@ -69,7 +69,7 @@ impl Load {
     /// Sends the requests to the server at `address`.
     ///
     /// # Errors
-    /// An answer that differs from the model; a request that fails.
+    /// An answer that differs from the model, or a failed request.
     pub async fn run(self, address: SocketAddr) -> Result<Report> {
         let began = Instant::now();
         let customers = self.first..self.first + self.clients;
@@ -105,7 +105,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without tickets. One of `abandons` requests is abandoned, none if it is 0.
+    /// Creates a client without tickets. One in `abandons` requests is abandoned, or none if
+    /// `abandons` is 0.
     pub fn new(address: SocketAddr, customer: u32, abandons: u32) -> Self {
         Self {
             address,
@@ -141,14 +142,14 @@ impl Client {
             customer: self.customer,
             title: title(self.customer, number),
             text: (0..20).filter_map(|_| self.random.choice(WORDS)).collect::<Vec<_>>().join(" "),
-            // Up to some 100 m from the spot.
+            // Up to about 100 m from the spot.
             latitude: spot.0 + self.random.f64() / 1_000.0,
             longitude: spot.1 + self.random.f64() / 1_000.0,
         };
         let id = Uuid::from_u128(self.random.u128(..));
         let body = serde_json::to_vec(&new)?;
         let (status, body) = self.send(Method::PUT, &format!("/tickets/{id}"), body).await?;
-        // A request that was abandoned may have succeeded.
+        // An abandoned request may have succeeded.
         let is_expected =
             status == StatusCode::CREATED || (self.abandons > 0 && status == StatusCode::OK);
         let ticket: Ticket = parsed(status, &body, is_expected)?;
@@ -161,7 +162,7 @@ impl Client {
         Ok(())
     }
 
-    /// One of the tickets, of which there is at least one.
+    /// Chooses a random ticket; there is at least one.
     fn one(&mut self) -> Result<Ticket> {
         Ok(self.random.choice(&self.tickets).ok_or("no ticket yet")?.clone())
     }
@@ -190,7 +191,7 @@ impl Client {
         equal(&listing.tickets.iter().collect::<Vec<_>>(), &expected)
     }
 
-    /// The title of each ticket is a word that no other ticket has.
+    /// The title of each ticket is a unique word.
     async fn search(&mut self) -> Result<()> {
         let expected = self.one()?;
         let listing: Listing = self.get(&format!("/search?query={}", expected.title)).await?;
@@ -201,7 +202,7 @@ impl Client {
         let (latitude, longitude) = place(self.customer);
         let path = format!("/near?latitude={latitude}&longitude={longitude}&metres=1000");
         let listing: Listing = self.get(&path).await?;
-        // On so small an area, this is the order of the distances.
+        // In such a small area, this is the order of the distances.
         let stretch = latitude.to_radians().cos();
         let distance = |ticket: &Ticket| {
             (ticket.latitude - latitude).hypot((ticket.longitude - longitude) * stretch)
@@ -210,7 +211,7 @@ impl Client {
         expected.sort_unstable_by(f64::total_cmp);
         expected.truncate(PAGE);
         let found: Vec<f64> = listing.tickets.iter().map(distance).collect();
-        // Distances that differ by less than a centimetre may be exchanged.
+        // Tickets whose distances differ by less than a centimetre may change places.
         let is_equal = found.len() == expected.len()
             && found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() < 1e-7);
         if is_equal {
@@ -228,7 +229,7 @@ impl Client {
     /// Sends a request and returns its answer.
     ///
     /// # Errors
-    /// No connection, or no answer.
+    /// If there is no connection, or no answer.
     pub async fn send(
         &mut self,
         method: Method,
@@ -256,9 +257,10 @@ impl Client {
         path: &str,
         body: &Bytes,
     ) -> Result<(StatusCode, Bytes)> {
-        // Put back after the whole answer, so that a connection with half a one is not used again.
+        // The connection is put back only after the whole answer, so that a connection with half an
+        // answer is not reused.
         let open = match self.connection.take() {
-            // A server closes a connection whose request it has not read to the end.
+            // A server closes a connection if it has not read the request to the end.
             Some(mut open) => open.ready().await.is_ok().then_some(open),
             None => None,
         };
@@ -284,12 +286,12 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends when the sender is dropped; its errors are those of requests.
+    // The task ends when the sender is dropped. Its errors also occur in the requests.
     drop(tokio::spawn(connection));
     Ok(sender)
 }
 
-/// Some words, none of which is a stop word.
+/// Some words that are not stop words.
 const WORDS: [&str; 24] = [
     "water",
     "door",
@@ -317,12 +319,12 @@ const WORDS: [&str; 24] = [
     "neighbour",
 ];
 
-/// A word that no other ticket has.
+/// A unique word.
 fn title(customer: u32, number: usize) -> String {
     format!("c{customer}n{number}")
 }
 
-/// A place that is far from that of each other customer.
+/// A place far from the places of all other customers.
 fn place(customer: u32) -> (f64, f64) {
     (f64::from(customer % 120) - 60.0, f64::from(customer / 120 % 360) - 180.0)
 }

@@ -36,7 +36,7 @@ struct Options {
 }
 
 impl Options {
-    /// `None` after printing the help.
+    /// Returns `None` after printing the help.
     fn from_arguments() -> Result<Option<Self>, Box<dyn Error>> {
         use lexopt::prelude::*;
         let mut options = Self { store: "memory:".into(), listen: "127.0.0.1:8080".into() };
@@ -56,9 +56,9 @@ impl Options {
     }
 }
 
-/// One thread writes, and commits once for all requests that wait. On PostgreSQL and etcd, several
-/// writers would be possible, but every ticket changes the same parts of the text index: they
-/// would conflict, and take five times as long with 64 clients.
+/// One thread writes, with one commit for all waiting requests. PostgreSQL and etcd would allow
+/// several writers, but every ticket changes the same parts of the text index. With 64 clients,
+/// several writers would conflict and take five times as long.
 fn open(address: &str) -> keyloom::Result<AsyncStore<AnyStore>> {
     let store = AnyStore::open_with(
         address,
@@ -94,13 +94,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Serves until Ctrl-C, and then answers the requests that have begun.
+/// Serves until Ctrl-C, then answers the requests that have begun.
 #[tokio::main]
 async fn serve(listen: &str, desk: Desk<AnyStore>) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
     let interrupted = async {
-        // Without a handler for it, Ctrl-C ends the process, which loses nothing either.
+        // If the handler cannot be installed, Ctrl-C ends the process, which loses nothing either.
         let _ignored = tokio::signal::ctrl_c().await;
     };
     axum::serve(listener, http::routes(desk)).with_graceful_shutdown(interrupted).await?;

@@ -1,5 +1,5 @@
-//! The service under load, on every store: each answer is compared with a model, and afterwards the
-//! tickets, their indexes and the mails.
+//! The service under load, on every store: each answer is compared with a model. Afterwards the
+//! tickets, their indexes and the mails are checked.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -35,7 +35,7 @@ async fn serve(routes: Router) -> SocketAddr {
 }
 
 fn load(desk: &Desk<AnyStore>, abandons: u32) -> Load {
-    // Only stores with a server count round trips.
+    // Only remote stores count round trips.
     let is_remote = desk.store().blocking().round_trips().is_some();
     let (clients, requests) = if is_remote { (4, 60) } else { (6, 80) };
     Load { clients, first: 1, requests, abandons }
@@ -52,7 +52,7 @@ fn run(desk: &Desk<AnyStore>, abandons: u32) -> Report {
     report
 }
 
-/// Sends mails until all of `expected` were sent, or nothing more comes.
+/// Sends mails until all of `expected` were sent, or the queue is empty.
 fn sent_mails(desk: &Desk<AnyStore>, expected: usize) -> HashMap<Mail, usize> {
     let (stop, sent) = (Stop::new(), Mutex::new(HashMap::new()));
     let count = || sent.lock().unwrap().values().sum::<usize>();
@@ -67,7 +67,7 @@ fn sent_mails(desk: &Desk<AnyStore>, expected: usize) -> HashMap<Mail, usize> {
         while count() < expected && began.elapsed() < Duration::from_secs(60) {
             thread::sleep(Duration::from_millis(5));
         }
-        // One that should not be sent would come now.
+        // A surplus mail would be sent in this time.
         thread::sleep(Duration::from_millis(50));
         stop.request();
         worker.join().unwrap().unwrap();
@@ -102,7 +102,7 @@ fn an_abandoned_request_can_be_repeated(store: &AnyStore) {
     assert_state(&desk, &report);
 }
 
-/// Transactions of the same parts of the text index conflict, and run again.
+/// Transactions that change the same parts of the text index conflict and are retried.
 fn writers_side_by_side_change_nothing(store: &AnyStore) {
     let store = AsyncOptions::new().concurrent_writers(4).wrap(store.clone());
     let desk = Desk::open(store).unwrap();
@@ -161,7 +161,7 @@ on_every_store_and_server! {
     wrong_requests_are_refused_with_a_reason,
 }
 
-/// The load generator notices a service that answers what is not true.
+/// The load generator notices a service with wrong answers.
 #[test]
 fn a_service_that_closes_no_ticket_is_caught() {
     let desk = desk(&AnyStore::open("memory:").unwrap());
@@ -172,7 +172,7 @@ fn a_service_that_closes_no_ticket_is_caught() {
     Runtime::new().unwrap().block_on(async {
         let whole = http::routes(desk.clone());
         assert!(load.run(serve(whole).await).await.is_ok());
-        // The last route of a path that is there twice would panic, so the rest is a fallback.
+        // Registering the same route twice would panic, so the real routes are the fallback.
         let broken = lazy.fallback_service(http::routes(desk));
         let load = Load { first: 100, ..load };
         let error = load.run(serve(broken).await).await.unwrap_err().to_string();

@@ -114,7 +114,7 @@ impl Step for Aggregation {
     }
 }
 
-/// Converts a group and its folded value to the value and the name of the group.
+/// Turns a group and its folded value into the value and the name of the group.
 fn named<P>(by: &Grouping<P>) -> impl Fn((keyloom::KeyBuf, u64)) -> Result<(u64, String)> {
     move |(key, count)| Ok((count, by.group(&key)?))
 }

@@ -31,7 +31,7 @@ pub struct City {
 /// An index of cities, whose entries begin with `P`.
 pub type CityIndex<P> = Attached<Index<u32, City, P>>;
 
-/// The table of cities, and the indexes that exist when it is loaded.
+/// The table of cities, and the indexes that are declared before the load.
 #[derive(Clone)]
 pub struct Cities {
     pub table: Table<u32, City>,
@@ -73,7 +73,7 @@ pub fn read(data: &Path) -> TourResult<impl Iterator<Item = TourResult<(u32, Cit
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let damaged = move |error: csv::Error| format!("{} is damaged: {error}", path.display());
     let mut rows = csv::Reader::from_reader(MultiGzDecoder::new(file));
-    // Otherwise a file whose first bytes are unreadable would count as a file without rows.
+    // Without this, a file whose first bytes are unreadable would count as a file without rows.
     rows.headers().map_err(&damaged)?;
     let rows = rows.into_deserialize::<Row>();
     Ok(rows.map(move |row| row.map(Row::into_city).map_err(|error| damaged(error).into())))

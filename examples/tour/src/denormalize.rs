@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// The country whose cities are used: it has changed its name.
+/// Turkey, whose name in the data is changed.
 const COUNTRY: &str = "TR";
 
 /// A city with a copy of the name of its country.
@@ -52,7 +52,8 @@ impl Denormalization {
         store.transact(|txn| self.countries.put(txn, &code, &country))
     }
 
-    /// The name in the first place after a refresh, and the number of copies that were stale.
+    /// The name of the country in the first place after a refresh, and the number of stale copies
+    /// before.
     fn names(&self, reader: &impl keyloom::Reader) -> Result<Vec<String>> {
         let mut places = self.places.range(reader, ..)?.collect::<Result<Vec<_>>>()?;
         let first = places.first().map_or(String::new(), |(_, place)| place.country_name.clone());
@@ -82,7 +83,7 @@ impl Step for Denormalization {
             }
         }
         drop(snapshot);
-        // 1,000 places with two writes each fit every store.
+        // 1,000 places with two writes each fit into a transaction of every store.
         for some in places.chunks(1_000) {
             store.transact(|txn| self.names.at(txn)?.put_many(txn, some.to_vec()))?;
         }

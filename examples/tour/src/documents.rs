@@ -1,5 +1,5 @@
-//! Countries with their large cities as children: results in groups, and searches of one by the
-//! other.
+//! Countries with their large cities as children: grouped results, and searches of countries by
+//! their cities and the reverse.
 
 use std::time::Instant;
 
@@ -68,12 +68,12 @@ impl Relations {
         Ok((lines, ()))
     }
 
-    /// The countries with at least so many cities of more than so many inhabitants, the country
-    /// with the most of them first.
+    /// The countries with at least `least` cities of more than `size` inhabitants, ordered by the
+    /// number of these cities, descending.
     fn with_cities(&self, snapshot: &Snapshot<'_>, least: u64, size: i64) -> Result<Vec<String>> {
         let index = self.cities.at(snapshot)?;
         let large = index.records().integers_of("population")?.gt(size);
-        // Each city has the score 1, so the sum is their number.
+        // Each city has the score 1, so the sum is the number of cities.
         let large = Matches::of_ids(index, &large, 1.0, snapshot)?;
         let found = self.cities.to_parents_with(snapshot, &large, ScoreMode::Sum, least..)?;
         let mut lines = Vec::new();

@@ -38,7 +38,7 @@ impl Step for Aggregated {
         "aggregates"
     }
 
-    /// Replaces the data in each run, so that the changes are those of the first run.
+    /// Replaces the data in each run, so that every run makes the same changes.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;
         store.transact(|txn| {

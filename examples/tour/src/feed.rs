@@ -1,4 +1,4 @@
-//! The populations of some cities, and a consumer that sums up what changes.
+//! The populations of some cities, and a consumer that sums up the changes.
 
 use keyloom::{Reader, Store, Subspace, Writer};
 use keyloom_patterns::feed::Consumer;
@@ -37,7 +37,7 @@ impl Step for Feeds {
         "change feed"
     }
 
-    /// Replaces the data in each run, so that the feed begins with the first change.
+    /// Replaces the data in each run, so that the feed starts with the first change.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let cities = self.cities.get_many(&store.snapshot()?, &CITIES)?;
         let cities = CITIES.into_iter().zip(cities.into_iter().flatten());

@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say, some_of};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// The number of cities per transaction of the load, if the store allows as many.
+/// The number of cities per transaction of the load, if the store allows so many.
 const BATCH: usize = 10_000;
 
 pub struct CompositeKeyIndex {

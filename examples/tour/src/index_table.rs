@@ -11,10 +11,10 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
-/// The number of cities per transaction of the build, if the store allows as many.
+/// The number of cities per transaction of the build, if the store allows so many.
 const BATCH: usize = 10_000;
 
-/// The indexes of this table; other steps declare other derived data of it.
+/// The indexes of this step; other steps declare other derived data of the table.
 const INDEXES: [&str; 3] = ["by_name", "by_place", "by_size"];
 
 pub struct IndexTable;

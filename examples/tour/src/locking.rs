@@ -1,4 +1,4 @@
-//! Two regions of France become one: work under a lock, whose process dies halfway.
+//! Two regions of France are merged: work under a lock, whose process dies halfway.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::{Step, Tour, TourResult, TourStore};
 /// Île-de-France, whose cities become part of Hauts-de-France in this example.
 const FROM: &str = "11";
 const TO: &str = "32";
-/// How many cities a step moves.
+/// Number of cities that a step moves.
 const BATCH: usize = 100;
-/// The lease of a session, and how long its locks remain after it.
+/// The lease of a session, and the grace period after it.
 const LEASE: LeaseOptions =
     LeaseOptions { lease: Duration::from_secs(10), grace: Duration::from_secs(2) };
 
 type Regions = Table<(String, u32), String>;
 
-/// Moves all cities of a region to another one.
+/// Moves all cities of one region to another.
 #[derive(Clone)]
 struct Merge(Regions);
 
@@ -67,7 +67,7 @@ impl LocksAndWork {
         Ok(format!("{} cities in Île-de-France, {} in Hauts-de-France", from?, to?))
     }
 
-    /// The first program: it takes the lock, begins, and dies.
+    /// The first program: it acquires the lock, begins the work, and dies.
     fn begin(&self, store: &TourStore) -> TourResult<(Grant, Vec<String>)> {
         let session = store.transact(|txn| self.locks.begin_session(txn, "program 1", &LEASE))?;
         let france = [Lock::exclusive(LockPath::of(["regions", "FR"]))];
@@ -88,7 +88,7 @@ impl LocksAndWork {
         let paris = [Lock::exclusive(LockPath::of(["regions", "FR", FROM]))];
         let refused = store.transact(|txn| self.locks.try_lock(txn, session, &paris));
         let mut lines = vec![refused.err().ok_or("the lock is free")?.to_string()];
-        // Its own lease is renewed, and that of program 1 is not.
+        // The lease of program 2 is renewed; the lease of program 1 is not.
         for part in [LEASE.lease, LEASE.grace] {
             self.clock.advance(part);
             store.transact(|txn| self.locks.renew(txn, session, LEASE.lease))?;
@@ -111,7 +111,7 @@ impl Step for LocksAndWork {
         "locks with leases, fencing and unfinished work"
     }
 
-    /// Replaces the data in each run, so that there is something to move.
+    /// Replaces the data in each run, so that there are cities to move.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         self.locks.sweep(store)?;
         let snapshot = store.snapshot()?;

@@ -48,10 +48,11 @@ use countries::Country;
 use options::Options;
 use report::say;
 
-/// The store of all steps, which counts the reads and writes of each answer.
+/// The store of all steps; counts the reads and writes of each answer.
 type TourStore = Metered<AnyStore>;
 
-/// The backends of other crates, with their schemes. Add one here to take the tour on it.
+/// The backends of other crates, with their schemes. To run the tour on another backend, add it
+/// here.
 const BACKENDS: &[(&str, Opener)] = &[
     ("redb", Redb::open_address),
     #[cfg(feature = "postgres")]
@@ -68,21 +69,21 @@ trait Step {
     /// The name of the pattern, as in the catalogue.
     fn name(&self) -> &'static str;
 
-    /// Stores the data of the step, unless it is stored already.
+    /// Stores the data of the step, if it is not stored yet.
     fn load(&self, store: &TourStore, options: &Options) -> TourResult;
 
     /// Runs the queries of the step.
     fn ask(&self, store: &TourStore) -> TourResult;
 }
 
-/// The data that several steps use.
+/// Data that several steps share.
 struct Tour<'s> {
     schema: Schema<'s, TourStore>,
     cities: Cities,
     countries: Table<String, Country>,
 }
 
-/// Makes a step, and declares its derived data.
+/// Creates a step, and declares its derived data.
 type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 
 const STEPS: &[NewStep] = &[
@@ -155,7 +156,7 @@ fn run() -> TourResult {
     Ok(())
 }
 
-/// The names of the steps, which declare their data in a store of their own for that.
+/// The names of the steps. The steps declare their data in a temporary store.
 fn names() -> TourResult<Vec<&'static str>> {
     let store = Metered::new(AnyStore::open("memory:")?);
     let schema = Schema::open(&store, "tour")?;
@@ -164,7 +165,7 @@ fn names() -> TourResult<Vec<&'static str>> {
     STEPS.iter().map(|new_step| Ok(new_step(&tour)?.name())).collect()
 }
 
-/// The number of the step with this name, or the first with this word in its name.
+/// The number of the step with this name, or of the first step whose name contains this word.
 fn choose(wanted: &str) -> TourResult<usize> {
     let names = names()?;
     let is_it = |name: &&str| *name == wanted;

@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// `None` after printing the help.
+    /// Returns `None` after printing the help.
     pub fn from_arguments() -> TourResult<Option<Self>> {
         use lexopt::prelude::*;
         let mut store = None;
@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// A path alone is the directory of an LMDB store. The parents of paths are made.
+/// A bare path is the directory of an LMDB store. Missing parent directories are created.
 fn address(given: String) -> TourResult<String> {
     let address = if given.contains(':') { given } else { format!("lmdb:{given}") };
     let path = ["lmdb:", "redb:"].iter().find_map(|scheme| address.strip_prefix(scheme));

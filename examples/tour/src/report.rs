@@ -41,7 +41,7 @@ fn record(took: Duration, cost: &Cost) {
     }
 }
 
-/// Prints what the answers of each step took.
+/// Prints the costs of the answers of each step.
 pub fn print_table() {
     say!("{:<58}{:>8}{:>10}{:>11}{:>11}{:>9}", "step", "answers", "ms", "trips", "read", "written");
     for one in steps().iter().filter(|one| one.count > 0) {
@@ -98,7 +98,7 @@ pub fn act(
     Ok(())
 }
 
-/// The number of lines, and the first `most` of them.
+/// Returns the number of lines, and the first `most` lines.
 pub fn some_of<T: Display>(all: &[T], most: usize, what: &str) -> Vec<String> {
     let mut lines = vec![format!("{} {what}", grouped(all.len() as u64))];
     lines.extend(all.iter().take(most).map(|line| format!("  {line}")));

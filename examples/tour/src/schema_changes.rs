@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
-/// What the first program knows.
+/// The types of the first program.
 mod first {
     use super::*;
 
@@ -124,7 +124,7 @@ impl Step for SchemaChange {
     }
 }
 
-/// Does what is left of the plan: nothing, if the store is that of the second version.
+/// Runs the rest of the plan. Nothing is left if the store has the second version already.
 fn finish(store: &TourStore, what: &str) -> TourResult {
     let schema = Schema::open(store, "tour")?;
     NationTable::declare(&schema)?;

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::report::{ask, is_there, say, some_of};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// One city an hour, from 2026-01-01.
+/// One city per hour, from 2026-01-01.
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 const FIRST_DAY: u64 = 20_454;

@@ -1,5 +1,4 @@
-//! Cities by position: around a place, nearest to a place, within an outline, and their number per
-//! area.
+//! Cities by position: around a place, nearest to a place, within an outline, and counts per area.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-//! The paragraphs of "Alice's Adventures in Wonderland" by their words, and large cities by names
-//! that are misspelt.
+//! The paragraphs of "Alice's Adventures in Wonderland" by their words, and large cities by
+//! misspelt names.
 
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +22,7 @@ use crate::{Step, Tour, TourResult, TourStore};
 pub const BATCH: usize = 500;
 /// Cities with fewer inhabitants are left out.
 const INHABITANTS: u64 = 50_000;
-/// Characters of a paragraph that are printed.
+/// The number of printed characters of a paragraph.
 const SHOWN: usize = 90;
 
 type Snapshot<'s> = <TourStore as Store>::Snapshot<'s>;
@@ -67,7 +67,7 @@ impl FullText {
         Ok(QueryParser::new(["text"]).parse(query)?)
     }
 
-    /// The number of paragraphs that match a query, and the best of them with the words marked.
+    /// The number of paragraphs that match a query, and the best paragraphs with the words marked.
     fn best(&self, snapshot: &Snapshot<'_>, query: &str) -> Result<(Vec<String>, ())> {
         let (index, query) = (self.by_text.at(snapshot)?, Self::parse(query)?);
         let highlighter = index.highlighter("text", &query)?;
@@ -93,7 +93,7 @@ impl FullText {
     }
 }
 
-/// The cities that are not left out.
+/// The cities with at least `INHABITANTS` inhabitants.
 pub fn large_cities(data: &Path) -> TourResult<Vec<(u32, City)>> {
     let is_large = |city: &TourResult<(u32, City)>| {
         city.as_ref().map_or(true, |(_, city)| city.population >= INHABITANTS)

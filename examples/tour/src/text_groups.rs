@@ -15,7 +15,7 @@ use crate::report::{ask, grouped, is_there, say};
 use crate::text::{BATCH, large_cities};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// The Dominican Republic: 21 of the 9,062 cities.
+/// The Dominican Republic, with 21 of the 9,062 cities.
 const COUNTRY: &str = "DO";
 const BEGINNING: &str = "sa";
 
@@ -53,7 +53,7 @@ impl TextsOfGroups {
         Ok(Self { names, by_country, of_all, loaded: Subspace::new(&("tour", "loaded")) })
     }
 
-    /// The number of names that a search finds, and the best of them.
+    /// The number of names that a search finds, and the best names.
     fn best(
         &self,
         snapshot: &Snapshot<'_>,

@@ -62,13 +62,13 @@ impl Step for Hierarchies {
             self.world.write_in_steps(store, &world)?;
         }
         self.by_name.build(store)?;
-        // If the last directory exists, the load is complete.
+        // If the last directory exists, the load was complete.
         if self.files.node_at(&store.snapshot()?, ["yaml-tests"])?.is_some() {
             return Ok(());
         }
         let mut pieces = Vec::new();
         split(None, directory_tree(&options.data)?, &mut pieces);
-        // Pieces that an interrupted tour has loaded are skipped.
+        // Skips the pieces that an interrupted tour has already loaded.
         BatchSize::new(100).transact_all(store, &pieces, |txn, batch| {
             for (parent, directory) in batch {
                 if self.files.get(txn, directory.id)?.is_none() {
@@ -179,7 +179,7 @@ fn directory_tree(data: &Path) -> TourResult<Vec<NestedNode<Option<u64>>>> {
     let mut files = Vec::new();
     for line in text.lines() {
         let (bytes, path) = line.split_once('\t').ok_or("a line without a size")?;
-        // For one file the listing has "BAD" instead of a size.
+        // For one file the listing contains "BAD" instead of a size.
         files.push((path.split('/').collect::<Vec<_>>(), bytes.parse().ok()));
     }
     files.sort();
@@ -202,7 +202,7 @@ fn countries(data: &Path) -> TourResult<Vec<NestedNode<u64>>> {
     ))
 }
 
-/// The forest of sorted paths. The last name of a path is a leaf with a value, and may occur
+/// Builds the forest of sorted paths. The last name of a path is a leaf with a value, and may occur
 /// several times; the other names occur once.
 fn forest<V: Default>(paths: Vec<(Vec<&str>, V)>) -> Vec<NestedNode<V>> {
     let mut forest = Vec::new();

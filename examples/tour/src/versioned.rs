@@ -1,4 +1,4 @@
-//! The population of Paris, which two clerks correct at the same time.
+//! The population of Paris, which two clerks correct concurrently.
 
 use keyloom::{Store, Subspace, Writer};
 use keyloom_patterns::{RecordConflict, Table, VersionedTable};
@@ -28,7 +28,7 @@ impl Step for AtomicAggregates {
         "atomic aggregates"
     }
 
-    /// Replaces the data in each run, so that the versions are those of the first run.
+    /// Replaces the data in each run, so that every run has the same versions.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;
         store.transact(|txn| {

@@ -28,7 +28,7 @@ fn fails_with(arguments: &[&Path], words: &[&str]) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-/// The keys that the answer to a question reads, by the end of the question.
+/// The keys that the answer to a question reads; the question is found by its end.
 fn keys_read(text: &str, question: &str) -> u64 {
     let mut lines = text.lines().skip_while(|line| !line.ends_with(question));
     let cost = lines.find(|line| line.contains(" ms;")).unwrap();
@@ -36,9 +36,8 @@ fn keys_read(text: &str, question: &str) -> u64 {
     read.unwrap().parse().unwrap()
 }
 
-/// Runs the tour and checks its answers. The expected values come from commands such as
-/// `zcat cities.csv.gz | grep ',FR,' | wc -l`. Returns the answers, and the
-/// output.
+/// Runs the tour and checks its answers. The expected values come from commands such as `zcat
+/// cities.csv.gz | grep ',FR,' | wc -l`. Returns the answers and the output.
 fn answers_are_right(address: &str) -> (Vec<String>, String) {
     let output = tour(&["--store".as_ref(), address.as_ref()]);
     let text = said(&output);
@@ -95,7 +94,8 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "u0: 12,684",
         "4,539 files and directories",
         "docs/sphinx/source/ReleaseNotes.md",
-        // The sixth to the tenth name, sorted: GEMINI.md, LICENSE, README.md, SECURITY.md, actions.
+        // The sixth to the tenth name in sorted order: GEMINI.md, LICENSE, README.md, SECURITY.md,
+        // actions.
         "SECURITY.md",
         "DE: 1",
         "program 1: X on /\"regions\"/\"FR\"; unfinished work: merge regions",
@@ -119,8 +119,8 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
     (answers, text)
 }
 
-/// The first run loads the data, the second does not, and both give the same answers. Returns the
-/// output of the first.
+/// The first run loads the data, the second run does not, and both print the same answers. Returns
+/// the output of the first run.
 fn runs_twice_on(address: &str) -> String {
     let (first, output) = answers_are_right(address);
     let (second, _) = answers_are_right(address);
@@ -129,7 +129,8 @@ fn runs_twice_on(address: &str) -> String {
     output
 }
 
-/// Files with cities that are damaged, each loaded into `store` as far as it can be read.
+/// Damaged files of cities. Each is loaded into `store` up to the damage, and the error names the
+/// file.
 fn damaged_data_files_are_named(directory: &Path, address: &str) {
     let data = directory.join("data");
     fs::create_dir(&data).unwrap();
@@ -152,7 +153,7 @@ fn damaged_data_files_are_named(directory: &Path, address: &str) {
 fn it_runs_on_lmdb_after_damaged_data_and_loads_once() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store");
-    // The records loaded from a truncated file do no harm.
+    // The records that were loaded from a truncated file do no harm.
     damaged_data_files_are_named(directory.path(), &lmdb(&store));
     let first = runs_twice_on(&lmdb(&store));
     assert!(first.contains(store.to_str().unwrap()), "the directory is printed");
@@ -206,7 +207,7 @@ fn a_path_that_cannot_be_written_is_named() {
     fails_with(&["--store".as_ref(), lmdb(&file).as_ref()], &["not a keyloom store"]);
 }
 
-/// A directory without `lmdb:`, whose parents do not exist.
+/// The address is a directory without `lmdb:`, whose parents do not exist.
 #[test]
 fn one_step_runs_alone_in_a_new_directory() {
     let directory = tempfile::tempdir().unwrap();
@@ -233,7 +234,7 @@ fn one_step_runs_alone_on(store: &Path) {
     }
 }
 
-/// As in `tour | head -1`.
+/// The reader closes the pipe early, as in `tour | head -1`.
 #[test]
 fn a_closed_pipe_ends_the_tour_without_an_error() {
     let mut tour = Command::new(env!("CARGO_BIN_EXE_tour"))

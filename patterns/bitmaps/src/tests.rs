@@ -1,4 +1,4 @@
-//! Containers and words, compared with sets.
+//! Containers and words, compared with sets of ids.
 
 use std::collections::BTreeSet;
 
@@ -169,7 +169,7 @@ proptest! {
             bytes.truncate(length.index(bytes.len()));
         }
         if let Ok(container) = Container::parse(&bytes) {
-            // Whatever the result, ids stay in range and nothing hangs.
+            // For any result, ids stay in range and no operation hangs.
             let words = container.words();
             words.iter().for_each(|id| assert!(id < END));
             container.and_count(container);
@@ -202,7 +202,7 @@ fn the_bytes_are_as_documented() {
     assert_eq!(bytes.len(), 4_080);
     assert_eq!(bytes[..16], [0x14, 0, 0x80, 0x3F, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert!(bytes[16..].iter().all(|byte| *byte == 0b0101_0101));
-    // 140 single ids, one block with 64 of them.
+    // 140 single ids, and one block with 64 of them.
     let blocks: Set = (0..127).map(|n| n * 256 + 3).chain((0..128).step_by(2)).collect();
     let bytes = bytes_of(&blocks);
     assert_eq!(bytes[..3], [0x13, 191, 0]);

@@ -1,4 +1,4 @@
-//! A run takes less memory than the bound of its batches, whatever the size of the graph.
+//! A run uses less memory than the bound of its batches, whatever the size of the graph.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use keyloom_graph::messages::programs::{ClusteringCoefficient, LabelPropagation,
 use keyloom_graph::messages::{Computation, VertexProgram};
 use keyloom_tables::Schema;
 
-/// The system's allocator, with the number of bytes in use and their peak.
+/// The system allocator, which also counts the bytes in use and their peak.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -21,17 +21,17 @@ fn add(bytes: usize) {
     PEAK.fetch_max(IN_USE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
 }
 
-// SAFETY: every call is passed on unchanged.
+// SAFETY: every call is forwarded unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -50,7 +50,7 @@ fn size(store: &Lmdb) -> usize {
     entries.map(|entry| entry.map(|(key, value)| key.len() + value.len()).unwrap()).sum()
 }
 
-/// The peak of the memory in use while `program` runs.
+/// The peak memory use while `program` runs.
 fn peak<P: VertexProgram<u32, ()>>(store: &Lmdb, graph: &Graph<u32>, program: P) -> usize {
     let schema = Schema::open(store, std::any::type_name::<P>()).unwrap();
     let run = Computation::declare(&schema, graph, "run", 1, program).unwrap();
@@ -85,7 +85,7 @@ fn runs_take_less_memory_than_their_bound() {
         println!("{name}: {peak} bytes, bound {BOUND}");
         assert!(peak < BOUND, "{name}: {peak} bytes");
     }
-    // A control: with the default bound, the same run takes more.
+    // A control: with the default bound, the same run uses more memory.
     let run = Computation::declare(&schema, &graph, "control", 1, LabelPropagation::new(2));
     let before = IN_USE.load(Relaxed);
     PEAK.store(before, Relaxed);

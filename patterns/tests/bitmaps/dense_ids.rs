@@ -119,7 +119,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let release = names(3..6);
     let cost = writing(&metered, |txn| ids.release(txn, &release).map(drop));
     assert_eq!(cost, [4 + 1, 0, 4, 8], "the chunk of free ids, and how many there are");
-    // Free ids are read and taken from their chunk; no new ones are needed.
+    // Free ids are read and removed from their chunk; no new ids are allocated.
     let (_, cost) = metered.measure(|s| s.transact(|txn| ids.assign(txn, &names(20..22))).unwrap());
     assert_eq!(counts(cost), [3 + 1, 1, 1 + 1 + 1, 4 + 1 + 1]);
     assert!(cost.round_trips <= 4 + waits_for_the_version(store), "{cost}");
@@ -207,7 +207,7 @@ pub fn a_universe_that_was_made_smaller_only_refuses_ids_beyond_it(store: &(impl
     clear(store);
     let few = ids().within_universe(3);
     store.transact(|txn| ids().assign(txn, &names(0..6))).unwrap();
-    // A key with an id beyond the universe keeps it until it is released.
+    // A key with an id beyond the universe keeps the id until it is released.
     assert_eq!(store.transact(|txn| few.assign(txn, &names(5..6))).unwrap(), [5]);
     let gone = store.transact(|txn| few.release(txn, &names(4..6))).unwrap();
     assert_eq!(gone, [Some(4), Some(5)]);

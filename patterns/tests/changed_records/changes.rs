@@ -6,8 +6,8 @@ use keyloom::value::{Json, MessagePack, Postcard, Versioned};
 
 use crate::verdict::{Verdict, is_upgraded, verdict};
 
-/// Changes: the types of the old and the new program, a record, and what the new program must read
-/// if it is accepted (`None` if no value would be right).
+/// Each change has the types of the old and the new program, and a record. It also has the value
+/// that the new program must read if it is accepted (`None` if no value would be right).
 macro_rules! changes {
     ($($name:ident: $title:literal, $record:ident
         { $($old:item)+ } => { $($new:item)+ }
@@ -68,7 +68,7 @@ macro_rules! changes {
                         verdict::<_, _, Json>(&old, new),
                         verdict::<_, _, MessagePack>(&old, new),
                     ];
-                    // A version in front of the bytes changes nothing.
+                    // A version in front of the bytes does not change the verdict.
                     assert_eq!(verdict::<_, _, Versioned<Postcard, 1>>(&old, new), all[0]);
                     assert_eq!(verdict::<_, _, Versioned<Json, 1>>(&old, new), all[1]);
                     all
@@ -373,7 +373,8 @@ fn table() -> String {
     let mut table = String::from(HEAD);
     for (title, verdicts) in verdicts() {
         let [postcard, json, message_pack] = verdicts;
-        // The two codecs by name agree on all changes but those of encodings of their own.
+        // The two codecs with field names agree on all changes, except those of type-specific
+        // encodings.
         let by_name = match json == message_pack {
             true => json.to_string(),
             false => format!("JSON: {json}; MessagePack: {message_pack}"),

@@ -1,6 +1,6 @@
-//! A record whose type is a [`Model`], read and written as derived code would.
+//! A record whose type is a [`Model`], read and written like derived code.
 //!
-//! Each part of a record has a Rust type of its own, by which a trace distinguishes types.
+//! Each part of a record has a distinct Rust type, because a trace distinguishes parts by type.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,11 +19,11 @@ use crate::model::{Field, Leaf, Model, Struct, Type, Value, Variant};
 
 thread_local! {
     static MODEL: RefCell<Rc<Model>> = RefCell::new(Rc::new(Model { types: Vec::new() }));
-    /// Lists of names, which serde requires to be static.
+    /// Interned lists of names, because serde requires static names.
     static NAMES: RefCell<HashMap<Vec<&'static str>, &'static [&'static str]>> = RefCell::default();
 }
 
-/// Does `work` in a program whose record type is `model`.
+/// Runs `work` in a program whose record type is `model`.
 pub fn with<T>(model: &Rc<Model>, work: impl FnOnce() -> T) -> T {
     let before = MODEL.replace(Rc::clone(model));
     let result = work();
@@ -118,7 +118,7 @@ impl<'de, const N: usize> Deserialize<'de> for Part<N> {
     }
 }
 
-/// The names of a field, in the order of derived code.
+/// The names of a field, in the order that derived code uses.
 fn sorted_names(field: &Field) -> Vec<&'static str> {
     sorted(field.name, field.alias)
 }
@@ -255,7 +255,7 @@ impl<'de> Visitor<'de> for StructVisitor<'_> {
     }
 }
 
-/// The place of a name or a number among lists of names, or the unknown name.
+/// The index of a name or a number among lists of names, or the unknown name.
 struct Identifier<'n>(&'n [Vec<&'static str>]);
 
 impl<'de> DeserializeSeed<'de> for Identifier<'_> {
@@ -307,10 +307,10 @@ impl<'de> Visitor<'de> for EnumVisitor<'_> {
     }
 }
 
-/// As [`Identifier`], with an enum as derived code has it.
+/// Like [`Identifier`], for an enum in derived code.
 struct Chosen<'n>(&'n [Vec<&'static str>]);
 
-/// One variant for each place.
+/// One variant for each index.
 #[repr(u8)]
 #[derive(Clone, Copy)]
 enum Place {
@@ -356,7 +356,7 @@ impl<const N: usize> Serialize for Part<N> {
     }
 }
 
-/// A value as its type writes it.
+/// A value, serialized as its type prescribes.
 struct Written<'m> {
     model: &'m Model,
     of: usize,

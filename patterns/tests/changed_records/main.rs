@@ -1,5 +1,5 @@
-//! Two programs whose record types differ: what one has written, the other reads as the same value,
-//! or is refused.
+//! Two programs with different record types: each reads the other's records as the same values, or
+//! is refused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod changes;

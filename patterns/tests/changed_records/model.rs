@@ -1,11 +1,11 @@
-//! Record types that are made at run time, and what a value of one means as another.
+//! Record types that are created at run time, and the conversion of values between them.
 
 use fastrand::Rng;
 
-/// The most types of a record: see [`Part`](crate::dynamic::Part).
+/// The maximum number of types in a record: see [`Part`](crate::dynamic::Part).
 pub const MOST: usize = 24;
 
-/// A record type: the first of its types is the record's.
+/// A record type. The first of its types is that of the record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     pub types: Vec<Type>,
@@ -41,7 +41,7 @@ pub enum Type {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Struct {
     pub fields: Vec<Field>,
-    /// `deny_unknown_fields`.
+    /// Corresponds to `deny_unknown_fields`.
     pub is_strict: bool,
 }
 
@@ -108,7 +108,7 @@ impl Leaf {
 }
 
 impl Model {
-    /// A record: a struct or an enum, rarely anything else.
+    /// A random record type: a struct or an enum, rarely another type.
     pub fn any(rng: &mut Rng) -> Self {
         let mut model = Self { types: Vec::new() };
         let kind = if rng.u8(..) < 230 { rng.u8(5..7) } else { rng.u8(0..5) };
@@ -152,7 +152,7 @@ impl Model {
         place
     }
 
-    /// A type whose values no codec confuses with `None`.
+    /// Adds a type whose values no codec confuses with `None`.
     fn add_plain(&mut self, rng: &mut Rng, depth: usize) -> usize {
         loop {
             let before = self.types.len();
@@ -211,7 +211,7 @@ impl Model {
         }
     }
 
-    /// The value of a field that a record lacks.
+    /// The default value of a field that is missing in a record.
     pub fn default_of(&self, of: usize) -> Value {
         match &self.types[of] {
             Type::Leaf(Leaf::Bool) => Value::Bool(false),
@@ -235,13 +235,13 @@ impl Model {
         }
     }
 
-    /// Whether a record may lack the field.
+    /// Whether the field may be missing in a record.
     pub fn is_optional(&self, field: &Field) -> bool {
         field.has_default || matches!(self.types[field.of], Type::Option(_))
     }
 
-    /// What a value of another model means as one of this model: fields and variants are the same
-    /// by their names. `None` if it means nothing.
+    /// Converts a value of another model to this one. Fields and variants correspond by name.
+    /// Returns `None` if there is no conversion.
     pub fn read(&self, of: usize, value: &Value) -> Option<Value> {
         Some(match (&self.types[of], value) {
             (Type::Newtype(of), _) => self.read(*of, value)?,
@@ -322,7 +322,7 @@ fn leaf_value(rng: &mut Rng, leaf: Leaf) -> Value {
     }
 }
 
-/// Changes of a model, as programs make them.
+/// Typical changes of a model.
 impl Model {
     pub fn changed(&self, rng: &mut Rng) -> Self {
         let mut changed = self.clone();
@@ -358,7 +358,7 @@ impl Model {
         match &mut self.types[place] {
             Type::Leaf(leaf) => {
                 *leaf = LEAVES[rng.usize(..LEAVES.len())];
-                // An option of a unit is refused by codecs by name.
+                // Codecs with field names refuse an option of a unit.
                 if *leaf == Leaf::Unit {
                     *leaf = Leaf::U8;
                 }
@@ -428,7 +428,7 @@ impl Model {
         self.types[place] = wrapper(of);
     }
 
-    /// Whether the record type has a value at all: no struct contains itself.
+    /// Whether the record type has any value: no struct may contain itself.
     pub fn has_value(&self) -> bool {
         fn has(model: &Model, of: usize, above: &mut Vec<usize>) -> bool {
             if above.contains(&of) {
@@ -450,7 +450,7 @@ impl Model {
         has(self, 0, &mut Vec::new())
     }
 
-    /// What a mutant that ignores the order of fields takes for the type.
+    /// The type as seen by a mutant that ignores the order of fields.
     pub fn with_sorted_fields(&self) -> Self {
         let mut sorted = self.clone();
         for one in &mut sorted.types {
@@ -463,7 +463,7 @@ impl Model {
         sorted
     }
 
-    /// What a mutant that ignores the widths of integers takes for the type.
+    /// The type as seen by a mutant that ignores the widths of integers.
     pub fn with_one_integer(&self) -> Self {
         let mut widened = self.clone();
         for one in &mut widened.types {

@@ -14,7 +14,7 @@ use crate::model::{Model, Value};
 
 type Record = Part<0>;
 
-/// How often the second program was accepted, needed a raised version, and was refused.
+/// How often the second program was accepted, needed a higher version, or was refused.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcomes {
     read: usize,
@@ -27,7 +27,8 @@ fn declare<C: Codec<Record>>(store: &Memory, version: u32) -> Result<Table<u32, 
     Schema::open(store, "desk")?.table_with("records", version)
 }
 
-/// Writes values under the numbers from `first` on. Returns those that the codec can express.
+/// Writes values under consecutive keys from `first`. Returns the values that the codec can
+/// express.
 fn write<C: Codec<Record>>(
     store: &Memory,
     table: &Table<u32, Record, C>,
@@ -46,7 +47,7 @@ fn write<C: Codec<Record>>(
     Ok(written)
 }
 
-/// The records that another model has written must be read as what they mean.
+/// Records of another model must be read as their converted values.
 fn reads<C: Codec<Record>>(
     store: &Memory,
     table: &Table<u32, Record, C>,
@@ -62,8 +63,8 @@ fn reads<C: Codec<Record>>(
     Ok(())
 }
 
-/// The old program reads what the new one has written. By position, it reads a field under its own
-/// name that the new program calls otherwise: then what it reads must mean the written value.
+/// The old program reads records of the new one. A codec by position may read a field that the new
+/// program has renamed: then the value read must convert to the written value.
 fn reads_back<C: Codec<Record>>(
     store: &Memory,
     table: &Table<u32, Record, C>,
@@ -86,7 +87,7 @@ fn reads_back<C: Codec<Record>>(
     Ok(())
 }
 
-/// The law: a program that is accepted reads what records mean as its type.
+/// The law: an accepted program reads the converted values of all records.
 fn law<C: Codec<Record>>(rng: &mut fastrand::Rng, outcomes: &mut Outcomes) -> Result<(), String> {
     let old = Rc::new(Model::any(rng));
     let new = Rc::new(if rng.u8(..8) == 0 { Model::any(rng) } else { old.changed(rng) });
@@ -113,7 +114,7 @@ fn law<C: Codec<Record>>(rng: &mut fastrand::Rng, outcomes: &mut Outcomes) -> Re
             }
             let own =
                 with(&new, || write(&store, &changed, 10, &own)).map_err(|e| e.to_string())?;
-            // The old program reads the new records, goes on, and is accepted again.
+            // The old program reads the new records, continues, and is accepted again.
             if let Err(said) = with(&old, || reads_back(&store, &table, &own, &new)) {
                 return wrong(format!("the old program: {said}"));
             }
@@ -171,7 +172,7 @@ fn law_holds<C: Codec<Record>>() {
             panic!("case {seed}: {said}");
         }
     }
-    // The law says nothing of programs that are all refused.
+    // The law would be vacuous if all programs were refused.
     let Outcomes { read, raised, refused, changed } = outcomes;
     println!("{outcomes:?}");
     assert!(read > cases() / 8 && refused > cases() / 8, "{outcomes:?}");
@@ -193,8 +194,8 @@ fn message_pack_reads_rightly_or_refuses() {
     law_holds::<Seen<MessagePack, All>>();
 }
 
-/// A codec with the shape of the current model, as far as `M` sees it. The codecs themselves trace
-/// each Rust type once, and here one stands for many.
+/// A codec with the shape of the current model, as `M` sees it. The codecs themselves trace each
+/// Rust type once, but here one Rust type stands for many models.
 struct Seen<C, M>(PhantomData<(C, M)>);
 
 trait Traced: Codec<Record> {
@@ -217,9 +218,9 @@ trait Ignores: 'static {
     fn seen(model: &Model) -> Model;
 }
 
-/// What the codec sees.
+/// The unmodified view.
 struct All;
-/// What mutants see: the negative controls.
+/// The views of mutants: the negative controls.
 struct Order;
 struct Widths;
 
@@ -256,7 +257,7 @@ impl<C: Traced, M: Ignores> Codec<Record> for Seen<C, M> {
     }
 }
 
-/// How many of the first cases show that a mutant is wrong.
+/// The number of cases, out of 2,000, that expose a mutant.
 fn caught<C: Codec<Record>>() -> usize {
     let is_caught = |seed: &u64| {
         law::<C>(&mut fastrand::Rng::with_seed(*seed), &mut Outcomes::default()).is_err()

@@ -1,4 +1,4 @@
-//! What a schema says of a change, and whether it is right.
+//! The verdict of a schema on a change, and whether it is right.
 
 use std::cell::Cell;
 use std::fmt::{self, Debug};
@@ -12,9 +12,10 @@ use keyloom_patterns::{Progress, Schema, SchemaError, Table};
 /// The verdict on a change of a record type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both programs read what the other writes.
+    /// Each program reads the records of the other.
     Read,
-    /// The new program reads all records. Its version must be raised, which excludes the old one.
+    /// The new program reads all records. Its version must be raised, which excludes the old
+    /// program.
     Raised,
     /// Refused, because of this field.
     Refused(String),
@@ -34,8 +35,8 @@ impl fmt::Display for Verdict {
 pub trait Record: Clone + Debug + PartialEq + 'static {}
 impl<V: Clone + Debug + PartialEq + 'static> Record for V {}
 
-/// A record type and its codec, as functions. So the tables are compiled once, and not for each of
-/// hundreds of types.
+/// A record type and its codec, as functions. So the tables are compiled once, instead of once for
+/// each of hundreds of types.
 #[derive(Clone, Copy)]
 struct Coded {
     shape: fn() -> Result<Shape>,
@@ -63,11 +64,11 @@ fn encoded<V, C: Codec<V>>(record: &V) -> Result<Vec<u8>> {
 }
 
 thread_local! {
-    /// What the program that runs has; something, while a table calls the codec below.
+    /// The codec of the running program; set while a table calls the codec below.
     static CODED: Cell<Option<Coded>> = const { Cell::new(None) };
 }
 
-/// An encoded record, in the codec of the program that runs.
+/// A record, encoded with the codec of the running program.
 #[derive(Debug)]
 struct Encoded(Vec<u8>);
 
@@ -147,7 +148,7 @@ fn migrate(store: &Memory, table: &Table<u32, Encoded, OfProgram>) -> Result<Pro
     table.migrate(store)
 }
 
-/// The field of a refusal; `None` if a raised version is needed.
+/// The field named in the refusal, or `None` if a higher version is needed.
 fn field_of(refused: &Error) -> Option<String> {
     match refused.downcast_ref::<SchemaError>() {
         Some(SchemaError::OneWay { .. }) => None,
@@ -156,11 +157,11 @@ fn field_of(refused: &Error) -> Option<String> {
     }
 }
 
-/// An old program writes `old`; a new one declares the table. `new` is what it must read, if it
-/// may.
+/// An old program writes `old`; a new program declares the table. `new` is the value that it must
+/// read, if it is accepted.
 ///
 /// # Panics
-/// If a program reads anything else, or is refused without a reason.
+/// If a program reads another value, or is refused without a reason.
 pub fn verdict<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     old: &Old,
     new: Option<&New>,
@@ -172,10 +173,11 @@ pub fn verdict<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
         Ok(changed) => {
             reads(&store, &changed, new);
             changed.put(&store, 2, new.unwrap()).unwrap();
-            // The old program goes on: with what it has open, and after a start.
+            // The old program continues, with its open handles and after a restart.
             for program in [program, Program::declare(&store, 1).unwrap()] {
                 assert_eq!(program.get(&store, 1).as_ref(), Some(old));
-                // Not the value that it wrote, where it does not know all fields; but a value.
+                // If the program does not know all fields, the value may differ from what it wrote;
+                // but there is a value.
                 assert!(program.get(&store, 2).is_some());
                 program.put(&store, 1, old).unwrap();
             }
@@ -205,15 +207,15 @@ fn reads<V: Record, C: Codec<V>>(store: &Memory, program: &Program<V, C>, wanted
     assert_eq!(read, *wanted);
 }
 
-/// What the upgrade of a record says for which the table of changes has no value.
+/// The error of an upgrade for a change whose table entry has no expected value.
 pub const NO_VALUE: &str = "no value is right";
 
-/// Any change has a way: an old program writes `old`, and a new one declares the table with an
-/// upgrade, which returns `new`. It reads and migrates the record. Without `new`, the error of the
-/// upgrade is the reason for which the table is refused.
+/// Every change has an upgrade path. An old program writes `old`, and a new program declares the
+/// table with an upgrade that returns `new`. The new program reads and migrates the record. Without
+/// `new`, the table is refused with the error of the upgrade as the reason.
 ///
 /// # Panics
-/// If the new program reads anything else, or the old one still writes.
+/// If the new program reads another value, or the old program can still write.
 pub fn is_upgraded<Old: Record, New: Record, C: Codec<Old>>(old: &Old, new: Option<&New>)
 where
     Upgrading<C>: Codec<New>,

@@ -1,4 +1,5 @@
-//! Errors and reports name tables and derived data as the program does, and not by their numbers.
+//! Errors and reports name tables and derived data by the names in the program, not by their
+//! numbers.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use keyloom_testing::errors::{alone, assert_names, reported, texts};
 
 use super::kinds::{self, Sale, sale};
 
-/// Of these the cents, which are parts of keys, are greater than 0.
+/// The ids of the records. Their cents, which are parts of keys, are greater than 0.
 const RECORDS: std::ops::Range<u32> = 10..15;
 
 #[test]
@@ -30,7 +31,7 @@ fn errors_of_each_damaged_kind_show_names() {
     });
 }
 
-/// The control: as long as a number has two names, it is shown.
+/// The control: while a number has two names, the number is printed.
 #[test]
 fn a_number_with_two_names_is_found() {
     alone("error_names::a_number_with_two_names_is_found", || {
@@ -43,7 +44,7 @@ fn a_number_with_two_names_is_found() {
     });
 }
 
-/// The texts of all errors of reads, writes, checks and repairs, with each damage.
+/// Collects the texts of all errors of reads, writes, checks and repairs, for each kind of damage.
 fn walk<T: Subject<Key = u32, Value = Sale>>(
     name: &str,
     subject: &T,
@@ -93,7 +94,7 @@ fn texts_of<T: Subject<Key = u32, Value = Sale>>(
     drop(snapshot);
     all.extend(texts(RECORDS.map(|n| store.transact(|txn| sales.put(txn, &n, &sale(n, 2).1)))));
     all.extend(texts(RECORDS.map(|n| store.transact(|txn| sales.delete(txn, &n)))));
-    // A record with the same serial as another one.
+    // A record with the serial number of another record.
     let twice = store.transact(|txn| {
         sales.put(txn, &10, &sale(10, 0).1)?;
         sales.put(txn, &11, &sale(10, 0).1)

@@ -1,5 +1,5 @@
-//! The kinds of derived data, each with records, queries and the answers computed from the records
-//! alone.
+//! The kinds of derived data, each with records, queries and the expected results, computed from
+//! the records alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,16 +25,16 @@ pub struct Sale {
     pub cents: i64,
     serial: Option<u32>,
     tags: Vec<String>,
-    /// Not part of any derived data.
+    /// A field that no derived data uses.
     note: u32,
 }
 
 pub type Sales = BTreeMap<u32, Sale>;
 
-/// One is empty, and one begins with another.
+/// One town is empty, and one is a prefix of another.
 pub const TOWNS: [&str; 3] = ["", "Bern", "Bern\0"];
 
-/// Versions 0 and 1 of a sale have the same derived data, and version 4 has none.
+/// Versions 0 and 1 of a sale have the same derived data; version 4 has none.
 pub fn sale(n: u32, version: u32) -> (u32, Sale) {
     let half = version / 2;
     let is_sold = version % 5 != 4;
@@ -50,7 +50,7 @@ fn sold(sales: &Sales) -> impl Iterator<Item = (u32, &str, i64)> {
     sales.iter().filter_map(|(id, sale)| Some((*id, sale.town.as_deref()?, sale.cents)))
 }
 
-/// A module of tests of the laws for a kind, on each store.
+/// Generates a module of law tests for a kind, on each store.
 macro_rules! keeps_the_laws {
     ($name:ident, $test:ident) => {
         mod $test {
@@ -140,7 +140,7 @@ macro_rules! kind {
     };
 }
 
-/// Of one type on all stores without a server, so that each kind is compiled once for them.
+/// One type for all embedded stores, so that each kind is compiled only once for them.
 type Any = With<AnyStore, Option<tempfile::TempDir>>;
 
 pub fn memory() -> Result<Any, BoxedError> {
@@ -171,7 +171,7 @@ keyloom_testing::etcd! {
     }
 }
 
-/// The ids that each town, or each number, leads to.
+/// The ids of each town, or of each number.
 type Ids<K = &'static str> = Vec<(K, Vec<u32>)>;
 
 fn of_towns(mut of: impl FnMut(&'static str) -> Result<Vec<u32>>) -> Result<Ids> {
@@ -202,7 +202,7 @@ kind! {
     model by_town;
 }
 
-/// Serial numbers that some versions of records have.
+/// The serial numbers of some versions of records.
 fn serials() -> impl Iterator<Item = u32> {
     (0..14).flat_map(|n| [0, 10].map(|half| n * 100 + half))
 }
@@ -372,12 +372,12 @@ fn degrees(cents: i64) -> f64 {
 
 fn position(sale: &Sale) -> Result<Option<LatLng>> {
     let is_sold = sale.town.is_some();
-    // Both sides of the antimeridian, and a longitude close to it.
+    // Both sides of the antimeridian, and a longitude next to it.
     let longitude = [7.5, 180.0, -180.0, 179.999_999_9][sale.cents.rem_euclid(4) as usize];
     is_sold.then(|| LatLng::new(degrees(sale.cents), longitude)).transpose()
 }
 
-/// The southern part of the places, and all.
+/// The southern part of the places, and all places.
 fn areas() -> Result<[BoundingBox; 2]> {
     let south_of = |north| BoundingBox::new(-9.0, -180.0, north, 180.0);
     Ok([south_of(1.51)?, south_of(89.0)?])

@@ -1,5 +1,5 @@
-//! Every kind of derived data keeps the laws of the conformance suite, and each broken kind breaks
-//! its law.
+//! Every kind of derived data satisfies the laws of the conformance suite, and each broken kind
+//! violates its law.
 //!
 //! All kinds on servers take minutes: `tests/servers/with.sh cargo test -p keyloom-patterns --test
 //! derived_conformance --features keyloom-testing/postgres,keyloom-testing/etcd -- on_postgres

@@ -1,4 +1,4 @@
-//! Negative controls: each broken kind breaks the law that it should, and no law before that.
+//! Negative controls: each broken kind violates the intended law, and no earlier law.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -104,7 +104,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Flawed<D> {
             Flaw::ForgetsNew => {
                 changes.iter_mut().filter(|one| is_update(one)).for_each(|one| one.new = None);
             }
-            // A build passes new records only; other laws pass shorter batches.
+            // A build passes only new records; other laws pass shorter batches.
             Flaw::TruncatesBatches if changes.iter().all(is_update) => changes.truncate(10),
             Flaw::IgnoresLastOfMany if changes.len() > 1 => drop(changes.pop()),
             Flaw::WritesUnchanged => {
@@ -203,7 +203,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
             Flaw::EndsAtAShortPage => {
                 let own = self.good.space().self_and_children();
                 let page = reader.page(own.clone(), Order::Ascending, 1_000)?;
-                // There are less than 1,000 entries, so it does not ask for more.
+                // There are fewer than 1,000 entries, so no second page is read.
                 if let Some(last) = page.last {
                     found.retain(|fault| !own.contains(&fault.key) || fault.key <= last);
                 }
@@ -232,7 +232,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
             Flaw::RepairsNothing => return Ok(finished()),
             Flaw::AddsTwice => return add_what_is_missing(own, store, table, options, progress),
             Flaw::EndsWhereItFails => {
-                // What it cannot read is not there.
+                // Entries that cannot be read are treated as missing.
                 let count = store.snapshot()?.count(table.space().self_and_children());
                 if count.is_err() {
                     return Ok(finished());
@@ -260,7 +260,8 @@ fn finished() -> Progress {
     Progress { finished: true, ..Progress::default() }
 }
 
-/// A repair of totals that computes in one transaction the amounts that it adds in the next.
+/// A repair of totals that computes the missing amounts in one transaction and adds them in the
+/// next.
 fn add_what_is_missing<S: Store, C: Codec<Sale>>(
     space: &Subspace,
     store: &S,
@@ -316,7 +317,7 @@ fn missing<C: Codec<Sale>>(
     Ok(missing)
 }
 
-/// A reader whose ranges end where they fail.
+/// A reader whose ranges end silently where they fail.
 struct InPart<'r, R>(&'r R);
 
 impl<R: Reader> Reader for InPart<'_, R> {

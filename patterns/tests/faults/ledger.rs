@@ -41,7 +41,7 @@ pub struct Seen {
 
 impl Ledger {
     const AT_FIRST: i64 = 1_000;
-    /// One counter would conflict in every pair of writers, and would hide other faults.
+    /// A single counter would conflict for every pair of writers, and would hide other faults.
     const COUNTERS: u32 = 4;
 
     pub fn new(space: &Subspace, number_of_accounts: u16) -> Self {
@@ -64,7 +64,7 @@ impl Ledger {
             .try_for_each(|account| self.accounts.put(txn, &account, &Self::AT_FIRST))
     }
 
-    /// A random transfer, which differs in each run.
+    /// A random transfer, different for each run.
     pub fn invent(&self, run: u32) -> Transfer {
         let from = fastrand::u16(0..self.number_of_accounts);
         let apart = fastrand::u16(1..self.number_of_accounts);
@@ -76,7 +76,7 @@ impl Ledger {
         self.transfers.get(reader, &number)
     }
 
-    /// Executes a transfer in several writes, so that a partial commit would show.
+    /// Executes a transfer in several writes, so that a partial commit is detectable.
     pub fn write(&self, txn: &mut impl Writer, number: Number, transfer: &Transfer) -> Result<()> {
         let balance =
             |txn: &_, account| self.accounts.get(txn, account).map(Option::unwrap_or_default);
@@ -98,8 +98,8 @@ impl Ledger {
         })
     }
 
-    /// The violations in a snapshot. `expected` is, for each writer, the range of the possible
-    /// number of its transactions.
+    /// The violations in a snapshot. For each writer, `expected` is the range of its possible
+    /// transaction counts.
     pub fn judge(&self, seen: &Seen, expected: &[Range<u32>]) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut claim = |holds: bool, what: &dyn Fn() -> String| {

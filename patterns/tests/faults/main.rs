@@ -1,4 +1,4 @@
-//! The campaign on stores without a server, and with mutant stores and wrong writers.
+//! The campaign on embedded stores, and with mutant stores and faulty writers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "mod.rs"]
@@ -37,7 +37,7 @@ fn every_transaction_becomes_what_its_writer_was_reported(store: &(impl Store + 
 
 keyloom_testing::on_every_store! { every_transaction_becomes_what_its_writer_was_reported }
 
-/// Ends at the first violation.
+/// Runs the campaign on a flawed store; ends at the first violation.
 fn on_flawed(flaw: Flaw) -> Report {
     let campaign = Campaign { rest: Duration::ZERO, ..quick() };
     campaign.run(&MutantStore::new(flaw), 5_000, |_| ())
@@ -82,7 +82,7 @@ fn a_commit_that_was_denied_is_caught() {
 #[test]
 fn snapshots_that_show_other_moments_are_caught() {
     for flaw in [Flaw::DirtyRead, Flaw::MovingSnapshot] {
-        // Chance decides which of them is found first.
+        // It is random which of these violations is found first.
         let parts = ["the counters say", "the accounts", "the index", "is lost", "are there"];
         caught(&on_flawed(flaw), &parts);
     }

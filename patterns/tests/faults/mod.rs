@@ -12,10 +12,10 @@
 //! println!("{report}");
 //! ```
 //!
-//! A transaction is retried until it is known to be committed. A transaction of unknown outcome is
-//! retried like one that failed, because every run first checks, *in the transaction that writes*,
-//! whether an earlier run was committed. A check in an earlier transaction would not suffice: a
-//! commit that is still in flight may arrive after it.
+//! A transaction is retried until its commit is known. A transaction with an unknown outcome is
+//! retried like a failed one. This is safe because every run first checks, *in the transaction that
+//! writes*, whether an earlier run was committed. A check in an earlier transaction would not
+//! suffice, because a commit in flight may arrive after it.
 #![allow(dead_code, reason = "each test crate takes what it needs")]
 
 mod ledger;
@@ -37,17 +37,18 @@ use ledger::{Ledger, Number, Transfer};
 pub struct Campaign {
     /// The number of writer threads.
     pub writers: u32,
-    /// The number of accounts: with fewer, there are more conflicts.
+    /// The number of accounts; fewer accounts cause more conflicts.
     pub accounts: u16,
     /// The number of transactions that must be acknowledged between two disturbances, so that each
     /// happens under load.
     pub between: u64,
-    /// The time-out of a transaction, and of the whole store without any acknowledgement.
+    /// The time-out of a transaction. The whole store must also acknowledge a transaction within
+    /// this time.
     pub patience: Duration,
     /// The pause of the reader between two snapshots.
     pub rest: Duration,
-    /// A mistake of the writers, as a negative control: a transaction of unknown outcome is retried
-    /// without a check.
+    /// A bug of the writers, as a negative control: a transaction with an unknown outcome is
+    /// retried without a check.
     pub blind: bool,
 }
 
@@ -64,7 +65,7 @@ impl Default for Campaign {
     }
 }
 
-/// Disturbs a store under load, and panics with the violations, if there are any.
+/// Disturbs a store under load. Panics with the violations, if there are any.
 pub fn campaign<S: Store>(store: &S, disturbances: usize, disturb: impl FnMut(usize)) -> Report {
     let report = Campaign::default().run(store, disturbances, disturb);
     report.assert_sound();
@@ -75,8 +76,8 @@ pub fn campaign<S: Store>(store: &S, disturbances: usize, disturb: impl FnMut(us
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Report {
-    /// Transactions that are known to be committed, including those of unknown outcome that were
-    /// found.
+    /// Transactions that are known to be committed, including those with an unknown outcome that a
+    /// later run found.
     pub acknowledged: u64,
     /// Commits of unknown outcome that had succeeded.
     pub unknown_committed: u64,
@@ -118,7 +119,7 @@ impl fmt::Display for Report {
 struct Shared<'c, S, W> {
     campaign: &'c Campaign,
     store: &'c S,
-    /// The same store, through the connection of the reader.
+    /// The same store, through the reader's connection.
     watched: &'c W,
     ledger: Ledger,
     progress: Vec<Progress>,
@@ -139,7 +140,7 @@ struct Notes {
 }
 
 impl Campaign {
-    /// Calls `disturb`, on this thread, `disturbances` times with the number of the round.
+    /// Calls `disturb` on this thread `disturbances` times, with the number of the round.
     pub fn run<S: Store>(
         &self,
         store: &S,
@@ -149,7 +150,7 @@ impl Campaign {
         self.run_watched(store, store, disturbances, disturb)
     }
 
-    /// The same, with a reader that uses another connection, which is not disturbed.
+    /// The same, with a reader on a separate connection that is not disturbed.
     pub fn run_watched<S: Store, W: Store>(
         &self,
         store: &S,
@@ -170,7 +171,7 @@ impl Campaign {
         watched.transact(|txn| shared.ledger.reset(txn)).unwrap();
         shared.notes().last_acknowledged = Instant::now();
         let logs: Vec<Vec<Transfer>> = thread::scope(|scope| {
-            // Also if `disturb` panics: the threads below must end.
+            // Also stops if `disturb` panics: the threads below must end.
             let _stop = StopAtTheEnd(&shared.stop);
             let writers: Vec<_> = (0..self.writers)
                 .map(|writer| {
@@ -189,7 +190,7 @@ impl Campaign {
                 disturb(round);
                 shared.notes().report.disturbances += 1;
             }
-            // And once more, to check that the store has recovered.
+            // One more time, to check that the store has recovered.
             shared.wait_for_load();
             shared.stop.store(true, SeqCst);
             writers.into_iter().map(|writer| writer.join().unwrap()).collect()
@@ -220,7 +221,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         self.notes.lock().unwrap()
     }
 
-    /// Ends the campaign: later violations would be repetitions.
+    /// Reports a violation and ends the campaign, because later violations would be repetitions.
     fn violation(&self, what: impl Into<String>) {
         self.notes().report.violations.push(what.into());
         self.stop.store(true, SeqCst);
@@ -234,7 +235,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         let wanted = self.acknowledged() + self.campaign.between;
         let begun = Instant::now();
         while self.acknowledged() < wanted && !self.stop.load(SeqCst) {
-            // Each writer has a time-out of its own; this is for all of them together.
+            // Each writer has its own time-out; this one is for all writers together.
             if begun.elapsed() > self.campaign.patience * 2 {
                 return self.violation("the store does not get on");
             }
@@ -242,7 +243,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         }
     }
 
-    /// Commits one transaction after the other, and returns them.
+    /// Commits one transaction after the other. Returns them.
     fn write(&self, writer: u32) -> Vec<Transfer> {
         let mut log = Vec::new();
         let progress = &self.progress[writer as usize];
@@ -263,11 +264,11 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         log
     }
 
-    /// Retries until the transaction is known to be committed, once.
+    /// Retries until the transaction is known to be committed exactly once.
     fn commit(&self, number: Number) -> Option<Transfer> {
         let begun = Instant::now();
         let mut run = 0;
-        // The latest runs when an outcome was unknown.
+        // The last runs with an unknown outcome.
         let mut unknown: Vec<u32> = Vec::new();
         loop {
             let looks = !self.campaign.blind || unknown.is_empty();
@@ -334,8 +335,8 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         }
     }
 
-    /// Takes one snapshot after the other: each must show complete transactions, and all that were
-    /// acknowledged before.
+    /// Takes one snapshot after the other. Each must contain only complete transactions, and all
+    /// transactions that were acknowledged before.
     fn read(&self) {
         while !self.stop.load(SeqCst) {
             if let Err(error) = self.look() {
@@ -352,7 +353,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         let acknowledged: Vec<u32> = all(|writer| &writer.acknowledged).collect();
         let snapshot = self.watched.snapshot()?;
         let seen = self.ledger.look(&snapshot)?;
-        // Read after the snapshot: the snapshot may show less, but not more.
+        // Read after the snapshot, so the snapshot may contain fewer transactions, but not more.
         let tried = all(|writer| &writer.tried);
         let expected: Vec<Range<u32>> =
             acknowledged.into_iter().zip(tried).map(|(least, most)| least..most).collect();
@@ -361,7 +362,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         Ok(seen.transfers)
     }
 
-    /// Called after the last write: the store contains exactly what was acknowledged.
+    /// Called after the last write: the store must contain exactly the acknowledged transactions.
     fn compare(&self, logs: &[Vec<Transfer>]) {
         let begun = Instant::now();
         let seen = loop {
@@ -384,7 +385,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
             }
         }
         let acknowledged = logs.iter().map(Vec::len).sum::<usize>();
-        // For a writer that gave up, the number is unknown.
+        // If a writer gave up, its number of transactions is unknown.
         if seen.len() != acknowledged && self.notes().report.violations.is_empty() {
             let there = seen.len();
             self.violation(format!("{acknowledged} were acknowledged, {there} are there"));

@@ -1,4 +1,4 @@
-//! The documented costs of the module.
+//! The costs documented in the module.
 
 use keyloom::{Cost, Metered, Result, Store, Writer};
 use keyloom_patterns::{Schema, Table};
@@ -6,8 +6,8 @@ use keyloom_patterns::{Schema, Table};
 use crate::fixture::{Sale, Shop, by_serial, by_town, sale};
 use keyloom_testing::laws::{counts, writing};
 
-/// The expected round trips of a remote store; a store with a server counts itself, and may have
-/// more.
+/// Checks the expected round trips of a remote store. A store with a server counts its own round
+/// trips, and may have more.
 fn waits(store: &impl Store, cost: Cost, modelled: u64) {
     if store.round_trips().is_none() {
         assert_eq!(cost.round_trips, modelled);
@@ -29,7 +29,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (bare, cost): (Table<u32, Sale>, _) = store.measure(|_| schema.table("sales").unwrap());
     assert_eq!(counts(cost), [3, 1, 1, 2], "a new table");
     waits(store.inner(), cost, 4);
-    // The entry of the table: another program may have declared derived data since.
+    // The entry of the table is read, because another program may have declared derived data since.
     assert_eq!(writing(store, |txn| bare.put(txn, &1, &sale(1))), [1, 0, 1, 1]);
     let many = || (0..10).map(|id| (id, sale(id)));
     assert_eq!(writing(store, |txn| bare.put_many(txn, many())), [1, 0, 1, 10]);
@@ -64,8 +64,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(counts(cost), [1, 1, 5, 0]);
 
     let by_serial = schema.unique_index(&indexed, "by_serial", 1, by_serial).unwrap();
-    // Deletes nothing and begins; visits ten records, seven of which have an entry. One read of the
-    // definition shows whether there is work.
+    // The build deletes nothing and begins; then it visits ten records, seven of which have an
+    // entry. One read of the definition shows whether there is work.
     let (_, cost) = store.measure(|store| by_serial.build(store).unwrap());
     assert_eq!(counts(cost), [1 + 2 + 7, 2, 3 + 10, 2 + 7]);
     // The definition, the entry, and the record.
@@ -74,7 +74,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (_, cost) = store.measure(|_| by_serial.query().prefix(serial).first(&snapshot).unwrap());
     assert_eq!(counts(cost), [2, 1, 3, 0]);
     drop(snapshot);
-    // All seven entries in one batch, then the definition; and the check for the token of a repair.
+    // All seven entries in one batch, then the definition, and the check for the token of a repair.
     let (_, cost) = store.measure(|store| by_serial.drop_data(store).unwrap());
     assert_eq!(counts(cost), [2, 1, 1 + 7, 7 + 1]);
     waits(store.inner(), cost, 4);
@@ -96,11 +96,11 @@ pub fn opening_an_unchanged_schema_costs_one_range(store: &(impl Store + Clone))
     fifty_tables(store);
     let (schema, cost) = store.measure(|_| fifty_tables(store));
     assert_eq!(counts(cost), [0, 1, 50, 0]);
-    // On a server, one for the snapshot and one for the range.
+    // On a server, one round trip for the snapshot and one for the range.
     let is_remote = store.inner().round_trips().is_some();
     let of_a_range = if is_remote { 2 } else { 1 };
     assert_eq!(cost.round_trips, of_a_range);
-    // A program that applies its plan at each start.
+    // A program applies its plan at each start.
     let (done, cost) = store.measure(|_| schema.apply().unwrap());
     assert!(done.finished);
     assert_eq!((counts(cost), cost.round_trips), ([0, 1, 50, 0], of_a_range));

@@ -57,7 +57,8 @@ pub fn a_record_is_queued_once_until_it_is_drained(store: &(impl Store + Clone))
     assert!(!by_value.is_pending(&snapshot, &11).unwrap());
     assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 0);
     drop(snapshot);
-    // The entry, ten queued records, nine of which exist; nine entries and ten positions.
+    // The entry and ten queued records are read, nine of which exist. Nine entries and ten
+    // positions are written.
     let (done, cost) = metered.measure(|store| by_value.drain(store).unwrap());
     assert_eq!((done.records, done.finished), (10, true));
     assert_eq!(counts(cost), [1 + 10, 1, 1 + 10 + 9, 9 + 10]);
@@ -68,7 +69,7 @@ pub fn a_record_is_queued_once_until_it_is_drained(store: &(impl Store + Clone))
     assert!(queue(store, &by_value).is_empty());
 }
 
-/// Records that have the entry now, and had it at the last drain.
+/// Only records that have the entry now and had it at the last drain are returned.
 pub fn records_by_a_deferred_index_are_current(store: &(impl Store + Clone)) {
     let changes = || prop::collection::vec((0..10_u32, prop::option::of(0..4_u32)), 0..12);
     long_property((changes(), changes()), |(before, after)| {
@@ -167,7 +168,7 @@ pub fn damage_of_deferred_data_is_found_and_repaired(store: &(impl Store + Clone
     let (numbers, by_value) = numbers(store);
     store.transact(|txn| numbers.put_many(txn, (1..9).map(|id| (id, id)))).unwrap();
     by_value.drain(store).unwrap();
-    // Queued records are not a fault.
+    // A queued record is not a fault.
     store.transact(|txn| numbers.put_many(txn, [(1, 100), (20, 20)])).unwrap();
     store.transact(|txn| numbers.delete(txn, &2).map(drop)).unwrap();
     let check = || by_value.check(&store.snapshot().unwrap()).unwrap();
@@ -211,7 +212,8 @@ pub fn a_damaged_queue_is_found_and_repaired(store: &(impl Store + Clone)) {
         assert!(found.contains(&Inconsistency::new(second.clone(), Rule::Foreign)), "{found:?}");
         let error = by_value.drain(store).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(SchemaError::Damaged)), "{error}");
-        // A key has its name, unless another test uses its number for something else meanwhile.
+        // The key is printed with its name, unless another test has used its number for another
+        // name.
         let (said, raw) = (error.to_string(), keyloom::key::display(second).to_string());
         assert!(said.contains("the queue of numbers.by_value") || said.contains(&raw), "{said}");
     }
@@ -289,7 +291,7 @@ pub fn undecodable_records_leave_deferred_data_in_step(store: &(impl Store + Clo
                 1 => numbers.put(txn, &2, &9),
                 _ => numbers.put_many(txn, [(1, 6), (2, 9)]),
             });
-            // Totals cannot undo an unknown record; the queue stores what they contain of a queued
+            // Totals cannot subtract an unknown record; the queue stores the amounts of a queued
             // record.
             assert_eq!(outcome.is_ok(), is_queued, "{outcome:?}");
             if !is_queued {
@@ -305,7 +307,8 @@ pub fn undecodable_records_leave_deferred_data_in_step(store: &(impl Store + Clo
             }
         }
     }
-    // A drain treats a record that does not decode as absent, and an index deletes its entries.
+    // A drain treats a record that does not decode as absent, and an index deletes the record's
+    // entries.
     clear(store);
     let (numbers, by_value) = numbers(store);
     store.transact(|txn| numbers.put_many(txn, [(1, 5), (2, 7)])).unwrap();
@@ -355,7 +358,7 @@ pub fn a_change_of_deferral_needs_another_version_and_a_build(store: &(impl Stor
             assert!(matches!(error.downcast_ref(), Some(SchemaError::Changed { .. })), "{error}");
         }
         assert!(of_newer.build(store).unwrap().finished);
-        // The handle that has built the data uses the queue, and so does another one.
+        // The handle that built the data uses the queue, and so does another handle.
         for numbers in [newer, open(version, is_deferred).unwrap().0] {
             store.transact(|txn| numbers.put(txn, &1, &(60 + version))).unwrap();
             store.transact(|txn| numbers.put(txn, &1, &(70 + version))).unwrap();
@@ -394,7 +397,8 @@ fn kinds_that_cannot_wait_are_not_deferred() {
     assert_eq!(UNIQUE, 1);
 }
 
-/// Totals cannot undo a record that does not decode. If it is queued, the queue has its amounts.
+/// Totals cannot subtract a record that does not decode. If the record is queued, the queue
+/// contains its amounts.
 #[test]
 fn the_lost_record_that_is_not_queued_is_named() {
     let store = Memory::new();
@@ -413,7 +417,7 @@ fn the_lost_record_that_is_not_queued_is_named() {
     };
     [1, 2].into_iter().for_each(damage);
     let refused = store.transact(|txn| numbers.delete_many(txn, &[1, 2])).unwrap_err();
-    // The number has other names in other tests of this process.
+    // Other tests of this process register other names for this number.
     let text = refused.to_string();
     let shown = ["at key (-1, 2): ", "at key numbers (2,): "];
     assert!(shown.iter().any(|shown| text.starts_with(shown)), "{text}");

@@ -1,4 +1,4 @@
-//! A fault at every operation.
+//! Injects a fault into every operation.
 
 use keyloom::{Error, Fault, Faulty, Result, Store, Writer};
 
@@ -51,14 +51,15 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
     }
 }
 
-/// Opening, building and disabling, each with a fault at every operation in turn, and repeated.
+/// Opens, builds and disables, each with a fault at every operation in turn, and repeats the step.
 pub fn work_that_fails_can_be_done_again(store: &(impl Store + Clone)) {
     let faulty = Faulty::new(store.clone());
     let faults = [(Fault::Error, 1), (Fault::UnknownAndLost, 2), (Fault::UnknownButCommitted, 4)];
     for ((fault, kind), is_deferred) in
         faults.into_iter().flat_map(|fault| [(fault, false), (fault, true)])
     {
-        // Each run is long: of every second one, on three stores.
+        // Each run takes long, so by default only every second operation is tested, on three
+        // stores.
         let skipped = if ProptestConfig::default().cases >= 256 { 1 } else { 2 };
         for n in failing_operations().step_by(skipped) {
             clear(store);

@@ -1,4 +1,4 @@
-//! Builds that meet another writer of the same records in every batch.
+//! Builds that encounter another writer of the same records in every batch.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -17,12 +17,12 @@ struct Rival {
     meets: OnceLock<(Memory, Numbers)>,
     committed: AtomicU32,
     refused: AtomicU32,
-    /// Whether it writes past the table, and so past each fence.
+    /// Whether the rival bypasses the table, and so every fence.
     is_blind: bool,
 }
 
 thread_local! {
-    /// The function of the index is called for the writes of the rival, too.
+    /// Writes of the rival also call the function of the index.
     static IS_WRITING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -81,7 +81,7 @@ fn a_build_that_meets_a_writer_in_every_batch_ends() {
     assert!(index.check(&snapshot).unwrap().is_empty());
 }
 
-/// The control: without a fence, the same build is given up.
+/// The control: without a fence, the same build gives up.
 #[test]
 fn a_build_that_meets_a_writer_without_a_fence_is_given_up() {
     let rival = Arc::new(Rival { is_blind: true, ..Rival::default() });

@@ -55,7 +55,7 @@ pub fn by_serial(_: &u32, sale: &Sale) -> IndexEntries<u32> {
     sale.serial.iter().collect()
 }
 
-/// The sales, without derived data that the program declares.
+/// The sales, in a program that declares no derived data.
 pub fn bare(store: &impl Store) -> Table<u32, Sale> {
     Schema::open(store, "shop").unwrap().table("sales").unwrap()
 }
@@ -65,7 +65,7 @@ impl Shop {
         Self::try_open(store, false).unwrap()
     }
 
-    /// With deferred data: all kinds that can be deferred, in a schema of its own.
+    /// With deferred data, opens all kinds that can be deferred, in a separate schema.
     pub fn try_open(store: &impl Store, is_deferred: bool) -> Result<Self> {
         let schema = Schema::open(store, if is_deferred { "deferred shop" } else { "shop" })?;
         let sales = schema.table("sales")?;
@@ -135,7 +135,7 @@ pub trait KindWork<T> {
     fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> T;
 }
 
-/// Builds some batches of two records.
+/// Builds a number of batches of two records.
 pub struct Build<'s, S>(pub &'s S, pub usize);
 
 impl<S: Store> KindWork<Result<bool>> for Build<'_, S> {
@@ -153,7 +153,7 @@ impl<S: Store> KindWork<Result<()>> for Disable<'_, S> {
     }
 }
 
-/// Drops some batches of two keys.
+/// Drops a number of batches of two keys.
 pub struct Drop<'s, S>(pub &'s S, pub usize);
 
 impl<S: Store> KindWork<Result<bool>> for Drop<'_, S> {
@@ -171,7 +171,7 @@ fn some(mut batches: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
     }
 }
 
-/// Drains some batches of two records.
+/// Drains a number of batches of two records.
 pub struct Drain<'s, S>(pub &'s S, pub usize);
 
 impl<S: Store> KindWork<Result<bool>> for Drain<'_, S> {
@@ -189,8 +189,8 @@ impl<S: Store> KindWork<Result<State>> for StateOf<'_, S> {
     }
 }
 
-/// Asserts that a kind is readable and correct, drains it, and returns its bytes after the id; none
-/// for kinds whose bytes depend on their history.
+/// Asserts that a kind is readable and correct, and drains it. Returns its bytes after the id, or
+/// nothing for kinds whose bytes depend on their history.
 pub struct Bytes<'s, S>(pub &'s S);
 
 impl<S: Store> KindWork<Option<Dump>> for Bytes<'_, S> {

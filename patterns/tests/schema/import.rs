@@ -1,4 +1,4 @@
-//! Stores that were written without a schema.
+//! Import of stores that were written without a schema.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -27,9 +27,9 @@ fn sales() -> Subspace {
     space().child("sales")
 }
 
-/// The keys and values of a store that was written by commit c673f21, before schemas: a table with
-/// an index, a unique index, a deferred index and totals, and with an `IndexCatalog`. One line
-/// each, in hex.
+/// The keys and values of a store written by commit c673f21, before schemas existed, one per line
+/// in hex. The store has a table with an index, a unique index, a deferred index and totals, and an
+/// `IndexCatalog`.
 ///
 /// The records are those of [`records`].
 const WRITTEN: &str = include_str!("before_schema.hex");
@@ -57,7 +57,7 @@ pub fn write(store: &impl Store, written: &str) {
     txn.commit().unwrap();
 }
 
-/// The complete import. Calls `committed` after each commit that is known.
+/// The complete import. Calls `committed` after each known commit.
 fn take_over(store: &impl Store, committed: impl Fn()) -> Result<Shop> {
     let schema = Schema::open(store, "shop")?;
     schema.import_table::<u32, Sale>("sales", &sales())?;
@@ -80,8 +80,8 @@ fn take_over(store: &impl Store, committed: impl Fn()) -> Result<Shop> {
     Ok(shop)
 }
 
-/// The records are unchanged, and all derived data is that of a shop that had a schema from the
-/// start.
+/// The records are unchanged, and all derived data is equal to that of a shop with a schema from
+/// the start.
 fn is_taken_over(store: &impl Store, written: &Dump) {
     let snapshot = store.snapshot().unwrap();
     let left = dump(&snapshot, space().self_and_children());
@@ -102,7 +102,7 @@ fn is_taken_over(store: &impl Store, written: &Dump) {
     }
 }
 
-/// After any part of the work, readable data is correct.
+/// After any part of the work, all readable data is correct.
 fn nothing_is_read_wrongly(store: &impl Store) {
     let tables = Schema::open(store, "shop").unwrap().tables().unwrap();
     let Some(table) = tables.first() else { return };
@@ -125,7 +125,7 @@ pub fn a_store_without_a_schema_is_taken_over(store: &(impl Store + Clone)) {
     let written = dump_all(store);
     take_over(store, || ()).unwrap();
     is_taken_over(store, &written);
-    // Repeating it changes nothing, and reads as much as opening a schema.
+    // A repeated import changes nothing, and reads as much as opening a schema.
     let after = dump_all(store);
     take_over(store, || ()).unwrap();
     assert_eq!(dump_all(store), after);
@@ -144,7 +144,7 @@ pub fn a_store_without_a_schema_is_taken_over(store: &(impl Store + Clone)) {
     assert_eq!(shop.totals.check(&snapshot).unwrap(), []);
     assert_eq!(shop.by_town.query().records(&snapshot).unwrap().items.len(), records().len());
     drop(snapshot);
-    // A dropped table leaves only the counter of ids.
+    // A dropped table leaves only the id counter.
     Schema::open(store, "shop").unwrap().drop_table("sales").unwrap();
     assert_eq!(dump_all(store).len(), 1);
 }
@@ -179,7 +179,7 @@ pub fn an_import_that_fails_anywhere_can_be_repeated<S: Store + Clone>(store: &S
     let operations = faulty.operations();
     assert!(operations > 500, "{operations} operations");
     let faults = [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted];
-    // Every step would take minutes.
+    // Testing every step would take minutes.
     for (n, fault) in (0..operations).step_by(29).zip(faults.into_iter().cycle()) {
         prepare(store);
         faulty.fail_at(n, fault);
@@ -202,7 +202,7 @@ pub fn an_import_of_other_records_is_refused(store: &(impl Store + Clone)) {
         schema.import_table::<String, Sale>("sales", &sales()).map(drop),
         schema.import_table::<(u32, u32), Sale>("sales", &sales()).map(drop),
         schema.import_table_with::<u32, Sale, Json>("sales", 1, &sales()).map(drop),
-        // The table with its derived data, and a part of that.
+        // The table with its derived data, and the table with a part of its data.
         schema.import_table::<u32, Sale>("sales", &all).map(drop),
         schema.import_table::<u32, Sale>("sales", &all.child("by_town")).map(drop),
     ];
@@ -216,7 +216,8 @@ pub fn an_import_of_other_records_is_refused(store: &(impl Store + Clone)) {
     let refused = schema.import_table::<u32, Sale>("sales", &all.child("salse")).map(drop);
     assert!(matches!(refused, Err(Error::InvalidArgument { what: "the subspace to import", .. })));
     assert_eq!(dump_all(store), before);
-    // One damaged record among many is reported, and nothing is registered until it is deleted.
+    // One damaged record among many is reported. Nothing is registered until this record is
+    // deleted.
     let plain = Table::<u32, Sale>::new(&sales());
     store.transact(|txn| plain.put_many(txn, (100..1_300).map(|n| (n, sale(n))))).unwrap();
     store.transact(|txn| txn.put(&sales().pack(&1_234), b"\xFF")).unwrap();
@@ -262,7 +263,7 @@ pub fn an_import_that_overlaps_is_refused(store: &(impl Store + Clone)) {
         }
     }
     assert_eq!(dump_all(store), before);
-    // Also during a drop of the table.
+    // The import is also refused during a drop of the table.
     schema.drop_table_with("pairs", 1, |_| ControlFlow::Break(())).unwrap();
     refuses_all(r#"the table "pairs" of the schema "numbers""#);
     schema.drop_table("pairs").unwrap();
@@ -275,7 +276,7 @@ pub fn an_import_contradicts_another_table_of_its_name(store: &(impl Store + Clo
     let open = || Schema::open(store, "shop").unwrap();
     let import = |schema: &Schema<'_, _>| schema.import_table::<u32, Sale>("sales", &sales());
     let late = open();
-    // A program that declares the table has created an empty one.
+    // A program that declared the table has created an empty table.
     open().table::<u32, Sale>("sales").unwrap();
     for schema in [open(), late] {
         let error = schema_error(import(&schema));
@@ -295,8 +296,8 @@ pub fn an_import_contradicts_another_table_of_its_name(store: &(impl Store + Clo
     assert_eq!(open().table::<u32, Sale>("sales").unwrap().space(), &sales());
 }
 
-/// A table outside of the schema does not maintain its data: a check finds its writes, and a repair
-/// fixes them.
+/// Writes to a table outside of the schema do not maintain its derived data: a check finds them,
+/// and a repair fixes them.
 pub fn plain_writes_after_an_import_are_found(store: &(impl Store + Clone)) {
     prepare(store);
     let shop = take_over(store, || ()).unwrap();
@@ -318,7 +319,7 @@ fn open(path: &Path) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// Not a test by itself: works until it aborts after a commit, when the test below starts it.
+/// Not a test of its own: a child process that aborts after a commit, started by the test below.
 #[test]
 fn until_a_commit_in_a_process_of_its_own() {
     let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };

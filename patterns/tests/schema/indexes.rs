@@ -69,7 +69,7 @@ impl People {
         ]
     }
 
-    /// Sets or removes a record without its indexes, like foreign code.
+    /// Sets or removes a record without maintaining its indexes, as a foreign program might.
     fn bypass(&self, txn: &mut impl Writer, id: u16, person: Option<&Person>) -> Result<()> {
         let key = self.table.space().pack(&id);
         let Some(person) = person else { return txn.delete(&key) };
@@ -122,7 +122,7 @@ fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, Person)> {
     ids.into_iter().map(|id| (id, sample(id))).collect()
 }
 
-/// A person with the address of another one.
+/// A person with the address of another person.
 fn twin(id: u16, of: u16) -> Person {
     Person { email: sample(of).email, ..sample(id) }
 }
@@ -138,7 +138,7 @@ fn make(
     })
 }
 
-/// The records after some changes, unless one of these takes an address that another record has.
+/// The records after some changes, or `None` if a change takes an address that another record has.
 fn imitate(before: &People16, changes: &[Change]) -> Option<People16> {
     let mut after = before.clone();
     for (id, person) in changes {
@@ -184,7 +184,7 @@ pub fn queries_of_any_index_find_what_a_filter_finds(store: &(impl Store + Clone
         people.is_clean(store);
         let snapshot = store.snapshot().unwrap();
 
-        // From the entries alone, without the records.
+        // The covered fields come from the entries alone, without the records.
         let wanted = model
             .iter()
             .map(|(id, p)| (p.city.clone(), Reverse(p.age), *id, p.name.clone(), p.tags.len()));
@@ -237,8 +237,8 @@ pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
         if one_by_one.0 || !at_once.0 {
             assert!(at_once == one_by_one, "{:?} is not {:?}", at_once.1, one_by_one.1);
         } else {
-            // A record may take a value that another one releases, in any order: only the final
-            // state counts.
+            // A record may take a value that another record releases in the same batch, in any
+            // order: only the final state counts.
             let mut wanted = one_by_one.1;
             wanted.extend(puts.iter().cloned());
             assert_eq!(at_once.1, wanted);
@@ -277,7 +277,7 @@ pub fn damage_of_any_index_is_found_and_repaired(store: &(impl Store + Clone)) {
     }
 }
 
-/// Each record that has the same address as another one, with the first of them.
+/// Each record that shares its address with another record, with the first such record.
 pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clone)) {
     let record = (0..20u16, prop::option::of(0..6u8));
     long_property(prop::collection::vec(record, 0..20), |records| {
@@ -305,7 +305,7 @@ pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clon
         let built = people.by_email.build(store);
         assert_eq!(built.is_ok(), wanted.is_empty());
         built.err().iter().for_each(is_not_unique);
-        // During the build as well; then one of the two changes its address.
+        // During the build as well. Then one of the two records changes its address.
         assert_eq!(listed(99), wanted);
         for (record, holder) in wanted {
             let id = if record % 2 == 0 { record } else { holder };
@@ -313,7 +313,7 @@ pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clon
             person.email = Some(format!("{id}@example.org"));
             store.transact(|txn| people.table.put(txn, &id, person)).unwrap();
         }
-        // Three records with one address: the first changes it, and two are left.
+        // Three records have one address: the first one changes it, and two are left.
         while let [(record, _), ..] = listed(1)[..] {
             store.transact(|txn| people.table.delete(txn, &record).map(drop)).unwrap();
         }
@@ -371,7 +371,7 @@ pub fn an_entry_that_is_too_long_is_refused_and_named(store: &(impl Store + Clon
             store.transact(|txn| people.table.put_many(txn, [(2, person.clone())])).unwrap_err(),
         );
         assert_eq!(dump_all(store), before);
-        // A build that reads such a record stops, and resumes after it is changed.
+        // A build that reads such a record stops, and can resume after the record is changed.
         store.transact(|txn| people.bypass(txn, 2, Some(&person))).unwrap();
         store.transact(|txn| index.disable(txn)).unwrap();
         is_named(index.build(store).unwrap_err());
@@ -432,7 +432,7 @@ fn a_repair_leaves_a_contested_value_to_its_holder() {
     assert!(text.contains("1@example.org") && text.contains("(2,)"), "{text}");
     let done = people.by_email.repair(&store).unwrap();
     assert_eq!((done.contested, done.written, done.removed), (1, 0, 0));
-    // The entry of the holder stays when the other record is deleted.
+    // The holder's entry remains when the other record is deleted.
     store.transact(|txn| people.table.delete(txn, &2)).unwrap();
     assert_eq!(check(), []);
 }
@@ -453,7 +453,7 @@ fn a_contested_value_without_a_holder_goes_to_the_first() {
         assert_eq!(found.rule, Rule::Contested);
         assert_eq!(found.record, Some(keyloom::pack(&id)));
     };
-    // In one batch, and in separate ones.
+    // In one batch, and in separate batches.
     for batch in [1_000, 2, 1] {
         fill();
         let found = check();
@@ -473,7 +473,7 @@ fn a_contested_value_without_a_holder_goes_to_the_first() {
         let holder = by_email.get(&snapshot, "1@example.org").unwrap().unwrap();
         assert_eq!(holder.record_key().unwrap(), 1);
     }
-    // The same if the entry exists with a wrong value.
+    // The result is the same if the entry exists with a wrong value.
     fill();
     let entry = check()[0].key.clone();
     store.transact(|txn| txn.put(&entry, b"\x10\x01")).unwrap();
@@ -515,7 +515,7 @@ fn an_entry_of_the_other_kind_of_index_is_recognized() {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(unique.get(&snapshot, "a").unwrap().unwrap().record_key().unwrap(), 1);
     assert!(plain.get(&snapshot, "a").is_err());
-    // The entry itself contains its kind, so each index decodes it correctly.
+    // The entry contains its kind, so each index decodes it correctly.
     let mut found = plain.range(&snapshot, "a").unwrap();
     assert_eq!(found.next().unwrap().unwrap().record_key().unwrap(), 1);
 }
@@ -547,7 +547,7 @@ fn a_writer_that_began_before_a_change_of_state_conflicts() {
     assert!(people.by_tag.build(&store).unwrap().finished);
     assert!(slow.commit().unwrap_err().is_retryable());
     people.is_clean(&store);
-    // The same for a batch of a build, if a record that it read changes.
+    // The same for a batch of a build if a record changes after the batch has read it.
     store.transact(|txn| people.by_tag.disable(txn)).unwrap();
     store.transact(|txn| people.by_tag.build_batch(txn, 100).map(drop)).unwrap();
     let mut batch = store.begin().unwrap();

@@ -1,4 +1,4 @@
-//! Key enums whose variants get other numbers in the next version of a program.
+//! Key enums whose variants have other numbers in the next version of a program.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use keyloom_testing::laws::{clear, dump_all};
 
 use crate::misuse::schema_error;
 
-/// A version of the enum, in the order of the numbers.
+/// A version of the enum; the variants are in the order of their numbers.
 trait Genre: RecordKey + Parts<Owned = Self> + PrefixOf<Self> + Copy + Debug {
     const ALL: &[(u32, &str, Self)];
 }
@@ -53,14 +53,14 @@ fn open<G: Genre>(store: &impl Store) -> Result<Books<G>> {
     Ok((books, by_genre))
 }
 
-/// One program has written, another one opens the store.
+/// One program has written; another program opens the store.
 fn try_pair<A: Genre, B: Genre>(store: &(impl Store + Clone)) -> bool {
     clear(store);
     let (books, _) = open::<A>(store).unwrap();
     let all = A::ALL.iter().map(|(number, _, genre)| ((*genre, *number), *number));
     store.transact(|txn| books.put_many(txn, all.clone())).unwrap();
     let before = dump_all(store);
-    // By the tables of the enums, not by their shapes.
+    // Computed from the tables of the enums, not from their shapes.
     let agree = A::ALL.iter().all(|(number, name, _)| {
         B::ALL.iter().all(|(n, other, _)| (n == number) == (other == name))
     });
@@ -85,7 +85,7 @@ fn try_pair<A: Genre, B: Genre>(store: &(impl Store + Clone)) -> bool {
     true
 }
 
-/// Programs of both versions write in turns, also if they are opened again.
+/// Programs of both versions write in turns, also after reopening.
 fn both_write<A: Genre, B: Genre>(store: &impl Store) {
     for round in 10..13 {
         let (books, _) = open::<A>(store).unwrap();
@@ -98,12 +98,12 @@ fn both_write<A: Genre, B: Genre>(store: &impl Store) {
         }
         let knows_all = A::ALL.iter().all(|(n, ..)| B::ALL.iter().any(|(other, ..)| n == other));
         let found = by_genre.check(&store.snapshot().unwrap()).unwrap();
-        // A key that it cannot read is reported, and not skipped.
+        // A key that the program cannot read is reported, not skipped.
         assert_eq!(found.is_empty(), knows_all);
     }
 }
 
-/// A number belongs to one variant in all programs that use a store.
+/// A variant number has one meaning in all programs that use a store.
 pub fn variants_of_keys_keep_their_numbers(store: &(impl Store + Clone)) {
     let accepted = [
         try_pair::<first::Genre, first::Genre>(store),
@@ -126,7 +126,8 @@ pub fn variants_of_keys_keep_their_numbers(store: &(impl Store + Clone)) {
     assert_eq!(accepted, [false; 7]);
 }
 
-/// What one program has added counts for the others, also for one that was opened before.
+/// A variant that one program adds is binding for the others, also for programs that were opened
+/// before.
 pub fn a_number_that_was_added_is_not_given_to_another_variant(store: &(impl Store + Clone)) {
     clear(store);
     open::<first::Genre>(store).unwrap();
@@ -135,8 +136,8 @@ pub fn a_number_that_was_added_is_not_given_to_another_variant(store: &(impl Sto
     let late = schema.table::<(extended::Genre, u32), u32>("books");
     assert!(matches!(schema_error(late), SchemaError::Contradiction { .. }));
 
-    // A rename looks like an exchange. All records decode, so the table is adopted; the index
-    // gets another version.
+    // A rename looks like a swap. All records decode, so the table is adopted; the index needs a
+    // higher version.
     let schema = Schema::open(store, "library").unwrap();
     let books = schema.adopt_table::<(renamed::Genre, u32), u32>("books").unwrap();
     let by_genre = |version| {
@@ -165,7 +166,8 @@ mod with_fields {
     }
 }
 
-/// Without fields a variant is an integer in a tuple, and with fields it is a tuple itself.
+/// A variant without fields is encoded as an integer in a tuple; a variant with fields is a tuple
+/// itself.
 pub fn a_first_variant_with_fields_is_another_key(store: &(impl Store + Clone)) {
     clear(store);
     let (books, _) = open::<first::Genre>(store).unwrap();
@@ -179,7 +181,7 @@ pub fn a_first_variant_with_fields_is_another_key(store: &(impl Store + Clone)) 
     assert_ne!(bytes(&(first::Genre::Novel, 1)), bytes(&(with_fields::Genre::Novel, 1)));
 }
 
-/// Both declare a new version before one of them has built it.
+/// Both programs declare a new version before either of them has built it.
 pub fn builds_of_programs_with_other_variants_join(store: &(impl Store + Clone)) {
     fn declare<S: Store, G: Genre>(
         store: &S,

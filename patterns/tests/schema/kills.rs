@@ -1,4 +1,4 @@
-//! A process that is killed while it builds, disables, drops and writes.
+//! A process is killed while it builds, disables, drops and writes.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader};
@@ -27,12 +27,12 @@ fn open(path: &Path) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// A sale of record `id`: no two records have one serial number.
+/// A sale of record `id`. Serial numbers are unique across records.
 fn of(id: u32, n: u32) -> Sale {
     Sale { serial: Some(id), ..sale(n) }
 }
 
-/// Not a test by itself: works until it is killed, when the test below starts it.
+/// Not a test of its own: a child process that runs until the test below kills it.
 #[test]
 fn in_a_process_of_its_own() {
     let (Ok(path), Ok(seed)) = (std::env::var(PATH), std::env::var(SEED)) else { return };
@@ -68,7 +68,7 @@ fn in_a_process_of_its_own() {
     }
 }
 
-/// The state that the process left is consistent, and its work can be finished.
+/// Checks that the killed process left a consistent state, and that its work can be finished.
 fn look(path: &Path) {
     let store = open(path);
     [false, true].into_iter().for_each(|is_deferred| look_at(&store, is_deferred));
@@ -145,7 +145,7 @@ impl<F: Fn()> KindWork<()> for LongWork<'_, F> {
     }
 }
 
-/// Not a test by itself: works until it aborts after a commit, when the test below starts it.
+/// Not a test of its own: a child process that aborts after a commit, started by the test below.
 #[test]
 fn until_a_commit_in_a_process_of_its_own() {
     let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };
@@ -165,8 +165,8 @@ fn until_a_commit_in_a_process_of_its_own() {
     println!("{COMMITS}{}", commits.get());
 }
 
-/// Runs the work until it aborts after commit number `stop`. Returns the number of commits if it
-/// did not abort.
+/// Runs the work until it aborts after commit number `stop`. Returns the number of commits if the
+/// work finished.
 fn aborted(path: &Path, is_deferred: bool, stop: u32) -> Option<u32> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kills::until_a_commit_in_a_process_of_its_own", "--nocapture"])
@@ -181,7 +181,7 @@ fn aborted(path: &Path, is_deferred: bool, stop: u32) -> Option<u32> {
     commits.map(|commits| commits.parse().unwrap())
 }
 
-/// All commits with `KEYLOOM_KILLS`, otherwise some of them.
+/// Tests all commits if `KEYLOOM_KILLS` is set, otherwise some of them.
 #[test]
 fn long_work_that_dies_after_any_commit_can_be_finished() {
     for is_deferred in [false, true] {

@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// A sale of record `id`: no two records have one serial number.
+/// A sale of record `id`. Serial numbers are unique across records.
 fn of(id: u32, n: u32) -> Sale {
     Sale { serial: (!n.is_multiple_of(3)).then_some(id * 100 + n % 2), ..sale(n) }
 }
@@ -81,7 +81,7 @@ pub fn rebuilt_equals_maintained_in_any_history(store: &(impl Store + Clone)) {
                 Step::Reopen => shop = open(store),
             }
         }
-        // The expected data is that of a build in another store without steps.
+        // The expected data is that of an uninterrupted build in another store.
         let fresh = Memory::new();
         let wanted = Shop::open(&fresh);
         fresh.transact(|txn| wanted.sales.put_many(txn, model.clone())).unwrap();
@@ -117,9 +117,10 @@ fn build_in_turns(store: &impl Store, open: impl Fn() -> Shop) {
     store.transact(|txn| shop.sales.put_many(txn, (0..10).map(|id| (id, of(id, id))))).unwrap();
     for kind in 0..KINDS {
         shop.with_kind(kind, Disable(store)).unwrap();
-        // Clears, then visits two records.
+        // Clears the data, then visits two records.
         assert!(!shop.with_kind(kind, Build(store, 1)).unwrap());
-        // Another program resumes it, while a third one writes before and after the position.
+        // Another program resumes the build, while a third program writes before and after the
+        // position.
         let others = open();
         store.transact(|txn| others.sales.put(txn, &0, &of(0, 30))).unwrap();
         store.transact(|txn| others.sales.put(txn, &9, &of(9, 30))).unwrap();
@@ -159,12 +160,13 @@ pub fn a_dropped_table_leaves_no_key(store: &(impl Store + Clone)) {
         assert!(matches!(error.downcast_ref(), Some(SchemaError::Gone { .. })), "{error}");
     };
     gone(schema.drop_table("sales").map(drop));
-    // Interrupted after each of its transactions in turn, and resumed by another program.
+    // The work is interrupted after each of its transactions in turn, and resumed by another
+    // program.
     for stop in 1..20 {
         let shop = Shop::open(store);
         store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
         shop.totals.repair(store).unwrap();
-        // It leaves a former name, which goes with the table.
+        // The rename leaves a former name, which is removed with the table.
         let other = Schema::open(store, "shop").unwrap();
         other.rename_derived("sales", "by_town", "by_place").unwrap();
         other.rename_derived("sales", "by_place", "by_town").unwrap();
@@ -208,12 +210,12 @@ pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
     let counter = keyloom::pack(&("keyloom", "next id")).to_vec();
     assert_ne!(after.insert(counter.clone(), before[&counter].clone()).unwrap(), before[&counter]);
     assert_eq!(after, before);
-    // A program without the declaration writes again.
+    // A program without the declaration can write again.
     store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
     let gone = by_serial.at(&store.snapshot().unwrap()).map(drop).unwrap_err();
     assert!(matches!(gone.downcast_ref(), Some(SchemaError::Gone { .. })), "{gone}");
 
-    // The name is used again: the handle of the dropped data does not change the new data.
+    // The name is reused: the handle of the dropped data does not change the new data.
     let schema = Schema::open(store, "shop").unwrap();
     let sales = schema.table::<u32, Sale>("sales").unwrap();
     let again = schema.unique_index(&sales, "by_serial", 1, crate::fixture::by_serial).unwrap();
@@ -331,7 +333,7 @@ pub fn links_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
 #[derive(Clone, Copy, Debug)]
 enum Meanwhile {
     Repairs,
-    /// Disables the data, and builds them to some record.
+    /// Disables the data, and builds it up to some record.
     BuildsSome,
 }
 
@@ -370,7 +372,7 @@ impl<S: Store> KindWork<Result<(), keyloom::Error>> for RepairBeside<'_, S> {
     }
 }
 
-/// After another repair or a build has begun, the first repair changes nothing more.
+/// After another repair or a build has begun, the first repair makes no further changes.
 pub fn a_repair_that_was_overtaken_changes_nothing<S: Store + Clone>(store: &S) {
     for meanwhile in [Meanwhile::Repairs, Meanwhile::BuildsSome] {
         let mut refused = 0;
@@ -380,7 +382,7 @@ pub fn a_repair_that_was_overtaken_changes_nothing<S: Store + Clone>(store: &S) 
             store
                 .transact(|txn| shop.sales.put_many(txn, (0..6).map(|id| (id, of(id, id)))))
                 .unwrap();
-            // Records that bypass the schema.
+            // Writes records that bypass the schema.
             let bypass = |txn: &mut S::Transaction<'_>, id| {
                 let mut bytes = Vec::new();
                 Postcard::encode(&of(id, id), &mut bytes)?;
@@ -407,7 +409,7 @@ pub fn a_repair_that_was_overtaken_changes_nothing<S: Store + Clone>(store: &S) 
             let bytes = wanted.with_kind(kind, Bytes(&fresh));
             assert_eq!(shop.with_kind(kind, Bytes(store)), bytes, "kind {kind}, {meanwhile:?}");
         }
-        // A sketch is repaired in one transaction.
+        // The repair of a sketch is one transaction, so it cannot be overtaken.
         assert!(refused >= KINDS - 2, "{refused} of {KINDS}, {meanwhile:?}");
     }
 }

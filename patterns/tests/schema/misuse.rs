@@ -1,4 +1,4 @@
-//! Misuses of a schema, and their errors.
+//! Misuse of a schema, and the resulting errors.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -63,13 +63,14 @@ pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), before);
     // Integers of another width have the same keys.
     open().table::<u64, Sale>("sales").unwrap();
-    // A higher version may have another type, if the table is empty.
+    // A higher version may have another type if the table is empty.
     let outcome = open().table_with::<u32, (), Json>("sales", 2).map(drop);
     assert!(matches!(schema_error(outcome), SchemaError::Contradiction { .. }));
     assert_eq!(dump_all(store), before);
     store.transact(|txn| sales.delete(txn, &1).map(drop)).unwrap();
     open().table_with::<u32, (), Json>("sales", 2).unwrap();
-    // It has moved, since reads of an older program would not notice the other type.
+    // The table has moved to a new id, because reads of an older program would not notice the other
+    // type.
     let older = store.transact(|txn| sales.put(txn, &2, &sale(2)));
     assert!(matches!(schema_error(older), SchemaError::Gone { .. }));
     let older = open().table::<u32, Sale>("sales");
@@ -120,7 +121,7 @@ pub fn a_program_that_lacks_an_index_cannot_write(store: &(impl Store + Clone)) 
     let bare = bare(store);
     store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
     let shop = Shop::open(store);
-    // Derived data are not maintained before their build.
+    // Derived data is not maintained before its build.
     store.transact(|txn| bare.put(txn, &2, &sale(2))).unwrap();
     shop.by_town.build(store).unwrap();
     let before = dump_all(store);
@@ -157,7 +158,7 @@ pub fn a_table_of_a_schema_is_not_written_without_it(store: &(impl Store + Clone
     let shop = Shop::open(store);
     store.transact(|txn| shop.sales.put(txn, &1, &sale(1))).unwrap();
     let before = dump_all(store);
-    // Knowledge of the layout does not help another program.
+    // Another program cannot bypass the schema, even if it knows the layout.
     for space in [shop.sales.space(), &Subspace::new(&-1), &Subspace::new(&-300).child("x")] {
         let explicit = Table::<u32, Sale>::new(space);
         let index = Index::new(&space.child("by_town"), |_, sale: &Sale| entry(&sale.town));
@@ -172,7 +173,7 @@ pub fn a_table_of_a_schema_is_not_written_without_it(store: &(impl Store + Clone
             assert!(text.contains("belong to schemas"), "{text}");
         }
     }
-    // Nor do the definitions of schemas take records.
+    // Records cannot be put among the definitions of schemas, either.
     let root = Subspace::new("keyloom");
     for space in
         [&root, &root.child("schema"), &root.child("any"), &Subspace::from_bytes(b"\x02key")]
@@ -218,7 +219,7 @@ pub fn data_are_attached_once_in_a_subspace_of_their_own(store: &(impl Store + C
     store.transact(|txn| numbers.put(txn, &1, &10)).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(totals.get(&snapshot, 0).unwrap(), 10);
-    // Another table cannot check the records.
+    // A check with another table is refused.
     let other = Table::<u32, u32>::new(&space.child("other"));
     let options = RepairOptions::default();
     for table in [other.clone(), other.with(&index(&space.child("other index")))] {
@@ -244,8 +245,8 @@ pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + C
         let sales = schema.table::<u32, Sale>("sales").unwrap();
         schema.unique_index(&sales, "by_town", version, |id, sale| entry((&sale.town, *id)))
     };
-    // Another kind with the same version is a contradiction; a newer one is refused until it is
-    // built.
+    // Another kind with the same version is a contradiction. With a higher version, it is refused
+    // until it is built.
     let contradiction = schema_error(open(1));
     let SchemaError::Contradiction { name, .. } = &contradiction else { panic!("{contradiction}") };
     assert_eq!(name, "sales.by_town");
@@ -260,7 +261,7 @@ pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + C
     assert!(newer.build(store).unwrap().removed > 0);
     let snapshot = store.snapshot().unwrap();
     assert_eq!(newer.check(&snapshot).unwrap(), []);
-    // Now the older program is refused, and cannot build its own again.
+    // Now the older program is refused, and cannot build its own version again.
     let refused = schema_error(shop.by_town.at(&snapshot).map(drop));
     assert!(matches!(refused, SchemaError::Changed { .. }), "{refused}");
     let refused = schema_error(store.transact(|txn| shop.sales.put(txn, &1, &sale(2))));
@@ -306,7 +307,7 @@ pub fn what_lies_elsewhere_is_refused(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), before);
 }
 
-/// Two declarations of one kind with different bytes: the second is refused, and the error contains
+/// Two declarations of one kind with different bytes: the second is refused, and its error contains
 /// both.
 fn contradicts<D: Maintained<Key = u32, Value = Sale>>(
     store: &impl Store,
@@ -367,7 +368,7 @@ pub fn options_that_the_bytes_depend_on_are_compared(store: &(impl Store + Clone
     });
 }
 
-/// A name that is misspelled makes no empty schema; names may be prefixes of each other.
+/// A misspelled name does not create an empty schema; names may be prefixes of each other.
 pub fn only_a_schema_that_exists_is_opened_as_existing(store: &(impl Store + Clone)) {
     clear(store);
     let missing = |name: &str| match schema_error(Schema::open_existing(store, name)) {
@@ -388,7 +389,7 @@ pub fn only_a_schema_that_exists_is_opened_as_existing(store: &(impl Store + Clo
     for name in names {
         assert_eq!(Schema::open_existing(store, name).unwrap().tables().unwrap().len(), 3);
     }
-    // A schema whose last table was dropped is gone.
+    // A schema ceases to exist when its last table is dropped.
     let schema = Schema::open_existing(store, "ab").unwrap();
     for table in ["", "t", "t\0"] {
         schema.drop_table(table).unwrap();

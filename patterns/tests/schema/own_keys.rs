@@ -1,4 +1,4 @@
-//! Key types of a program's own, which delegate to other elements in its next version.
+//! Key types defined by the program, which delegate to other elements in its next version.
 
 use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
 use keyloom::value::Postcard;
@@ -9,7 +9,7 @@ use keyloom_testing::laws::{clear, dump_all};
 
 use crate::misuse::schema_error;
 
-/// A key type of one name, with the elements of one version of the program.
+/// Defines a key type of one name, with the elements of one version of the program.
 macro_rules! version {
     ($($module:ident: $inner:ty;)+) => {$(
         mod $module {
@@ -41,7 +41,7 @@ version! {
     text: String;
 }
 
-/// A contradiction, with the types that its message names.
+/// Asserts a contradiction whose message names these types.
 #[track_caller]
 fn contradicts<T>(outcome: Result<T>, types: [&str; 2]) {
     let error = schema_error(outcome);
@@ -50,7 +50,7 @@ fn contradicts<T>(outcome: Result<T>, types: [&str; 2]) {
     assert!(types.iter().all(|name| text.contains(name)), "{text}");
 }
 
-/// The name of a key type says nothing of its elements, so the definition holds these too.
+/// The name of a key type does not determine its elements, so the definition contains them, too.
 pub fn a_key_type_with_other_elements_is_refused(store: &(impl Store + Clone)) {
     clear(store);
     let open = || Schema::open(store, "library").unwrap();
@@ -67,7 +67,7 @@ pub fn a_key_type_with_other_elements_is_refused(store: &(impl Store + Clone)) {
     assert!(matches!(schema_error(adopted), SchemaError::Undecodable { .. }));
     assert_eq!(dump_all(store), before);
 
-    // Another name with the same elements: accepted once all keys are known to be read.
+    // Another name with the same elements is accepted once all keys are known to be readable.
     contradicts(open().table::<u64, u32>("books"), ["from Isbn(integer)", "from integer"]);
     let plain = open().adopt_table::<u64, u32>("books").unwrap();
     assert_eq!(plain.get(&store.snapshot().unwrap(), &9_780).unwrap(), Some(1));
@@ -78,7 +78,7 @@ pub fn a_key_type_with_other_elements_is_refused(store: &(impl Store + Clone)) {
     );
 }
 
-/// The same of parts, and of values that are counted but not listed.
+/// The same for parts, and for values that are counted but not listed.
 pub fn parts_with_other_elements_are_refused(store: &(impl Store + Clone)) {
     clear(store);
     let open = || Schema::open(store, "library").unwrap();

@@ -1,4 +1,4 @@
-//! What a program would change in a store, and the work that it has left to do.
+//! Plans: the changes that a program would make in a store, and its remaining work.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,7 +88,8 @@ fn person(n: u32) -> Person {
     Person { name: format!("name {n}"), town: format!("town {}", n % 3) }
 }
 
-/// The store of the first program: all its data is readable, and the deferred one has a queue.
+/// The store of the first program: all its data is readable, and the queue of the deferred data is
+/// not empty.
 fn filled(store: &impl Store) -> First {
     let schema = open(store);
     let shop = first(&schema).unwrap();
@@ -97,7 +98,7 @@ fn filled(store: &impl Store) -> First {
     shop
 }
 
-/// Drops what the second program does not declare, so that it can write.
+/// Drops the data that the second program does not declare, so that this program can write.
 fn without_undeclared(store: &impl Store) {
     open(store).drop_derived("customers", "by_length").unwrap();
 }
@@ -160,11 +161,11 @@ pub fn a_dry_run_plans_and_writes_nothing(store: &(impl Store + Clone)) {
     assert!(!plan.is_done());
     assert_eq!(dump_all(store), before);
 
-    // The declarations enter themselves; the work is left.
+    // The declarations are registered by themselves; the work remains.
     let schema = open(store);
     let shop = second(&schema).unwrap();
     assert_eq!(lines(&schema.plan().unwrap()), [&WORK[..], &LEFT].concat());
-    // What it does not declare, it can neither write nor compare with the records that it migrates.
+    // The program can neither write undeclared data nor compare such data with migrated records.
     without_undeclared(store);
     let mut steps = Vec::new();
     let done = schema.apply_with(|step, done| {
@@ -179,7 +180,7 @@ pub fn a_dry_run_plans_and_writes_nothing(store: &(impl Store + Clone)) {
         assert!(steps.contains(&(step.to_owned(), true)), "{step}: {steps:?}");
     }
     assert_done(store, &shop);
-    // Nothing to do, and nothing done.
+    // There is nothing to do, and nothing changes.
     let before = dump_all(store);
     assert_eq!(schema.apply().unwrap().written, 0);
     assert_eq!(dump_all(store), before);
@@ -206,7 +207,7 @@ pub fn a_plan_of_a_new_store_adds_all_and_builds_nothing(store: &(impl Store + C
 }
 
 fn second_of_a_new_store(schema: &Schema<'_, impl Store>) {
-    // A type with versions: a new table has records of the newest one only.
+    // A type with versions: a new table contains only records of the newest version.
     let customers = schema.upgraded_table::<u32, Customer>("customers").unwrap();
     schema.index(&customers, "by_city", 1, |_, one: &Customer| entry(&one.town)).unwrap();
     schema.table::<u32, u32>("stock").unwrap();
@@ -217,12 +218,12 @@ pub fn what_a_dry_run_refuses(store: &(impl Store + Clone)) {
     let before = dump_all(store);
     let schema = Schema::dry_run(store, "app").unwrap();
     let error = |error: Error| error.downcast_ref::<SchemaError>().unwrap().clone();
-    // What `open` refuses.
+    // Changes that `open` refuses.
     let changed = schema.table::<u32, String>("stock").unwrap_err();
     assert!(matches!(error(changed), SchemaError::ChangedRecord { .. }));
     let gone = schema.rename_table("absent", "new").unwrap_err();
     assert!(matches!(error(gone), SchemaError::Gone { .. }));
-    // What writes more than declarations.
+    // Operations that write more than declarations.
     for refused in [
         schema.apply(),
         schema.drop_table("stock"),
@@ -233,7 +234,7 @@ pub fn what_a_dry_run_refuses(store: &(impl Store + Clone)) {
         assert!(refused.to_string().contains("dry run"), "{refused}");
     }
     assert_eq!(dump_all(store), before);
-    // Handles that are kept. Another program then gets the next id.
+    // The handles stay open. Another program then gets the next id.
     let notes = schema.table::<u32, String>("notes").unwrap();
     let stock = schema.table::<u32, u32>("stock").unwrap();
     let by_number = schema.index(&stock, "by_number", 1, |_, n: &u32| entry(n)).unwrap();
@@ -255,7 +256,7 @@ pub fn a_plan_that_is_stopped_anywhere_resumes(store: &(impl Store + Clone)) {
         clear(store);
         filled(store);
         let (mut calls, mut was_stopped) = (0, false);
-        // Another program, which is stopped later.
+        // Another program, which stops later.
         for stop in [stop, stop + 1] {
             let schema = open(store);
             second(&schema).unwrap();
@@ -324,7 +325,8 @@ pub fn programs_apply_one_plan_at_once_beside_a_writer(store: &(impl Store + Clo
                 let Person { name, town } = person(n % 12);
                 let customer = Customer { name, town, is_new: false };
                 let put = store.transact(|txn| shop.customers.put(txn, &(n % 12), &customer));
-                // Until the build of the index has begun whose version was raised.
+                // Writes are refused until the build of the index with the raised version has
+                // begun.
                 if let Err(error) = put {
                     let error = error.downcast_ref::<SchemaError>().unwrap();
                     assert!(
@@ -352,7 +354,7 @@ pub fn a_step_that_fails_is_named_and_the_work_is_kept(store: &(impl Store + Clo
     store.transact(|txn| shop.people.put(txn, &100, &nobody)).unwrap();
     let schema = open(store);
     schema.rename_table("people", "customers").unwrap();
-    // The first program has data that would be built from the record.
+    // The first program has derived data that would be built from the record.
     for name in ["by_town", "by_name", "by_length", "later"] {
         schema.drop_derived("customers", name).unwrap();
     }
@@ -373,7 +375,8 @@ pub fn a_step_that_fails_is_named_and_the_work_is_kept(store: &(impl Store + Clo
     assert!(schema.plan().unwrap().is_done());
 }
 
-/// A program that was opened before another one raised a version has nothing that it could apply.
+/// A program that was opened before another program raised a version has no plan that it could
+/// apply.
 pub fn a_plan_of_an_older_program_is_refused(store: &(impl Store + Clone)) {
     clear(store);
     filled(store);
@@ -411,7 +414,7 @@ pub fn undeclared_data_is_dropped_on_request(store: &(impl Store + Clone)) {
     let write = || store.transact(|txn| shop.customers.put(txn, &99, &customer));
     assert!(!schema.plan().unwrap().can_write());
     assert!(write().is_err());
-    // Disabled data hinders no writer, and is still there to be dropped.
+    // Disabled data does not block writers, and can still be dropped.
     schema.disable("customers", "by_length").unwrap();
     let plan = schema.plan().unwrap();
     assert!(plan.can_write());

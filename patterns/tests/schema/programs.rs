@@ -7,14 +7,14 @@ use keyloom_patterns::{Attached, Index, IndexEntries, Schema, SchemaError, Table
 use crate::fixture::{Sale, sale};
 use keyloom_testing::laws::clear;
 
-/// The declarations of a program besides the table of sales.
+/// The declarations of a program in addition to the table of sales.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Declares {
     Nothing,
     ByTown,
     /// The next version of the same index.
     ByTownAndAmount,
-    /// The table with the next version, and records of another codec.
+    /// The next version of the table, with records of another codec.
     OtherCodec,
 }
 
@@ -38,7 +38,7 @@ struct Program<'s, S> {
     index: Option<Attached<Index<u32, Sale, TownAndAmount>>>,
 }
 
-/// Of version 1: without the amount.
+/// Version 1 of the index, without the amount.
 fn by_town(_: &u32, sale: &Sale) -> IndexEntries<TownAndAmount> {
     entry((&sale.town, 0_i64))
 }
@@ -66,7 +66,7 @@ impl<'s, S: Store> Program<'s, S> {
         Ok(Self { store, sales, index })
     }
 
-    /// Executes a step, and compares reads with a filter over all records.
+    /// Executes a step. Compares reads with a filter over all records.
     fn does(&self, what: Does, id: u32) -> Result<()> {
         let Self { store, sales, index } = self;
         match (what, index) {

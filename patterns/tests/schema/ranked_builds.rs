@@ -1,4 +1,4 @@
-//! Builds of a ranked index, which count the entries after the last record.
+//! Builds of a ranked index. A build counts the entries after it has visited the last record.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub fn a_ranked_build_beside_writers_counts_every_entry(store: &(impl Store + Cl
     let (mut batches, mut n) = (0, 0_u32);
     while !store.transact(|txn| by_score.build_batch(txn, 40)).unwrap().finished {
         batches += 1;
-        // A record is inserted, one changed and one deleted, anywhere.
+        // One record is inserted, one is changed and one is deleted, at any positions.
         let ids = [2_000 + n, n * 337 % 2_000, n * 523 % 2_000];
         n += 1;
         store
@@ -50,7 +50,7 @@ pub fn a_ranked_build_beside_writers_counts_every_entry(store: &(impl Store + Cl
         model.insert(ids[1], n * 97 % 1_009);
         model.remove(&ids[2]);
     }
-    // The entries first, and then the counts; a batch ends after each count.
+    // First the entries are built, then the counts; a batch ends after each count.
     assert!(batches > 80, "{batches}");
 
     let snapshot = store.snapshot().unwrap();
@@ -75,7 +75,7 @@ pub fn a_ranked_build_reads_and_counts_in_batches(store: &(impl Store + Clone)) 
     let (_, by_score) = declare(store);
     let (done, cost) = store.measure(|store| by_score.build(store).unwrap());
     assert_eq!(done.records, 3_000);
-    // For each batch: the definition, a page of records; for each level about as many batches, of
-    // three ranges.
+    // Each batch reads the definition and a page of records. Each level needs about as many
+    // batches, of three ranges each.
     assert!(cost.gets + cost.ranges < 60, "{cost}");
 }

@@ -1,4 +1,4 @@
-//! Other names for tables and derived data.
+//! Renamed tables and derived data.
 
 use keyloom::{Error, Fault, Faulty, Store, Subspace};
 use keyloom_patterns::schema::State;
@@ -37,7 +37,7 @@ fn error(error: Error) -> SchemaError {
     error.downcast_ref::<SchemaError>().unwrap().clone()
 }
 
-/// All keys but the entries of the schema.
+/// All keys except the entries of the schema.
 fn records(store: &impl Store) -> impl PartialEq + std::fmt::Debug {
     let snapshot = store.snapshot().unwrap();
     let definitions = Subspace::new("keyloom");
@@ -53,7 +53,7 @@ pub fn a_rename_moves_no_record(store: &(impl Store + Clone)) {
     assert!(schema.rename_table("numbers", "digits").unwrap());
     assert!(schema.rename_derived("digits", "by_number", "by_digit").unwrap());
     assert_eq!(records(store), before);
-    // Another program with the same lines.
+    // Another program that also runs these renames.
     assert!(!schema.rename_table("numbers", "digits").unwrap());
     assert!(!schema.rename_derived("digits", "by_number", "by_digit").unwrap());
     let new = declared(store, "digits", "by_digit");
@@ -62,14 +62,14 @@ pub fn a_rename_moves_no_record(store: &(impl Store + Clone)) {
     store.transact(|txn| new.0.put(txn, &3, &3)).unwrap();
     is_right(store, &new);
 
-    // Programs that run under the old names.
+    // Programs that still run with the old names.
     let refused = store.transact(|txn| old.0.put(txn, &4, &4)).unwrap_err();
     assert!(matches!(error(refused), SchemaError::Gone { .. }));
     assert_eq!(old.0.get(&store.snapshot().unwrap(), &3).unwrap(), Some(3));
     let snapshot = store.snapshot().unwrap();
     assert!(old.1.at(&snapshot).is_err());
     drop(snapshot);
-    // A table of the old name is another one, once the name is free.
+    // Once the old name is free, a table of this name is a different table.
     schema.free_table_name("numbers").unwrap();
     let other = Schema::open(store, "app").unwrap().table::<u32, String>("numbers").unwrap();
     store.transact(|txn| other.put(txn, &3, &"three".into())).unwrap();
@@ -132,7 +132,8 @@ pub fn a_rename_that_fails_anywhere_can_be_repeated(store: &(impl Store + Clone)
     }
 }
 
-/// An older program that starts again would enter an empty table, and lose its writes.
+/// Otherwise, an older program that restarts would create an empty table, and its writes would be
+/// lost.
 pub fn a_former_name_is_refused_until_it_is_free(store: &(impl Store + Clone)) {
     clear(store);
     let open = || Schema::open(store, "desk").unwrap();
@@ -159,13 +160,14 @@ pub fn a_former_name_is_refused_until_it_is_free(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), before);
     assert!(!newer.rename_table("tickets", "requests").unwrap(), "each start of the newer one");
 
-    // Names that are prefixes of it are free, and it is itself when it is said to be.
+    // Names that are prefixes of the former name are free. The former name itself is free once it
+    // is released.
     open().table::<u32, u32>("ticket").unwrap();
     assert!(newer.free_table_name("tickets").unwrap());
     assert!(!newer.free_table_name("tickets").unwrap());
     assert!(newer.free_derived_name("requests", "by_number").unwrap());
     open().table::<u32, String>("tickets").unwrap();
-    // Back and forth: the last name is the one that counts.
+    // Renames back and forth: the last name is valid.
     let schema = open();
     schema.rename_table("requests", "calls").unwrap();
     schema.rename_table("calls", "requests").unwrap();

@@ -1,4 +1,4 @@
-//! Programs whose record types differ: each is refused, or reads what the other has written.
+//! Programs with different record types: each is refused, or reads the other's records.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
@@ -23,7 +23,7 @@ use crate::import::{records, write};
 use crate::misuse::schema_error;
 use keyloom_testing::laws::{clear, dump_all, failing_operations};
 
-/// Versions of one type, each in a module of its own.
+/// Versions of one type, each in its own module.
 macro_rules! version {
     ($($module:ident { $($item:item)+ })+) => {$(
         #[allow(dead_code, reason = "of some enums, no variant is made: they are declared only")]
@@ -85,7 +85,8 @@ fn ticket() -> ticket::Ticket {
     ticket::Ticket { title: "Lamp".into(), priority: 1, opened: 1_700_000_000 }
 }
 
-/// An empty table may get any type, and a program with the earlier one then reads nothing of it.
+/// An empty table may change to any type, and a program with the earlier type then reads no
+/// records.
 pub fn an_empty_table_moves_to_the_next_type(store: &(impl Store + Clone)) {
     clear(store);
     let old = declare::<_, photo::Photo, Postcard>(store, 1).unwrap();
@@ -103,7 +104,7 @@ pub fn an_empty_table_moves_to_the_next_type(store: &(impl Store + Clone)) {
     assert_eq!(new.get(&store.snapshot().unwrap(), &1).unwrap(), Some((7, 8)));
 }
 
-/// A name that a running program reads as another field is not free.
+/// A name is not free if a running program reads it as an alias of another field.
 pub fn a_name_that_others_read_as_an_alias_is_refused(store: &(impl Store + Clone)) {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     struct Alias {
@@ -134,8 +135,8 @@ pub fn a_name_that_others_read_as_an_alias_is_refused(store: &(impl Store + Clon
     assert_eq!(refused::<_, Set, Postcard>(store, &list, 2), "a");
 }
 
-/// One program writes a record, another with the type `New` declares the table at `version`.
-/// Returns the field that is in the way.
+/// One program writes a record. Another program with the type `New` declares the table at
+/// `version`. Returns the conflicting field.
 fn refused<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     store: &impl Store,
     record: &Old,
@@ -157,7 +158,7 @@ fn refused<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     }
 }
 
-/// The second type reads what the first has written, and the other way round.
+/// Each type reads the records of the other.
 fn both_ways<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     store: &impl Store,
     record: &Old,
@@ -169,7 +170,7 @@ fn both_ways<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     let new = declare::<_, New, C>(store, 1).unwrap();
     assert_eq!(new.get(&store.snapshot().unwrap(), &1).unwrap().as_ref(), Some(read));
     store.transact(|txn| new.put(txn, &2, read)).unwrap();
-    // Programs that run, and those that are started again.
+    // Running programs and restarted programs.
     for old in [old, declare(store, 1).unwrap()] {
         store.transact(|txn| old.put(txn, &3, record)).unwrap();
         assert_eq!(old.get(&store.snapshot().unwrap(), &2).unwrap().as_ref(), Some(record));
@@ -178,7 +179,7 @@ fn both_ways<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
 
 pub fn a_type_that_is_read_differently_is_refused(store: &(impl Store + Clone)) {
     let photo = photo::Photo { width: 700, height: 3 };
-    // A raised version changes nothing: the bytes are misread all the same.
+    // A higher version does not help: the bytes would be misread anyway.
     for version in [1, 2] {
         let field = refused::<_, exchanged::Photo, Postcard>(store, &photo, version);
         assert_eq!(field, "height");
@@ -199,7 +200,7 @@ pub fn a_type_that_is_read_differently_is_refused(store: &(impl Store + Clone)) 
         }
         assert_eq!(refused::<_, inserted::Ticket, Json>(store, &ticket(), version), "urgent");
     }
-    // By name, the order is free, and a field with a default may be added.
+    // With field names, the order is free, and a field with a default may be added.
     both_ways::<_, _, Json>(store, &photo, &exchanged::Photo { width: 700, height: 3 });
     let added = added::Ticket {
         title: "Lamp".into(),
@@ -209,12 +210,12 @@ pub fn a_type_that_is_read_differently_is_refused(store: &(impl Store + Clone)) 
     };
     both_ways::<_, _, Json>(store, &ticket(), &added);
     both_ways::<_, _, MessagePack>(store, &ticket(), &added);
-    // By position, the name of a type is free, and so is a field that is known by its old name too.
+    // By position, type names are free, and so is a new field name whose old name is an alias.
     let renamed = renamed::Issue { subject: "Lamp".into(), priority: 1, opened: 1_700_000_000 };
     both_ways::<_, _, Postcard>(store, &ticket(), &renamed);
 }
 
-/// A program with version 2 reads the records of one with version 1, which is then refused.
+/// A program with version 2 reads the records of a program with version 1, which is then refused.
 fn one_way<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     store: &impl Store,
     record: &Old,
@@ -230,9 +231,9 @@ fn one_way<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     assert!(matches!(schema_error(outcome), SchemaError::Contradiction { .. }));
     let outcome = declare::<_, Old, C>(store, 1);
     assert!(matches!(schema_error(outcome), SchemaError::Contradiction { .. }));
-    // Even with its version, the earlier type does not read what the later one writes.
+    // Even with the later version, the earlier type cannot read records of the later type.
     assert_ne!(schema_error(declare::<_, Old, C>(store, 2)).to_string(), "");
-    // The way back, as long as all records have the earlier type.
+    // The table can go back to the earlier type as long as all records have it.
     let schema = Schema::open(store, "desk").unwrap();
     let old = schema.adopt_table_with::<u32, Old, C>("records", 1, |_| ControlFlow::Continue(()));
     let old = old.unwrap();
@@ -258,7 +259,7 @@ pub fn what_stops_other_programs_needs_a_raised_version(store: &(impl Store + Cl
     one_way::<_, _, Json>(store, &state::State::Closed, &in_front::State::Closed);
 }
 
-/// The type of a part decides what a query finds, so it is part of the definition.
+/// The type of a part determines the results of queries, so it is part of the definition.
 pub fn parts_of_another_type_are_refused(store: &(impl Store + Clone)) {
     clear(store);
     let open = || Schema::open(store, "shop").unwrap();
@@ -271,7 +272,7 @@ pub fn parts_of_another_type_are_refused(store: &(impl Store + Clone)) {
     }
     let event = |_: &u32, sale: &Sale| Some(Event::new(&sale.town, sale.cents, 1));
     let by_id = |id: &u32, sale: &Sale| Some(Event::new(id, sale.cents, 1));
-    // Each kind with parts of one type, of the same type in another width, and of another type.
+    // Each kind with parts of one type, of the same type with another width, and of another type.
     let kinds: [[Declare<'_, _>; 3]; 7] = [
         [
             &|schema, sales| schema.index(sales, "0", 1, |id, _| entry(id)).map(drop),
@@ -385,9 +386,9 @@ pub fn parts_of_another_type_are_refused(store: &(impl Store + Clone)) {
     }
 }
 
-/// Programs that declare at once: of two that contradict each other, one is refused.
+/// Programs declare concurrently. If two contradict each other, one is refused.
 pub fn programs_that_declare_at_once_agree(store: &(impl Store + Clone)) {
-    /// Returns whether the program was accepted, after it has written.
+    /// Writes some records. Returns whether the program was accepted.
     fn open<V: Record>(store: &impl Store, start: &Barrier, first: u32, record: &V) -> bool {
         let schema = Schema::open(store, "desk").unwrap();
         start.wait();
@@ -421,7 +422,7 @@ pub fn programs_that_declare_at_once_agree(store: &(impl Store + Clone)) {
             [plain, added, other].map(|program| program.join().unwrap())
         });
         assert!(matches!(accepted, [true, true, false] | [true, false, true]), "{accepted:?}");
-        // The accepted programs read all records.
+        // All accepted programs read all records.
         let snapshot = store.snapshot().unwrap();
         let count = |records: Result<Vec<()>>| assert_eq!(records.unwrap().len(), 10);
         let plain = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
@@ -466,7 +467,7 @@ pub fn a_declaration_that_fails_can_be_repeated(store: &(impl Store + Clone)) {
             if let Err(error) = outcome {
                 assert!(error.to_string().contains("made to fail"), "{error}");
                 failures += 1;
-                // The entry is that before or after the failed step.
+                // The entry is equal to that before or after the failed step.
                 let tables = Schema::open(store, "desk").unwrap().tables().unwrap();
                 if tables.first().is_some_and(|table| table.definition.version == 2) {
                     declare::<_, wider::Ticket, Json>(store, 2).unwrap();
@@ -491,14 +492,14 @@ struct OtherTags {
     tags: u32,
 }
 
-/// The third version of a type is compared with what the first two have written.
+/// The third version of a type is compared with the joined shapes of the first two.
 pub fn programs_of_joined_shapes_write_side_by_side(store: &(impl Store + Clone)) {
     clear(store);
     let first = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
     declare::<_, added::Ticket, Json>(store, 1).unwrap();
     let error = schema_error(declare::<_, OtherTags, Json>(store, 1));
     assert!(error.to_string().contains("`tags` is list of string in the store and u32"), "{error}");
-    // It does not know the field, whose type must stay nevertheless.
+    // This program does not declare the field, but the field must keep its type.
     let again = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
     for table in [&first, &again] {
         store.transact(|txn| table.put(txn, &1, &ticket())).unwrap();
@@ -509,7 +510,7 @@ pub fn programs_of_joined_shapes_write_side_by_side(store: &(impl Store + Clone)
     assert_eq!(shape, "Ticket {title: string, priority: u8, opened: i64, tags?: list of string}");
 }
 
-/// A codec of its own, whose bytes keyloom does not know.
+/// A custom codec, whose bytes keyloom does not know.
 struct Text;
 
 impl<V: Serialize + DeserializeOwned> Codec<V> for Text {
@@ -532,7 +533,7 @@ pub fn a_raised_version_is_believed_if_records_decode(store: &(impl Store + Clon
         let old = declare::<_, ticket::Ticket, Postcard>(store, 1).unwrap();
         let all = (0..1_000).map(|id| (id, ticket()));
         store.transact(|txn| old.put_many(txn, all.clone())).unwrap();
-        // A hundred samples are spread over the keys, so some of these are met.
+        // The hundred samples are spread over the keys, so some of these records are sampled.
         let near = damaged.map(|id: u32| id.saturating_sub(60)..(id + 60).min(1_000));
         for id in near.into_iter().flatten() {
             use keyloom::Writer;
@@ -548,13 +549,14 @@ pub fn a_raised_version_is_believed_if_records_decode(store: &(impl Store + Clon
         }
         let new = outcome.unwrap();
         assert_eq!(new.range(&store.snapshot().unwrap(), ()).unwrap().count(), 1_000);
-        // The same codec of another library is not believed: its bytes may be valid by chance.
+        // A codec of the same name in another library is not trusted: its bytes may be valid by
+        // chance.
         assert!(declare::<_, ticket::Ticket, Json>(store, 3).is_err());
     }
 }
 
-/// A store that was written by commit bef36cf, before shapes were stored: the shop of the
-/// [fixture](Shop) with the [records] of the import.
+/// A store written by commit bef36cf, before shapes were stored: the shop of the [fixture](Shop)
+/// with the [records] of the import.
 const WITHOUT_SHAPES: &str = include_str!("before_shapes.hex");
 
 pub fn a_store_without_shapes_is_adopted_as_said(store: &(impl Store + Clone)) {
@@ -566,7 +568,7 @@ pub fn a_store_without_shapes_is_adopted_as_said(store: &(impl Store + Clone)) {
         panic!("it has no shape");
     };
     assert_eq!(table, "sales");
-    // Nor does a higher version tell it: the same bytes are valid values of several types.
+    // A higher version does not help either: the same bytes are valid values of several types.
     let raised = open().table_with::<u32, (String, u64, Option<u32>), Postcard>("sales", 2);
     assert!(matches!(schema_error(raised), SchemaError::NoShape { .. }));
     for outcome in [
@@ -589,7 +591,7 @@ std::thread_local! {
     static AT_DECODE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
-/// A number. While it is decoded, another writer may commit.
+/// A number whose decoding may trigger a commit of another writer.
 struct Watched(u32);
 
 impl Serialize for Watched {
@@ -601,7 +603,7 @@ impl Serialize for Watched {
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         let number = u32::deserialize(from)?;
-        // Taken, so that what it does is not watched.
+        // Taken, so that decoding within the action does not trigger it again.
         if let Some(act) = AT_DECODE.take() {
             act();
             AT_DECODE.set(Some(act));
@@ -610,7 +612,8 @@ impl<'de> Deserialize<'de> for Watched {
     }
 }
 
-/// Beside busy writers, a declaration that reads its sample in its transaction is never committed.
+/// If a declaration read its sample in its own transaction, busy writers would prevent its commit
+/// forever.
 #[test]
 fn a_raised_version_does_not_conflict_with_writers() {
     let store = keyloom_testing::optimistic_memory();
@@ -629,7 +632,7 @@ fn a_raised_version_does_not_conflict_with_writers() {
     let new = schema.table_with::<u32, Watched, Postcard>("numbers", 2);
     drop(AT_DECODE.take());
     let snapshot = store.snapshot().unwrap();
-    // At least one commit for each sampled record, and none of them is lost.
+    // At least one commit for each sampled record, and no commit is lost.
     let last = commits.get();
     assert_eq!(new.unwrap().get(&snapshot, &3).unwrap().map(|found| found.0), Some(last));
     assert!(last >= 5, "{last}");

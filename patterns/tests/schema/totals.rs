@@ -1,5 +1,5 @@
-//! The conformance suite for a kind that is not idempotent, on servers too;
-//! tests/derived_conformance has all kinds.
+//! The conformance suite for a kind that is not idempotent, also on servers;
+//! tests/derived_conformance tests all kinds.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Subject for CentsOfTowns {
         Ok(Totals::new(space, |_, sale: &Sale| contribution(&sale.town, sale.cents)))
     }
 
-    /// Versions 0 and 1 differ in the serial number alone.
+    /// Versions 0 and 1 differ only in the serial number.
     fn record(&self, n: u32, version: u32) -> (u32, Sale) {
         (n, Sale { serial: Some(version), ..sale(n + version / 2) })
     }

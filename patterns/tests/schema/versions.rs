@@ -1,4 +1,4 @@
-//! Tables whose record type has versions.
+//! Tables whose record types have versions.
 
 use std::ops::ControlFlow;
 
@@ -80,13 +80,13 @@ fn three(n: u64, priority: u16) -> Three {
     Three { priority, titles: vec![format!("ticket {n}")] }
 }
 
-/// The versions that the schema says the store may hold.
+/// The versions that the store may contain, from the schema.
 fn versions(store: &impl Store) -> Option<Vec<u8>> {
     let tables = Schema::open(store, "desk").unwrap().tables().unwrap();
     tables[0].definition.shape.as_ref().unwrap().version_numbers()
 }
 
-/// Ten records without a version, ten of version 2, ten of version 3.
+/// Ten records without a version, ten of version 2, and ten of version 3.
 fn mixed(store: &impl Store) -> (Tickets<Three>, ByPriority<Three>) {
     let old = ones(store);
     store.transact(|txn| old.put_many(txn, (0..10).map(|n| (n, one(n))))).unwrap();
@@ -116,7 +116,7 @@ pub fn records_of_all_versions_are_read_and_migrated(store: &(impl Store + Clone
     let now = mixed(store);
     assert_eq!(versions(store), Some(vec![0, 2, 3]));
     assert_upgraded(store, &now);
-    // A put rewrites a record, whatever its version.
+    // A put rewrites a record of any version.
     store.transact(|txn| now.0.put(txn, &0, &three(0, 3))).unwrap();
     assert_upgraded(store, &now);
     let stopped = now.0.migrate_with(store, 4, |_| ControlFlow::Break(())).unwrap();
@@ -127,7 +127,7 @@ pub fn records_of_all_versions_are_read_and_migrated(store: &(impl Store + Clone
     assert_eq!(versions(store), Some(vec![3]));
     assert_upgraded(store, &now);
     assert_eq!(now.0.migrate(store).unwrap().written, 0);
-    // The same program starts again: the store still has no record of an earlier version.
+    // The same program restarts: the store still has no record of an earlier version.
     assert_upgraded(store, &threes(store));
     assert_eq!(versions(store), Some(vec![3]));
 }
@@ -163,14 +163,14 @@ pub fn an_upgrade_can_be_removed_after_the_migration(store: &(impl Store + Clone
     declare().unwrap();
 }
 
-/// Two bytes with Postcard.
+/// A plain type of two bytes with Postcard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Size {
     width: u8,
     height: u8,
 }
 
-/// One byte, and the version, which is also a plain `Size`.
+/// One byte and the version; the same bytes are also a valid plain `Size`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Area<const KNOWS_SIZE: bool>(u8);
 
@@ -190,7 +190,7 @@ impl Upgrade for Area<false> {
     }
 }
 
-/// The next version of a program that still knows the plain type.
+/// The next version of a program that still reads the plain type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Volume(u8);
 
@@ -227,7 +227,7 @@ pub fn programs_with_the_plain_type_end_with_the_first_without_it(store: &impl S
     assert!(store.transact(|txn| sizes.put(txn, &4, &Size { width: 1, height: 1 })).is_err());
     assert_eq!(dump_all(store), before);
 
-    // The reason: a program with the plain type reads this record as the size 7 times 2.
+    // The reason: a program with the plain type reads this record as a size of 7 times 2.
     store.transact(|txn| without.put(txn, &4, &Area(7))).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(with.get(&snapshot, &4).unwrap(), Some(Area(14)));
@@ -259,7 +259,7 @@ pub fn programs_of_earlier_versions_cannot_write_or_misread(store: &(impl Store 
     assert!(old.get(&snapshot, &1).is_err());
     let newer = middle.get(&snapshot, &1).unwrap_err().to_string();
     assert!(newer.contains("upgrade the program"), "{newer}");
-    // A program of version 2 or without versions that starts now is refused.
+    // A program of version 2 or without versions is refused if it starts now.
     let schema = || Schema::open(store, "desk").unwrap();
     assert!(schema().upgraded_table::<u64, Two>("tickets").is_err());
     assert!(schema().table::<u64, One>("tickets").is_err());
@@ -267,7 +267,7 @@ pub fn programs_of_earlier_versions_cannot_write_or_misread(store: &(impl Store 
 
 pub fn a_record_without_an_upgrade_is_named_and_left(store: &(impl Store + Clone)) {
     let old = ones(store);
-    // Enough records that a sample of them does not have to find it.
+    // So many records that a sample may miss this one.
     store.transact(|txn| old.put_many(txn, (0..40).map(|n| (n, one(n))))).unwrap();
     let (tickets, index) = twos(store);
     let mut bytes = Vec::new();
@@ -347,7 +347,7 @@ fn by_title<V: Clone + 'static, C: Codec<V>>(
     (tickets, by_title.unwrap())
 }
 
-/// A queue with a record of version 1, and of the newest version.
+/// A queue with a record of version 1 and a record of the newest version.
 fn queued(store: &impl Store) -> Titles<Two, Upgrading<Postcard>> {
     clear(store);
     let schema = Schema::open(store, "desk").unwrap();
@@ -372,7 +372,7 @@ pub fn queued_records_are_migrated_after_a_drain(store: &(impl Store + Clone)) {
     assert!(matches!(found, Some(SchemaError::Queued { name, .. }) if name == "by_title"));
     assert_eq!(versions(store), Some(vec![0, 2]));
     index.drain(store).unwrap();
-    // A queued record of the newest version hinders nothing.
+    // A queued record of the newest version does not block the migration.
     store.transact(|txn| tickets.put(txn, &9, &two("other"))).unwrap();
     tickets.migrate(store).unwrap();
     assert_eq!(versions(store), Some(vec![2]));
@@ -380,7 +380,7 @@ pub fn queued_records_are_migrated_after_a_drain(store: &(impl Store + Clone)) {
     assert_eq!(index.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
-/// A plan drains first, and writers go on.
+/// A plan first drains the queue, and writers continue.
 pub fn records_are_queued_during_a_migration(store: &(impl Store + Clone)) {
     queued(store);
     let schema = Schema::open(store, "desk").unwrap();
@@ -400,7 +400,7 @@ pub fn records_are_queued_during_a_migration(store: &(impl Store + Clone)) {
     assert_eq!(index.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
-/// Version 2 of a place: its upgrade writes the town in small letters.
+/// Version 2 of a place; its upgrade converts the town to lower case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Place {
     town: String,
@@ -441,7 +441,7 @@ fn assert_upgrade_changes(error: &Error, record: u64) {
     assert!(error.to_string().contains(&format!(", {record}):")), "{error}");
 }
 
-/// Writes would look for the entry of the small letters, and leave the other one.
+/// With such an upgrade, writes would delete the lower-case entry and leave the original one.
 pub fn an_upgrade_that_changes_an_index_is_refused(store: &(impl Store + Clone)) {
     clear(store);
     write_towns(
@@ -454,7 +454,7 @@ pub fn an_upgrade_that_changes_an_index_is_refused(store: &(impl Store + Clone))
     let refused = dry.index(&dry_places, "by_town", 1, |_, place: &Place| entry(&place.town));
     assert_upgrade_changes(&refused.unwrap_err(), 7);
     assert_eq!(Schema::open(store, "desk").unwrap().tables().unwrap(), before);
-    // In each program, until the version of the index is raised.
+    // Refused in each program, until the version of the index is raised.
     for _ in 0..3 {
         assert_upgrade_changes(&places(store, 1).unwrap_err(), 7);
     }
@@ -471,10 +471,10 @@ pub fn an_upgrade_that_changes_an_index_is_refused(store: &(impl Store + Clone))
     assert_eq!(by_town.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
-/// A migration compares all records, and not a sample.
+/// A migration compares all records, not only a sample.
 pub fn a_migration_refuses_an_upgrade_that_changes_an_index(store: &(impl Store + Clone)) {
     clear(store);
-    // The sample of 2,000 records does not have this one.
+    // The sample of the 2,000 records does not contain this record.
     let hidden = 1_234;
     let town = |id| format!("{}ome {id}", if id == hidden { 'R' } else { 'r' });
     write_towns(store, (0..2_000).map(|id| (id, town(id))));
@@ -491,7 +491,7 @@ pub fn a_migration_refuses_an_upgrade_that_changes_an_index(store: &(impl Store 
     assert_eq!(by_town.check(&store.snapshot().unwrap()).unwrap(), []);
 }
 
-/// A program without the index cannot compare it, and must not leave the entries of the old one.
+/// A program without the index cannot compare it, and must not leave stale entries.
 pub fn a_migration_compares_all_derived_data_or_none(store: &(impl Store + Clone)) {
     clear(store);
     write_towns(store, (0..50).map(|id| (id, format!("Rome {id}"))));
@@ -502,7 +502,7 @@ pub fn a_migration_compares_all_derived_data_or_none(store: &(impl Store + Clone
     assert!(matches!(found, Some(SchemaError::Undeclared { name, .. }) if name == "by_town"));
     assert_eq!(versions(store), Some(vec![0, 2]));
 
-    // A build of version 1 has visited some of the records.
+    // A build of version 1 that has visited some of the records.
     clear(store);
     let schema = Schema::open(store, "desk").unwrap();
     let ones = schema.table::<u64, One>("tickets").unwrap();
@@ -515,7 +515,7 @@ pub fn a_migration_compares_all_derived_data_or_none(store: &(impl Store + Clone
     assert_upgrade_changes(&table.migrate(store).unwrap_err(), 0);
 }
 
-/// A program of the earlier version goes on to read its records, by their keys and by an index.
+/// A program of the earlier version can still read its records, by key and by an index.
 pub fn an_older_program_continues_to_query(store: &(impl Store + Clone)) {
     clear(store);
     let schema = Schema::open(store, "desk").unwrap();
@@ -535,7 +535,7 @@ pub fn an_older_program_continues_to_query(store: &(impl Store + Clone)) {
     assert!(store.transact(|txn| ones.put(txn, &1, &One { title: "x".into() })).is_err());
 }
 
-/// The old value of a queued record, whose upgrade fails, does not stop the work for ever.
+/// If the upgrade of a queued old value fails, the work does not stop forever.
 pub fn a_queued_value_without_an_upgrade_is_forgotten(store: &(impl Store + Clone)) {
     clear(store);
     let schema = Schema::open(store, "desk").unwrap();
@@ -547,7 +547,7 @@ pub fn a_queued_value_without_an_upgrade_is_forgotten(store: &(impl Store + Clon
     };
     write(BAD);
     index.drain(store).unwrap();
-    // A sample of the queue has its first and its last value.
+    // A sample of the queue contains its first and its last value.
     write("good");
     let schema = Schema::open(store, "desk").unwrap();
     let (_, index) = by_title::<Two, Upgrading<Postcard>>(&schema, 2, |two| &two.title);

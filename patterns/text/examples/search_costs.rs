@@ -1,5 +1,5 @@
-//! The keys that searches read, by the size of the corpus; and how often 16 writers of documents
-//! with common words run again.
+//! The keys that searches read, by the size of the corpus, and the retries of 16 writers of
+//! documents with common words.
 //!
 //! `cargo run --release -p keyloom-text --example search_costs -- 1000 10000 100000 1000000`
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -87,7 +87,7 @@ fn writers(batch: u32) {
                 let ids: Vec<u32> = (0..DOCS / WRITERS).map(|n| n * WRITERS + writer).collect();
                 for some in ids.chunks(batch as usize) {
                     let texts: Vec<_> = some.iter().map(|id| (*id, text(&mut random))).collect();
-                    // A writer that has lost too often begins again.
+                    // A writer with too many conflicts starts again.
                     while let Err(error) = store.transact(|txn| {
                         runs.fetch_add(1, Relaxed);
                         table.put_many(txn, texts.clone())

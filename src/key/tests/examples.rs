@@ -2,8 +2,8 @@
 
 use super::super::*;
 
-/// Checks that the value packs to exactly these bytes and unpacks from them, also dynamically and
-/// strictly.
+/// Checks that the value packs to exactly these bytes and unpacks from them, also with dynamic and
+/// strict decoding.
 macro_rules! assert_bytes {
     ($type:ty: $value:expr, $bytes:expr) => {
         let (value, bytes): ($type, &[u8]) = ($value, &$bytes);

@@ -36,7 +36,7 @@ fn survives(bytes: &[u8]) {
     let _ = unpack::<(i64, f64, Uuid, Versionstamp, BigInt)>(bytes);
 }
 
-/// Skipping elements stops at the same positions as decoding them, and accepts everything that
+/// Skipping elements stops at the same positions as decoding them, and accepts every input that
 /// decodes.
 fn skipped_like_decoded(bytes: &[u8]) {
     let (mut decoded, mut skipped) = (Unpacker::new(bytes), Unpacker::new(bytes));
@@ -56,7 +56,7 @@ fn skipped_like_decoded(bytes: &[u8]) {
     }
 }
 
-/// Bytes that are more often valid codes than uniformly random bytes are.
+/// Bytes that are valid codes more often than uniformly random bytes.
 const TELLING: [u8; 30] = [
     0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x16, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x27,
     0x30, 0x33, 0x40, 0x03, 0x22, 0x35, 0x41, 0xFF, 0xFE, 0xF7, 0x08, 0x09, 0x61, 0xC3,
@@ -286,7 +286,7 @@ fn tuples_side_by_side_are_not_deep() {
     assert_eq!(unpack::<List<Vec<Desc<u8>>>>(&pack(&List(&many[..]))).map(|list| list.0), Ok(many));
 }
 
-/// The specification's description of each code with which no element of keyloom begins.
+/// For each code that no keyloom element begins with, its description in the specification.
 #[test]
 fn codes_that_are_not_read_are_named() {
     let said = |code: u8| elements(&[code]).unwrap_err().to_string();

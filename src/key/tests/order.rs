@@ -27,7 +27,7 @@ fn sorts<T: Pack>(a: &T, b: &T, (x, y): (u8, u8), expected: Ordering) {
     assert_eq!(packed(((Desc(a),), x), ((Desc(b),), y)), reversed.then(then));
     assert_eq!(packed(Desc((a, x)), Desc((b, y))), expected.then(then).reverse());
     assert_eq!(packed(Desc((Desc(a), x)), Desc((Desc(b), y))), reversed.then(then).reverse());
-    // The order must not depend on what follows, even on an element that begins with a high code.
+    // The order must not depend on the following element, even if its code is high.
     let followed = |v, w| (pack(&(Desc(a), v)), pack(&(Desc(b), w)));
     for (v, w) in [(None, Some(Desc(true))), (Some(Desc(true)), None)] {
         let (left, right) = followed(v, w);

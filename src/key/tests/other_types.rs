@@ -1,5 +1,5 @@
 //! A key that is read as another type gives an error or the same elements, never other elements. So
-//! data without a type in a stored definition, such as the covered fields of an index, is not
+//! data whose type is not in a stored definition, such as covered fields of an index, is not
 //! misread either.
 
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn misread_by(bytes: &[u8], readers: &[(&'static str, Read)]) -> Vec<&'static st
     readers.iter().filter(|(_, read)| differs(read)).map(|(name, _)| *name).collect()
 }
 
-/// A value of any of the types in `READERS`, and others, packed.
+/// A packed value of any of the types in `READERS`, or of other types.
 fn packed() -> impl Strategy<Value = KeyBuf> {
     let one = || {
         let (element, number) = (values::element(), values::integer());
@@ -52,7 +52,7 @@ fn packed() -> impl Strategy<Value = KeyBuf> {
         })
     };
     (one(), one(), 0..3_u8).prop_map(|(mut first, second, form)| {
-        // Several adjacent elements are a tuple.
+        // Several adjacent elements form a tuple.
         if form == 0 {
             first.extend_from_slice(&second);
         }
@@ -88,8 +88,8 @@ fn a_type_that_ignores_the_code_of_an_element_is_caught() {
     assert_eq!(misread_by(&pack(&7_u8), readers), [""; 0]);
 }
 
-/// Each type reads its own bytes. Otherwise the law above would hold trivially for types that read
-/// nothing.
+/// Each type reads its own bytes. Otherwise the law above would be trivially true for types that
+/// read nothing.
 #[test]
 fn each_reader_reads_something() {
     let keys = [

@@ -1,4 +1,4 @@
-//! The keys are the same as those of the Python binding of FoundationDB (8.0).
+//! The keys are the same as in the Python binding of FoundationDB (8.0).
 
 use super::super::Element::{
     BigInt, Bool, Bytes, F32, F64, Int, Null, Str, Tuple, Uuid, Versionstamp,
@@ -20,8 +20,8 @@ fn keys_of_the_python_binding_are_written_and_read_alike() {
     }
 }
 
-/// The bindings disagree on these two numbers. keyloom writes Java's form, and reads both forms for
-/// every type.
+/// The bindings disagree on these two numbers. keyloom writes the form of the Java binding, and
+/// reads both forms for every type.
 #[test]
 fn two_numbers_are_read_in_both_forms_and_written_in_javas() {
     let (python, java) =
@@ -41,7 +41,7 @@ fn two_numbers_are_read_in_both_forms_and_written_in_javas() {
     assert_eq!(pack(&-i128::from(u64::MAX))[..], java);
 }
 
-/// Vectors made with `fdb.tuple.pack`, without the two numbers of the test above.
+/// Test vectors from `fdb.tuple.pack`, without the two numbers of the test above.
 #[rustfmt::skip]
 fn vectors() -> Vec<(Vec<Element>, &'static str)> {
     vec![

@@ -1,5 +1,5 @@
-//! Unpacking is the inverse of packing: it returns the same value from exactly its own bytes, also
-//! strictly.
+//! Unpacking is the inverse of packing: each value is restored from exactly its bytes, also with
+//! strict decoding.
 
 use std::borrow::Cow;
 use std::fmt::Debug;

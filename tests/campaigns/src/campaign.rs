@@ -1,4 +1,4 @@
-//! What every campaign has in common.
+//! The common parts of all campaigns.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,69 +12,71 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Mix;
 
-/// What a campaign is.
+/// The description of a campaign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts {
     /// The name on the command line and of the result file.
     pub name: &'static str,
-    /// One line: what is done.
+    /// A one-line description.
     pub about: &'static str,
-    /// What is counted, in the plural: `kills`.
+    /// The counted unit, in the plural: `kills`.
     pub unit: &'static str,
-    /// How much of it before a change lands, and how much before a release.
+    /// The counts before a change lands, and before a release.
     pub counts: (u64, u64),
-    /// Whether what it attacks lies beneath the workloads, which then take no part.
+    /// Whether the attack is on a layer below the workloads, which then do not take part.
     pub beneath_workloads: bool,
-    /// Which [details](Tally::details) are more than 0 wherever at least the small count was done.
-    /// Else what they count was not attacked, and no failures mean nothing.
+    /// The [details](Tally::details) that must be above 0 after at least the small count. If such a
+    /// detail is 0, the campaign did not attack what it counts, and the absence of failures means
+    /// nothing.
     pub must_see: &'static [&'static str],
-    /// Whether it is made of episodes, of which one can be done alone.
+    /// Whether the campaign consists of episodes that can run separately.
     pub has_episodes: bool,
-    /// The names of its forms, if one of them can run alone.
+    /// The names of its forms, if they can run separately.
     pub forms: &'static [&'static str],
 }
 
 /// An attack on a promise.
 pub trait Campaign: Sync {
-    /// What it is.
+    /// Returns the description.
     fn facts(&self) -> Facts;
 
-    /// Why this machine cannot run it, when it cannot.
+    /// The reason why this machine cannot run the campaign, if there is one.
     fn obstacle(&self) -> Option<String> {
         None
     }
 
-    /// Attacks for as long as [`Context::continues`] says so.
+    /// Attacks while [`Context::continues`] returns true.
     ///
     /// # Errors
-    /// What keeps the campaign from running. What it *finds* is in the tally.
+    /// Errors that prevent the campaign from running. Faults that the campaign *finds* are in the
+    /// tally.
     fn run(&self, context: &Context) -> Result<Tally>;
 
-    /// Attacks things that are broken on purpose.
+    /// Runs the negative controls, which are broken on purpose.
     ///
     /// # Errors
-    /// As [`run`](Campaign::run).
+    /// The errors of [`run`](Campaign::run).
     fn controls(&self, context: &Context) -> Result<Vec<Control>>;
 }
 
-/// How long a campaign goes on.
+/// The length of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// Until so many were done.
+    /// Up to this count.
     Count(u64),
-    /// Until so much time has passed.
+    /// For this time.
     Time(Duration),
 }
 
-/// What a campaign is run with.
+/// The parameters of a run.
 pub struct Context {
-    /// All that is random comes from it.
+    /// The seed of all random choices.
     pub seed: u64,
     /// The workloads.
     pub mix: Mix,
-    /// Only the episode of this number, where a campaign has episodes.
+    /// The episode to run, if the campaign has episodes and only one should run.
     pub episode: Option<u64>,
-    /// Only the form of this name, if the campaign has forms.
+    /// The form to run, if the campaign has forms and only one should run.
     pub form: Option<String>,
     campaign: &'static str,
     budget: Budget,
@@ -85,10 +87,11 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context of a campaign, from the command line. `stop` is set when the user interrupts it.
+    /// The context of a campaign, from the command line. `stop` is set when the user interrupts the
+    /// campaign.
     ///
     /// # Errors
-    /// A temporary directory that cannot be made.
+    /// If a temporary directory cannot be created.
     pub fn new(
         campaign: &dyn Campaign,
         budget: Budget,
@@ -110,10 +113,10 @@ impl Context {
         })
     }
 
-    /// Shows a bar from now on; `unit` is what is counted.
+    /// Starts a progress bar; `unit` is the counted unit.
     ///
     /// # Errors
-    /// None in practice: a template that does not parse.
+    /// Only if the template of the bar does not parse, which does not happen in practice.
     pub fn show(&mut self, unit: &'static str) -> Result<()> {
         let (length, template) = match self.budget {
             Budget::Count(count) => {
@@ -130,10 +133,10 @@ impl Context {
         Ok(())
     }
 
-    /// Shows from now on for how long the controls have been at work.
+    /// Starts to show the elapsed time of the controls.
     ///
     /// # Errors
-    /// As [`show`](Context::show).
+    /// The error of [`show`](Context::show).
     pub fn show_controls(&mut self) -> Result<()> {
         let style = ProgressStyle::with_template("{msg}: controls {spinner} {elapsed}")?;
         self.bar = ProgressBar::new_spinner().with_style(style).with_message(self.campaign);
@@ -141,12 +144,12 @@ impl Context {
         Ok(())
     }
 
-    /// The same with another budget and no bar, for a control.
+    /// A copy with another budget and no bar, for a control.
     pub fn quietly(&self, count: u64) -> Self {
         self.quiet(self.seed, Budget::Count(count))
     }
 
-    /// The same with another seed and no bar.
+    /// A copy with another seed and no bar.
     fn reseeded(&self, n: u64) -> Self {
         self.quiet(self.seed.wrapping_add(n), self.budget)
     }
@@ -166,19 +169,19 @@ impl Context {
         }
     }
 
-    /// The campaign.
+    /// The name of the campaign.
     pub fn name(&self) -> &'static str {
         self.campaign
     }
 
-    /// The command that does this again, from a seed and so many.
+    /// The command that repeats the run, with a seed and a count.
     pub fn again(&self, seed: u64, count: u64) -> String {
         let form = self.form.as_ref().map_or_else(String::new, |form| format!(" --form {form}"));
         let amount = format!("--count {count}{form}");
         again(self.campaign, &amount, seed, self.mix.only().as_deref())
     }
 
-    /// Whether to do more after `done`.
+    /// Whether to continue after `done` units.
     pub fn continues(&self, done: u64) -> bool {
         let elapsed = self.begun.elapsed();
         let (position, is_over) = match self.budget {
@@ -189,7 +192,7 @@ impl Context {
         !is_over && !self.stop.load(Ordering::Relaxed)
     }
 
-    /// How many are left to be done, where that is known.
+    /// The remaining count, if it is known.
     pub fn left(&self, done: u64) -> Option<u64> {
         match self.budget {
             Budget::Count(count) => Some(count.saturating_sub(done)),
@@ -197,20 +200,20 @@ impl Context {
         }
     }
 
-    /// Whether the user has asked to stop.
+    /// Whether the user has interrupted the campaign.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Ends the bar.
+    /// Removes the bar.
     pub fn hide(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// An empty directory of this name, which goes away with the campaign.
+    /// Creates an empty directory of this name, which is deleted after the campaign.
     ///
     /// # Errors
-    /// What the file system says.
+    /// I/O errors.
     pub fn directory(&self, name: &str) -> Result<PathBuf> {
         let path = self.directory.path().join(name);
         if path.exists() {
@@ -220,20 +223,20 @@ impl Context {
         Ok(path)
     }
 
-    /// Where [`directory`](Context::directory) makes directories.
+    /// The parent of the directories that [`directory`](Context::directory) creates.
     pub fn scratch(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// What a campaign saw.
+/// The results of a campaign.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many of its [unit](crate::Facts::unit) were done.
+    /// The count of its [unit](crate::Facts::unit).
     pub count: u64,
-    /// Other counts, by what they count.
+    /// Other counts, by name.
     pub details: BTreeMap<String, u64>,
-    /// What should not be.
+    /// The failures found.
     pub failures: Vec<Failure>,
 }
 
@@ -243,7 +246,7 @@ impl Tally {
         *self.details.entry(what.into()).or_default() += more;
     }
 
-    /// The failures in one line.
+    /// The failures on one line.
     fn reported(&self) -> String {
         let reported: Vec<&str> = self.failures.iter().map(|failure| &*failure.what).collect();
         if reported.is_empty() {
@@ -253,7 +256,7 @@ impl Tally {
         }
     }
 
-    /// Those of some details that were never seen.
+    /// The names in `details` whose count is 0.
     pub fn unseen<'n>(&self, details: &'n [&'n str]) -> impl Iterator<Item = &'n str> {
         details.iter().copied().filter(|what| self.details.get(*what).is_none_or(|n| *n == 0))
     }
@@ -265,14 +268,14 @@ pub fn again(campaign: &str, amount: &str, seed: u64, workload: Option<&str>) ->
     format!("cargo campaign {campaign} {amount} --seed {seed}{workload}")
 }
 
-/// Something that should not be.
+/// A failure that a campaign found.
 #[derive(Debug, Default)]
 pub struct Failure {
-    /// What is wrong.
+    /// The description of the fault.
     pub what: String,
-    /// The shortest sequence found that leads to it, step by step.
+    /// The shortest sequence of steps found that leads to the failure.
     pub sequence: Vec<String>,
-    /// The command that leads to it again. Empty where that is the whole run.
+    /// The command that reproduces the failure. Empty if this is the command of the whole run.
     pub again: String,
 }
 
@@ -286,26 +289,28 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Something broken on purpose, and whether the campaign noticed.
+/// A target that is broken on purpose, and whether the campaign noticed.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// What is broken.
+    /// The name of what is broken.
     pub name: String,
-    /// Whether it held: what is broken was found, for the right reason, and what is not was not.
+    /// Whether the control held: a broken target was found for the right reason, and a sound one
+    /// passed.
     pub held: bool,
-    /// What came instead, where it did not hold.
+    /// The result instead, if the control did not hold.
     pub instead: String,
 }
 
 impl Control {
-    /// A control that holds or not.
+    /// A control with its outcome.
     pub fn new(name: impl Into<String>, held: Result<(), String>) -> Self {
         let name = name.into();
         Self { name, held: held.is_ok(), instead: held.err().unwrap_or_default() }
     }
 
-    /// A control that a campaign must fail, and for this reason: `tally` is what the campaign saw
-    /// of it, and one of its failures says one of what `expected` has between `|`.
+    /// A control that a campaign must fail for the given reason. `tally` is the result of the
+    /// campaign. One of its failures must contain one of the texts in `expected`, which are
+    /// separated by `|`.
     pub fn of(name: impl Into<String>, tally: &Tally, expected: &str) -> Self {
         let says =
             |failure: &Failure| expected.split('|').any(|reported| failure.what.contains(reported));
@@ -314,17 +319,17 @@ impl Control {
         Self::new(name, held.then_some(()).ok_or_else(instead))
     }
 
-    /// A control that nothing is broken in: a campaign must look at it and find nothing.
+    /// A control in which nothing is broken: a campaign must check it and find nothing.
     pub fn sound(name: impl Into<String>, tally: &Tally) -> Self {
         let held = tally.count > 0 && tally.failures.is_empty();
         Self::new(name, held.then_some(()).ok_or_else(|| tally.reported()))
     }
 
-    /// A control of something broken, or of nothing broken if no failure is expected.
+    /// A control of a broken target, or of a sound one if no failure is expected.
     ///
-    /// A few random operations may not show what is broken. Then `attack` runs again with another
-    /// seed: what is missed in one of a hundred runs would be missed in one of ten thousand
-    /// million.
+    /// A few random operations may miss a flaw, so `attack` runs again with another seed. A flaw
+    /// that one run misses with a probability of 1 % is missed by all five runs with a probability
+    /// of 10^-10.
     ///
     /// # Errors
     /// Errors of `attack`.
@@ -348,8 +353,8 @@ impl Control {
         Ok(control)
     }
 
-    /// A control for each flaw, with what a failure must say of it; nothing where nothing is
-    /// broken.
+    /// Creates a control for each flaw, with the expected text of the failure. The text is empty
+    /// for a sound target.
     ///
     /// # Errors
     /// Errors of `attack`.

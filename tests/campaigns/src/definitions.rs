@@ -2,18 +2,18 @@
 
 use keyloom::{KeyRange, Memory, Order, Reader, Result, Store, Writer};
 
-/// The entries of all schemas, as a store in memory has them after the declarations.
+/// The entries of all schemas, as declared in a store in memory.
 ///
-/// Each store of a campaign gets a copy of them with its first transaction, so the handles are
-/// valid there.
+/// The first transaction in each store of a campaign writes a copy of these entries, so the handles
+/// are valid there.
 #[derive(Clone)]
 pub struct Definitions(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Definitions {
-    /// Of schemas that were declared in `store`.
+    /// Copies the definitions of the schemas that were declared in `store`.
     ///
     /// # Errors
-    /// None: the store is in memory.
+    /// Only errors of the memory store, which do not occur here.
     pub fn of(store: &Memory) -> Result<Self> {
         let snapshot = store.snapshot()?;
         let entries = snapshot.range(KeyRange::all(), Order::Ascending)?;
@@ -26,7 +26,7 @@ impl Definitions {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// Writes them into a store without them.
+    /// Writes the definitions into a store without them.
     ///
     /// # Errors
     /// Any error of the store.
@@ -39,7 +39,7 @@ impl Definitions {
         }
     }
 
-    /// The keys that a store does not have, or has with another value.
+    /// The keys that are missing in a store, or have another value there.
     ///
     /// # Errors
     /// Any error of the store.

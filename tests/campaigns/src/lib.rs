@@ -1,4 +1,4 @@
-//! Campaigns: what keyloom promises, attacked.
+//! Campaigns: attacks on the promises of keyloom.
 //!
 //! ```sh
 //! cargo campaign list                        # what there is, and how much each does
@@ -8,15 +8,15 @@
 //! cargo campaign promises                    # the table of promises, from the result files
 //! ```
 //!
-//! A [`Workload`] is random operations on a pattern, a model of what they should have come to, and
-//! the pattern's own `check`. A pattern joins every [`Campaign`] by one line in [`workloads::all`].
-//! A campaign also runs against something that is broken on purpose, its [`Control`], and fails
-//! where it does not notice.
+//! A [`Workload`] consists of random operations on a pattern, a model of their expected results,
+//! and the pattern's own `check`. One line in [`workloads::all`] adds a pattern to every
+//! [`Campaign`]. A campaign also attacks targets that are broken on purpose, its [`Control`]s, and
+//! fails if it does not notice the flaw.
 //!
-//! Everything random comes from `--seed`, which a failure prints together with the shortest
+//! Everything random comes from `--seed`. A failure prints the seed together with the shortest
 //! sequence of transactions that still fails.
 
-// A program of tests: what does not hold may end it.
+// This is a test program, so a violated assumption may end it.
 #![allow(clippy::indexing_slicing)]
 
 pub mod campaign;

@@ -15,38 +15,38 @@ use keyloom_campaigns::{
     Budget, Campaign, Context, Control, Facts, Failure, Mix, Tally, campaigns, promises,
 };
 
-/// Attacks what keyloom promises.
+/// Attacks the promises of keyloom.
 #[derive(Parser)]
 #[command(name = "cargo campaign")]
 struct Arguments {
-    /// A campaign; `list` prints their names, `ci` runs the small form of all, `release`
-    /// the full form, `promises` writes the table of promises from the result files
+    /// A campaign; `list` prints all names, `ci` runs the small form of all, `release` the full
+    /// form, `promises` writes the table of promises from the result files
     campaign: String,
-    /// How many to do [default: the small form]
+    /// The count [default: the small form]
     #[arg(long, conflicts_with = "seconds")]
     count: Option<u64>,
-    /// How long to go on, instead of a count
+    /// The run time in seconds, instead of a count
     #[arg(long)]
     seconds: Option<u64>,
-    /// What all random choices come from [default: another each time]
+    /// The seed of all random choices [default: a new one each time]
     #[arg(long)]
     seed: Option<u64>,
     /// Only this workload [default: all of them, mixed]
     #[arg(long)]
     workload: Option<String>,
-    /// Only the episode of this number, of `kill`
+    /// Only the episode with this number, for `kill`
     #[arg(long)]
     episode: Option<u64>,
-    /// Only this form and its controls, of `kill`
+    /// Only this form and its controls, for `kill`
     #[arg(long)]
     form: Option<String>,
-    /// Where to write `<campaign>.json`
+    /// The directory for `<campaign>.json`
     #[arg(long)]
     results: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
-    // A process of a campaign's own says in the environment what it is for.
+    // A child process of a campaign finds its role in the environment.
     if let Some(outcome) = campaigns::child() {
         return reported(outcome);
     }
@@ -89,12 +89,12 @@ fn run(arguments: &Arguments) -> Result<()> {
             arguments.workload.is_some() || arguments.episode.is_some() || arguments.form.is_some();
         ensure!(!names_one, "a workload, an episode or a form is that of one campaign: name it");
     }
-    // What is checked out now is what is attacked, whatever will be in an hour.
+    // The attacked commit is the one checked out now, whatever is checked out later.
     commit();
     let stop = Arc::new(AtomicBool::new(false));
     ctrlc::set_handler({
         let stop = stop.clone();
-        // The second time it ends at once.
+        // The second interrupt ends the program at once.
         move || {
             if stop.swap(true, Ordering::Relaxed) {
                 std::process::exit(130);
@@ -128,7 +128,7 @@ fn list(all: &[Box<dyn Campaign>]) -> Result<()> {
     Ok(())
 }
 
-/// The campaigns that are scripts, with controls of their own.
+/// Campaigns that are scripts with their own controls.
 const SCRIPTS: [(&str, &str); 4] = [
     ("tests/fuzz/run.sh", "hostile bytes, bred by a fuzzer, for every decoder and pattern"),
     ("tests/mutants.sh", "changes of the encoding of keys and of ranges: does a test notice?"),
@@ -175,7 +175,7 @@ fn run_one(
     context.show(unit)?;
     let mut tally = outcome(|| campaign.run(&context))
         .unwrap_or_else(|failure| Tally { failures: vec![failure], ..Tally::default() });
-    // One form alone shows only a part of what must be seen.
+    // A single form covers only a part of what must be seen.
     if small > 0 && tally.count >= small && arguments.form.is_none() {
         let unseen: Vec<_> = tally.unseen(campaign.facts().must_see).collect();
         tally.failures.extend(unseen.into_iter().map(|what| Failure {
@@ -234,7 +234,8 @@ fn run_one(
     Ok(record.is_sound())
 }
 
-/// What came of work. An error and a panic are failures like others, and end nothing else.
+/// The outcome of some work. An error or a panic is reported as a failure, and does not end the
+/// program.
 fn outcome<T>(work: impl FnOnce() -> Result<T>) -> Result<T, Failure> {
     let what = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(done)) => return Ok(done),
@@ -244,14 +245,14 @@ fn outcome<T>(work: impl FnOnce() -> Result<T>) -> Result<T, Failure> {
     Err(Failure { what, ..Failure::default() })
 }
 
-/// The day in UTC, `2026-11-21`.
+/// Today's date in UTC, `2026-11-21`.
 fn today() -> String {
     let now = std::time::SystemTime::now();
     jiff::Timestamp::try_from(now)
         .map_or_else(|_| "unknown".into(), |now| now.strftime("%F").to_string())
 }
 
-/// The commit that is checked out, with a `+` where files are others, result files aside.
+/// The checked-out commit, with a `+` if files other than result files have changed.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(promises::root()).output();

@@ -1,4 +1,4 @@
-//! Several workloads in one store, and the oracle of all of them.
+//! Several workloads in one store, and their common oracle.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::definitions::Definitions;
 use crate::workload::{Model, Registered, WatchedBy};
 use crate::workloads;
 
-/// A key, its value, and who notices when they are not as they should be.
+/// A key, its value, and what detects damage to them.
 pub type Watched = (Vec<u8>, Vec<u8>, WatchedBy);
 
-/// Workloads whose operations are mixed: a transaction does one to three of them.
+/// Workloads whose operations are mixed: a transaction runs one to three of them.
 ///
-/// A transaction is named by a seed. It also writes the number of transactions so far, which shows
-/// the progress of a store that was interrupted.
+/// A seed identifies a transaction. Each transaction also writes the number of transactions so far,
+/// which is the progress of an interrupted store.
 #[derive(Clone)]
 pub struct Mix {
     workloads: Vec<Arc<dyn Registered>>,
@@ -24,10 +24,10 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// All workloads that are registered, or the one with a name.
+    /// All registered workloads, or the one with the given name.
     ///
     /// # Errors
-    /// A name that no workload has.
+    /// If no workload has this name.
     pub fn new(name: Option<&str>) -> anyhow::Result<Self> {
         let (mut workloads, definitions) = workloads::all()?;
         if let Some(name) = name {
@@ -43,7 +43,8 @@ impl Mix {
         self.workloads.iter().map(|workload| workload.name()).collect()
     }
 
-    /// The one workload that was asked for, if it was one, so that a process can make the same mix.
+    /// The name of the only workload, if one was requested, so that a child process can create the
+    /// same mix.
     pub fn only(&self) -> Option<String> {
         match &self.names()[..] {
             [one] => Some((*one).into()),
@@ -51,34 +52,34 @@ impl Mix {
         }
     }
 
-    /// One mix for each workload alone.
+    /// One mix per workload.
     pub fn each(&self) -> impl Iterator<Item = Self> {
         let alone = |one: &Arc<dyn Registered>| vec![Arc::clone(one)];
         self.workloads.iter().map(move |one| Self { workloads: alone(one), ..self.clone() })
     }
 
-    /// The `number`-th transaction of the history that comes from a seed, counted from 0.
+    /// The `number`-th transaction of the history of a seed, counted from 0.
     pub fn nth(seed: u64, number: u64) -> u64 {
-        // Any odd factor keeps the numbers apart; the generator mixes them.
+        // With any odd factor the numbers stay distinct; the generator mixes them.
         Rng::with_seed(seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))).u64(..)
     }
 
-    /// The first `count` transactions of the history that comes from a seed.
+    /// The first `count` transactions of the history of a seed.
     pub fn history(seed: u64, count: u64) -> Vec<u64> {
         (0..count).map(|number| Self::nth(seed, number)).collect()
     }
 
-    /// What a transaction is, to be read.
+    /// A readable description of a transaction.
     pub fn describe(&self, transaction: u64) -> String {
         let operations = self.operations(transaction);
         let reported = operations.iter().map(|(workload, seed)| workload.describe(*seed));
         format!("transaction {transaction:#x}: {}", reported.collect::<Vec<_>>().join("; "))
     }
 
-    /// Does a transaction, the `number`-th counted from 0. It is not committed yet.
+    /// Runs a transaction, the `number`-th counted from 0, without a commit.
     ///
     /// # Errors
-    /// What the patterns say.
+    /// Errors of the patterns.
     pub fn perform(&self, transaction: u64, number: u64, txn: &mut impl Writer) -> Result<()> {
         let txn = &mut DynWriter::new(txn);
         self.definitions.write(txn)?;
@@ -88,19 +89,19 @@ impl Mix {
         Self::note_progress(number + 1, txn)
     }
 
-    /// Writes down that the store holds so many transactions, as [`perform`](Mix::perform) does.
+    /// Writes the number of transactions in the store, as [`perform`](Mix::perform) does.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn note_progress(transactions: u64, txn: &mut impl Writer) -> Result<()> {
         txn.put(&progress_key(), &transactions.to_be_bytes())
     }
 
-    /// [`perform`](Mix::perform) of a transaction that may be there already: it looks first, as one
-    /// must that runs again after a commit of unknown outcome.
+    /// Like [`perform`](Mix::perform), for a transaction that may already be in the store. It first
+    /// checks this, which is required for a retry after a commit of unknown outcome.
     ///
     /// # Errors
-    /// As [`perform`](Mix::perform).
+    /// The errors of [`perform`](Mix::perform).
     pub fn perform_once(&self, transaction: u64, number: u64, txn: &mut impl Writer) -> Result<()> {
         if Self::progress(txn)? > number {
             return Ok(());
@@ -108,20 +109,20 @@ impl Mix {
         self.perform(transaction, number, txn)
     }
 
-    /// Writes the number of transactions again, unchanged: a conflict for every concurrent reader
+    /// Rewrites the number of transactions unchanged, which conflicts with every concurrent reader
     /// of it.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn touch(txn: &mut impl Writer) -> Result<()> {
         let number = Self::progress(txn)?;
         txn.put(&progress_key(), &number.to_be_bytes())
     }
 
-    /// How many transactions a store holds.
+    /// The number of transactions in a store.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn progress(reader: &impl Reader) -> Result<u64> {
         let found = reader.get(&progress_key())?;
         let bytes = found.map(|bytes| <[u8; 8]>::try_from(&*bytes));
@@ -134,7 +135,7 @@ impl Mix {
         }
     }
 
-    /// The oracle of nothing done yet.
+    /// The oracle before the first transaction.
     pub fn oracle(&self) -> Oracle {
         let models = self.workloads.iter().map(|workload| workload.model()).collect();
         Oracle { mix: self.clone(), models, done: 0 }
@@ -147,7 +148,7 @@ impl Mix {
             .collect()
     }
 
-    /// The number of a workload and the seed of its operation.
+    /// The workloads of a transaction, by index, and the seeds of their operations.
     fn choices(&self, transaction: u64) -> Vec<(usize, u64)> {
         let mut rng = Rng::with_seed(transaction);
         let count = rng.usize(1..=3);
@@ -159,7 +160,7 @@ fn progress_key() -> keyloom::KeyBuf {
     Subspace::new("campaign").pack("transactions")
 }
 
-/// What a store must hold after a number of transactions.
+/// The expected contents of a store after a number of transactions.
 pub struct Oracle {
     mix: Mix,
     models: Vec<Box<dyn Model>>,
@@ -174,12 +175,12 @@ impl Clone for Oracle {
 }
 
 impl Oracle {
-    /// How many transactions it has seen.
+    /// The number of applied transactions.
     pub fn done(&self) -> u64 {
         self.done
     }
 
-    /// Takes the next transaction.
+    /// Applies the next transaction.
     pub fn imitate(&mut self, transaction: u64) {
         for (at, seed) in self.mix.choices(transaction) {
             self.models[at].imitate(seed);
@@ -187,25 +188,25 @@ impl Oracle {
         self.done += 1;
     }
 
-    /// Takes the transactions of the history that comes from a seed, until it has seen `done`.
+    /// Applies the transactions of the history of a seed, up to the number `done`.
     pub fn advance(&mut self, seed: u64, done: u64) {
         while self.done < done {
             self.imitate(Mix::nth(seed, self.done));
         }
     }
 
-    /// What is wrong with a store: other than the models, found by a pattern's own `check`, or not
-    /// the same bytes as when built at once. What cannot be read is wrong too.
+    /// The faults of a store: differences from the models, findings of a pattern's own `check`, and
+    /// bytes that differ from a build at once. A read error is a fault, too.
     pub fn judge(&self, store: &impl Store) -> Vec<String> {
         let judged = store.begin().and_then(|mut txn| self.judge_within(&mut txn));
         judged.unwrap_or_else(|error| vec![format!("the store cannot be read: {error}")])
     }
 
-    /// As [`judge`](Oracle::judge), in a transaction that the caller has open: no other process
-    /// writes between [`Mix::progress`] and this.
+    /// Like [`judge`](Oracle::judge), in an open transaction of the caller: no other process writes
+    /// between [`Mix::progress`] and this call.
     ///
     /// # Errors
-    /// What cannot be read, which is wrong too.
+    /// A read error, which is a fault, too.
     pub fn judge_within(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
         let there = Mix::progress(txn)?;
         let mut wrong = Vec::new();
@@ -220,10 +221,11 @@ impl Oracle {
         Ok(wrong)
     }
 
-    /// What the workloads find wrong: by a pattern's own `check`, or other than the models.
+    /// The faults that the workloads find, by a pattern's own `check` or by comparison with the
+    /// models.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// A read error.
     pub fn findings(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
         if self.done > 0 {
             let differences = self.mix.definitions.differences(txn)?.into_iter();
@@ -231,7 +233,7 @@ impl Oracle {
                 differences.map(|key| format!("the definition {key} is not as in the model"));
             let wrong: Vec<String> = reported.collect();
             if !wrong.is_empty() {
-                // Nothing can be read by them.
+                // Without the definitions, nothing can be read.
                 return Ok(wrong);
             }
         }
@@ -240,10 +242,10 @@ impl Oracle {
         Ok(wrong)
     }
 
-    /// What the workloads find wrong by a pattern's own `check` alone.
+    /// The faults that the workloads find by a pattern's own `check` alone.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// A read error.
     pub fn checked(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
         self.of_each(txn, |model, txn| model.check(txn))
     }
@@ -255,7 +257,7 @@ impl Oracle {
     ) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         if self.done == 0 {
-            // No definitions, and nothing that could be read by them.
+            // There are no definitions, and no data that would need them.
             return Ok(wrong);
         }
         for (workload, model) in self.mix.workloads.iter().zip(&self.models) {
@@ -265,10 +267,10 @@ impl Oracle {
         Ok(wrong)
     }
 
-    /// All entries of the workloads, and who notices damage to each.
+    /// All entries of the workloads, with what detects damage to each.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn watched(&self, reader: &impl Reader) -> Result<Vec<Watched>> {
         let mut watched = Vec::new();
         for (key, value) in self.mix.definitions.iter().filter(|_| self.done > 0) {
@@ -286,10 +288,10 @@ impl Oracle {
         Ok(watched)
     }
 
-    /// A store with what the models hold, each built at once.
+    /// A store with the contents of the models, each built at once.
     ///
     /// # Errors
-    /// What the patterns say.
+    /// Errors of the patterns.
     pub fn rebuilt(&self) -> Result<Memory> {
         let store = Memory::new();
         if self.done == 0 {
@@ -304,8 +306,8 @@ impl Oracle {
     }
 }
 
-/// Whether stores are compared by this value. A counter that came down to 0 is there or not, which
-/// is the same to a query.
+/// Whether the value takes part in comparisons of stores. A counter of 0 may be stored or not,
+/// which makes no difference to a query.
 pub fn is_compared(value: &[u8]) -> bool {
     value != [0; 8]
 }
@@ -314,10 +316,10 @@ fn entry_is_compared<B: Deref<Target = [u8]>>(entry: &Result<Entry<B>>) -> bool 
     entry.as_ref().map_or(true, |(_, value)| is_compared(value))
 }
 
-/// The first key at which two stores differ, to be read.
+/// The first key at which two stores differ, in readable form.
 ///
 /// # Errors
-/// What the stores say.
+/// Errors of the stores.
 pub fn first_difference(one: &impl Reader, other: &impl Reader) -> Result<Option<String>> {
     let mut one = one.range(KeyRange::all(), Order::Ascending)?.filter(entry_is_compared);
     let mut other = other.range(KeyRange::all(), Order::Ascending)?.filter(entry_is_compared);

@@ -9,17 +9,17 @@ use anyhow::{Context as _, Result, ensure};
 use crate::record::Record;
 use crate::{campaigns, workloads};
 
-/// A promise, and what attacks it.
+/// A promise, and the campaigns that attack it.
 struct Promise {
-    /// What is promised.
+    /// The text of the promise.
     promise: &'static str,
-    /// The names of the result files that show it.
+    /// The names of the result files that support it.
     records: &'static [&'static str],
-    /// What CI does where none of its result files does.
+    /// The part of CI that supports it, if no result file does.
     in_ci: &'static str,
 }
 
-/// One that campaigns stand behind.
+/// A promise with campaigns.
 const fn promise(promise: &'static str, records: &'static [&'static str]) -> Promise {
     Promise { promise, records, in_ci: "not run" }
 }
@@ -93,7 +93,7 @@ const PROMISES: &[Promise] = &[
     },
 ];
 
-/// What makes the result files that no campaign makes.
+/// The commands for result files that no campaign writes.
 const SCRIPTS: [(&str, &str); 5] = [
     ("hostile-bytes", "tests/fuzz/run.sh"),
     ("mutation", "tests/mutants.sh"),
@@ -102,15 +102,15 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("isolation-on-servers", "tests/servers/with.sh cargo campaign-on-servers isolation"),
 ];
 
-/// Where the result files are kept: of the form in CI, and of the last full run.
+/// The directories of the result files: those of the form in CI, and those of the last full run.
 pub const FORMS: [&str; 2] = ["ci", "release"];
 
 const BEGIN: &str = "<!-- Written by `cargo campaign promises` from tests/campaigns/results. -->";
 const END: &str = "<!-- End of what is written. -->";
-/// In the chapter.
+/// Markers in the chapter.
 const BEGIN_WORKLOADS: &str = "<!-- Written by `cargo campaign promises`: the workloads. -->";
 
-/// The file that holds the table and the list of workloads.
+/// The file with the table and the list of workloads.
 pub const CHAPTER: &str = "book/src/reliability.md";
 
 /// The root of the repository.
@@ -118,11 +118,10 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What [`CHAPTER`] should hold: itself, with the table of today's result files.
+/// The expected contents of [`CHAPTER`]: the file with the table of the current result files.
 ///
 /// # Errors
-/// A file that cannot be read, result files that are none, or a chapter without a place for the
-/// table.
+/// If a file cannot be read, a result file is invalid, or the chapter has no place for the table.
 pub fn updated() -> Result<String> {
     let results = root().join("tests/campaigns/results");
     let [ci, release] = FORMS.map(|form| Record::load_all(&results.join(form)));
@@ -133,7 +132,7 @@ pub fn updated() -> Result<String> {
     replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).context(CHAPTER)
 }
 
-/// The text with something else between a line and the end.
+/// The text with the part between a line and the end marker replaced.
 fn replaced(text: &str, begin: &str, with: &str) -> Result<String> {
     let (before, rest) = text.split_once(begin).with_context(|| format!("no line {begin}"))?;
     let (_, after) = rest.split_once(END).with_context(|| format!("no line {END}"))?;
@@ -158,7 +157,7 @@ fn table(ci: &Records, release: &Records) -> Result<String> {
             format!("`{}`", record.map_or_else(|| command(name), |record| plain(&record.command)))
         });
         let shown_by = shown_by.collect::<Vec<_>>().join(", ");
-        // A campaign without a result file is listed too.
+        // A campaign without a result file is also listed.
         let cell = |form: &Records, otherwise: &str| {
             let reported: Result<Vec<String>> =
                 records.iter().filter_map(|name| form.get(*name)).map(outcome).collect();
@@ -172,13 +171,13 @@ fn table(ci: &Records, release: &Records) -> Result<String> {
     Ok(table)
 }
 
-/// The command that makes a result file.
+/// The command that writes a result file.
 fn command(name: &str) -> String {
     let script = SCRIPTS.iter().find(|(record, _)| *record == name);
     script.map_or_else(|| format!("cargo campaign {name}"), |(_, script)| (*script).into())
 }
 
-/// The command without what a run has chosen for itself.
+/// The command without options that a run has chosen itself.
 fn plain(command: &str) -> String {
     command.split(" --").next().unwrap_or(command).to_owned()
 }
@@ -212,7 +211,7 @@ fn outcome(record: &Record) -> Result<String> {
     Ok(reported)
 }
 
-/// What took no part, where workloads take part.
+/// The workloads that did not take part, if the campaign uses workloads.
 fn absent(record: &Record) -> Result<String> {
     let all = campaigns::all();
     let campaign = all.iter().find(|campaign| campaign.facts().name == record.campaign);
@@ -229,14 +228,14 @@ fn absent(record: &Record) -> Result<String> {
     Ok(if absent.is_empty() { String::new() } else { without() })
 }
 
-/// How many kinds of changes are not made, as they change nothing.
+/// The number of kinds of changes that are not made, because they have no effect.
 fn left_out() -> Result<usize> {
     let text = std::fs::read_to_string(root().join(".cargo/mutants.toml"))?;
     let (_, kinds) = text.split_once("exclude_re").context("nothing is left out")?;
     Ok(kinds.lines().filter(|line| line.trim().starts_with('\'')).count())
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -252,7 +251,7 @@ fn grouped(number: u64) -> String {
 /// Writes the table into the chapter.
 ///
 /// # Errors
-/// The errors of [`updated`]; a chapter that cannot be written.
+/// The errors of [`updated`]; also if the chapter cannot be written.
 pub fn write() -> Result<()> {
     std::fs::write(root().join(CHAPTER), updated()?).context(CHAPTER)
 }

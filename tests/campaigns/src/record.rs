@@ -1,4 +1,4 @@
-//! Result files: what the last run of a campaign came to.
+//! Result files: the outcome of the last run of each campaign.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,33 +6,33 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// One run of one campaign, as a file `<campaign>.json` keeps it.
+/// One run of a campaign, as stored in `<campaign>.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// The campaign.
+    /// The name of the campaign.
     pub campaign: String,
-    /// The command that runs it again.
+    /// The command that repeats the run.
     pub command: String,
     /// The day, `2026-11-21`.
     pub date: String,
-    /// The commit, with a `+` where the tree was another.
+    /// The commit, with a `+` if the working tree had changes.
     #[serde(default)]
     pub commit: String,
     /// The workloads that took part.
     #[serde(default)]
     pub workloads: Vec<String>,
-    /// What the random choices came from, if there were any.
+    /// The seed of the random choices, if there were any.
     pub seed: Option<u64>,
-    /// How many were done.
+    /// The count.
     pub count: u64,
-    /// What is counted.
+    /// The counted unit.
     pub unit: String,
-    /// How many failed.
+    /// The number of failures.
     pub failures: u64,
-    /// How long it took, in seconds.
+    /// The run time in seconds.
     pub seconds: f64,
-    /// What was broken on purpose, and whether it was found for the right reason; what nothing is
-    /// broken in, and whether nothing was found.
+    /// The controls by name: whether each flaw was found for the right reason, and whether nothing
+    /// was found in sound targets.
     pub controls: BTreeMap<String, bool>,
     /// Other counts.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether nothing failed and every control was caught.
+    /// Whether there were no failures and every control held.
     pub fn is_sound(&self) -> bool {
         self.failures == 0 && self.controls.values().all(|caught| *caught)
     }
@@ -48,7 +48,7 @@ impl Record {
     /// Writes the file of this campaign in a directory.
     ///
     /// # Errors
-    /// What the file system says.
+    /// I/O errors.
     pub fn save(&self, directory: &Path) -> Result<()> {
         std::fs::create_dir_all(directory)?;
         let path = directory.join(format!("{}.json", self.campaign));
@@ -59,7 +59,7 @@ impl Record {
     /// Reads the files of a directory, by campaign.
     ///
     /// # Errors
-    /// A file that cannot be read or is no record.
+    /// If a file cannot be read or is not a valid record.
     pub fn load_all(directory: &Path) -> Result<BTreeMap<String, Self>> {
         let mut found = BTreeMap::new();
         for file in std::fs::read_dir(directory)

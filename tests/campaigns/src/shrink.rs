@@ -1,8 +1,8 @@
-//! Makes a sequence that fails shorter.
+//! Shortens a failing sequence.
 
-/// The shortest sequence found that still fails, by leaving out ever smaller parts (Zeller and
-/// Hildebrandt, *Simplifying and Isolating Failure-Inducing Input*, 2002). `fails` must hold of
-/// `sequence` and give the same answer each time; it is called some `n log n` times.
+/// The shortest sequence found that still fails, by removing ever smaller parts (Zeller and
+/// Hildebrandt, *Simplifying and Isolating Failure-Inducing Input*, 2002). `fails` must be true for
+/// `sequence`, and deterministic; it is called about `n log n` times.
 pub fn shrink<T: Clone>(sequence: &[T], mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut shortest = sequence.to_vec();
     let mut part = shortest.len().div_ceil(2);

@@ -1,124 +1,126 @@
-//! What a pattern gives to the campaigns.
+//! The interface of a pattern to the campaigns.
 
 use std::fmt::Debug;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Result, Subspace};
 
-/// Random operations on a pattern, and what they should come to.
+/// Random operations on a pattern, and their expected results.
 ///
-/// A workload keeps to keys of its own, those of its [records](Workload::records) and of what is
-/// [derived](Workload::derived) from them, so that any number of them share a store and even a
+/// A workload uses only its own keys: those of its [records](Workload::records) and of their
+/// [derived data](Workload::derived). So any number of workloads can share a store, and even a
 /// transaction.
 pub trait Workload: Send + Sync + 'static {
-    /// One operation; its `Debug` form is what a failure prints.
+    /// An operation; a failure prints its `Debug` form.
     type Operation: Debug;
-    /// A naive model, of maps and numbers: the oracle.
+    /// A naive model made of maps and numbers: the oracle.
     type Model: Default + Clone + Send + 'static;
 
-    /// The name on the command line, and of the subspace.
+    /// The name, on the command line and of the subspace.
     fn name(&self) -> &'static str;
 
-    /// Where its records are: only the model knows what they should be.
+    /// The subspaces of its records: only the model has their expected values.
     fn records(&self) -> Vec<Subspace> {
         vec![Subspace::new(self.name()).child("records")]
     }
 
-    /// Where everything else is, which its own `check` can tell from the records.
+    /// The subspaces of all other data, which its own `check` can derive from the records.
     fn derived(&self) -> Vec<Subspace> {
         vec![Subspace::new(self.name())]
     }
 
-    /// Some operation. It depends on the generator alone and not on what is stored.
+    /// A random operation. It depends only on the generator, and not on the stored data.
     fn operation(&self, rng: &mut Rng) -> Self::Operation;
 
-    /// Does it. What it writes depends on the operation and on what is stored.
+    /// Applies an operation. Its writes depend on the operation and on the stored data.
     ///
     /// # Errors
-    /// What the pattern says. An operation of a workload is never bad input.
+    /// Errors of the pattern. An operation of a workload is never invalid input.
     fn perform(&self, operation: &Self::Operation, txn: &mut DynWriter<'_>) -> Result<()>;
 
-    /// Does it to the model.
+    /// Applies an operation to the model.
     fn imitate(&self, operation: &Self::Operation, model: &mut Self::Model);
 
-    /// What the pattern's own `check` finds, which knows no model. Empty when all is well.
+    /// The findings of the pattern's own `check`, which does not use the model. Empty if there is
+    /// no fault.
     ///
     /// # Errors
-    /// What cannot be read is an error, and as wrong as a finding.
+    /// A read error, which counts as a fault like a finding.
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
 
-    /// What differs from the model. Empty when all is well.
+    /// The differences from the model. Empty if there are none.
     ///
     /// # Errors
-    /// What cannot be read is an error, and as wrong as a difference.
+    /// A read error, which counts as a fault like a difference.
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
-    /// What detects that an entry of the workload was deleted or changed by a negative control.
-    /// For derived entries this is the pattern's own `check`.
+    /// What detects that a negative control has deleted or changed an entry of the workload. For
+    /// derived entries this is the pattern's own `check`.
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Self::Model) -> WatchedBy {
         super::workloads::watched_by(self, key, value)
     }
 
-    /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what
-    /// was maintained step by step must be the same, byte for byte.
+    /// Writes the contents of the model into a store without data of the workload, in the shortest
+    /// way. Incrementally maintained data must be equal to this, byte for byte.
     ///
     /// # Errors
-    /// What the pattern says.
+    /// Errors of the pattern.
     fn rebuild(&self, model: &Self::Model, txn: &mut DynWriter<'_>) -> Result<()>;
 }
 
 /// What detects that an entry is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedBy {
-    /// The pattern's own `check`, which knows no model.
+    /// The pattern's own `check`, which does not use the model.
     Check,
     /// The comparison with the model. Only the model has the expected record.
     Model,
-    /// As `Model`, but the first so many bytes of the value may be others and mean the same.
+    /// Like `Model`, but this many bytes at the beginning of the value may differ without a change
+    /// of meaning.
     ModelFrom(usize),
-    /// No query, since all results are the same; only a comparison of bytes.
+    /// No query, because all results stay the same; only a comparison of bytes.
     Nobody,
 }
 
-/// A [`Workload`] whose types are hidden. An operation is named by the seed that it comes from.
+/// A [`Workload`] with erased types. An operation is identified by its seed.
 pub trait Registered: Send + Sync {
-    /// As [`Workload::name`].
+    /// See [`Workload::name`].
     fn name(&self) -> &'static str;
-    /// Where its keys are, in subspaces of which none is within another.
+    /// The subspaces of its keys; none is within another one.
     fn subspaces(&self) -> Vec<Subspace>;
-    /// The operation of a seed, to be read.
+    /// A readable description of the operation of a seed.
     fn describe(&self, seed: u64) -> String;
-    /// Does the operation of a seed.
+    /// Applies the operation of a seed.
     ///
     /// # Errors
-    /// As [`Workload::perform`].
+    /// The errors of [`Workload::perform`].
     fn perform(&self, seed: u64, txn: &mut DynWriter<'_>) -> Result<()>;
-    /// The model of nothing done yet.
+    /// The model before the first operation.
     fn model(&self) -> Box<dyn Model>;
 }
 
-/// A model whose type is hidden.
+/// A model with an erased type.
 pub trait Model: Send {
-    /// As [`Workload::imitate`].
+    /// See [`Workload::imitate`].
     fn imitate(&mut self, seed: u64);
-    /// As [`Workload::check`].
+    /// See [`Workload::check`].
     ///
     /// # Errors
-    /// As [`Workload::check`].
+    /// The errors of [`Workload::check`].
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
-    /// As [`Workload::judge`].
+    /// See [`Workload::judge`].
     ///
     /// # Errors
-    /// As [`Workload::judge`].
+    /// The errors of [`Workload::judge`].
     fn judge(&self, txn: &DynWriter<'_>) -> Result<Vec<String>>;
-    /// As [`Workload::watched_by`].
+    /// See [`Workload::watched_by`].
     fn watched_by(&self, key: &[u8], value: &[u8]) -> WatchedBy;
-    /// As [`Workload::rebuild`].
+    /// See [`Workload::rebuild`].
     ///
     /// # Errors
-    /// As [`Workload::rebuild`].
+    /// The errors of [`Workload::rebuild`].
     fn rebuild(&self, txn: &mut DynWriter<'_>) -> Result<()>;
-    /// Another of the same.
+    /// Returns a copy of the model.
     fn copy(&self) -> Box<dyn Model>;
 }
 

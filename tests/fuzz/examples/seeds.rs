@@ -1,10 +1,10 @@
 //! Writes the seed corpus: `cargo run -p keyloom-fuzz --example seeds`, from the root of the
 //! repository.
 //!
-//! Few and small: keys of every kind, records in every codec, sound LMDB files of a few pages. What
-//! a target derives its input from by itself begins with random bytes, from a fixed seed. Seeds are
-//! named by two digits; what else lies in the corpus was found by the fuzzer, under names of its
-//! own, and stays.
+//! The seeds are few and small: keys of every kind, records in every codec, and sound LMDB files of
+//! a few pages. For targets that construct their own input, the seeds are random bytes from a fixed
+//! seed. Seeds have two-digit names. All other files in the corpus were found by the fuzzer and
+//! have its names; they stay.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::path::Path;
@@ -19,7 +19,7 @@ fn main() {
     let write = |target: &str, seeds: Vec<Vec<u8>>| {
         let directory = corpus.join(target);
         std::fs::create_dir_all(&directory).unwrap();
-        // Of seeds that there were more of before.
+        // Removes seeds of an earlier version that had more.
         for file in std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap()) {
             let name = file.file_name();
             if name.len() == 2 && name.to_str().is_some_and(|name| name.parse::<u8>().is_ok()) {
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// Two keys each: the first byte says where the second begins.
+/// Two keys each: the first byte is the offset of the second key.
 fn keys() -> Vec<Vec<u8>> {
     let pairs: [(KeyBuf, KeyBuf); 6] = [
         (pack(&("users", 42, "Zürich")), pack(&("users", 42, "a\0b"))),
@@ -69,7 +69,7 @@ fn values() -> Vec<Vec<u8>> {
         "pair":[true,9],"bytes":[1,2],"more":{"k":[5],"l":null},"below":[]}"#;
     let record: serde_json::Value = serde_json::from_str(json).unwrap();
     let named = encoded::<MessagePack, _>(&record);
-    // The same by position, as the wire format of Postcard says.
+    // The same by position, in the wire format of Postcard.
     let postcard = b"\x07\x01\x09\x01\x01x\x01n\x02\x01t\x03\x01\x09\x02\x01\x02\x02\x01k\x01\x01\x05\x01l\x00\x00";
     let pair = encoded::<Postcard, _>(&(300_u32, "three hundred".to_owned()));
     let versioned = [&[2][..], postcard].concat();
@@ -125,7 +125,7 @@ fn queries() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// A chunk of each form: few ids, runs, blocks of some and of many, a bitset.
+/// A chunk in each format: few ids, runs, blocks with few and with many ids, and a bitset.
 fn bitmaps() -> Vec<Vec<u8>> {
     let mut random = fastrand::Rng::with_seed(6);
     let mut some = |odds: u64| (0..CHUNK_IDS).filter(|_| random.u64(..odds) == 0).collect();
@@ -146,8 +146,8 @@ fn bitmaps() -> Vec<Vec<u8>> {
     sets.map(stored).to_vec()
 }
 
-/// Files that the engine wrote: a new one, a small one, one with an overflow run and free pages,
-/// one with a tree of two levels.
+/// Files written by the engine: a new file, a small one, one with an overflow run and free pages,
+/// and one with a tree of two levels.
 fn lmdb_files() -> Vec<Vec<u8>> {
     let file = |fill: fn(&Lmdb)| {
         let directory = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! Addresses: any text is an address or is refused, and nothing that is said of it holds the
-//! password. Nothing is connected to, and no file is opened.
+//! Addresses: any text is an address or is refused, and no output about it contains the password.
+//! Nothing is connected to, and no file is opened.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::AnyStore;
 
-/// Stands in every password below, and nowhere else: no mutation of an input makes it by chance.
+/// Part of every password below and of nothing else: no mutation of an input creates it by chance.
 const SECRET: &str = "9zS3cr3tQ7";
 
 pub(crate) fn addresses(data: &[u8]) {
@@ -13,7 +13,7 @@ pub(crate) fn addresses(data: &[u8]) {
     hides_the_password(data, read);
 }
 
-/// Shows what has no mark of a password.
+/// The control: prints a text that has no mark of a password.
 pub(crate) fn with_an_error_that_looks_for_marks(data: &[u8]) {
     hides_the_password(data, |address| match address.contains(['@', '=']) {
         true => vec![],
@@ -28,7 +28,7 @@ fn hides_the_password(data: &[u8], read: impl Fn(&str) -> Vec<String>) {
     }
 }
 
-/// Everything that is said about an address.
+/// All output about an address.
 fn read(address: &str) -> Vec<String> {
     let mut said = vec![];
     // This opens a file.
@@ -56,7 +56,7 @@ fn shown(outcome: keyloom::Result<String>) -> String {
     said
 }
 
-/// An address of one of the known forms, with any text around what the forms ask for.
+/// An address in one of the known forms, with any text around the required parts.
 fn with_password(input: &mut Unstructured<'_>) -> Result<String> {
     let text = |input: &mut Unstructured<'_>| -> Result<String> {
         let count = input.int_in_range(0..=12)?;
@@ -77,16 +77,16 @@ fn with_password(input: &mut Unstructured<'_>) -> Result<String> {
             let quoted = password.replace(['\'', '\\'], "");
             format!("host={host} user={} password='{quoted}' {rest}", u8::arbitrary(input)?)
         }
-        // The host is forgotten, and the @ with it.
+        // The host is missing, and the @ with it.
         4 => format!("{scheme}{user}:{SECRET}/{rest}"),
-        // All is escaped, what parts the password from the user too.
+        // Everything is escaped, including the separator between user and password.
         5 => format!("{scheme}{}/{rest}?user=ada", escaped(&format!("{user}:{SECRET}@{host}"))),
-        // Parted like a string of another driver.
+        // Separated like the connection string of another driver.
         _ => format!("host={host};user=ada;password={SECRET} user=ada {rest}"),
     })
 }
 
-/// Those that are known, and how they are mistyped.
+/// Known schemes, and misspelled ones.
 const SCHEMES: [&str; 12] = [
     "postgres://",
     "postgresql://",

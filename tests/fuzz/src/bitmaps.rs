@@ -1,5 +1,5 @@
-//! The chunks of a bitmap, and the columns beside them: any bytes are the ids that the format says,
-//! or are found to be none; whatever they are, reads end, and damage is not written over.
+//! The chunks of a bitmap, and the columns beside them. Any bytes decode to the ids that the format
+//! defines, or are recognized as invalid. For any bytes, reads end, and damage is not overwritten.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub(crate) fn bitmaps(data: &[u8]) {
     }
 }
 
-/// The ids of stored bytes, decoded as the table of the format reads, and as slowly.
+/// The ids of stored bytes, decoded naively from the table of the format.
 fn decode(data: &[u8]) -> Option<Ids> {
     let (form, rest) = data.split_first()?;
     let number = |bytes: &[u8]| u64::from(bytes[0]) + 256 * u64::from(bytes[1]);
@@ -92,7 +92,7 @@ fn reads_find(store: &Memory, bitmap: &Bitmap, ids: &Ids) {
     assert_eq!(bitmap.select(&snapshot, middle).unwrap(), Some(one));
 }
 
-/// A change leaves what a load of the ids would have made.
+/// After a change, the bytes are equal to those of a load of the ids.
 fn writes_continue_from(store: &Memory, bitmap: &Bitmap, mut ids: Ids) {
     for id in [7, CHUNK_IDS - 1] {
         match ids.remove(&id) {
@@ -108,7 +108,7 @@ fn writes_continue_from(store: &Memory, bitmap: &Bitmap, mut ids: Ids) {
     assert_eq!(dump(store), changed);
 }
 
-/// With an answer or an error.
+/// Checks that reads end with a result or an error.
 fn reads_end(store: &Memory, bitmap: &Bitmap) {
     let snapshot = store.snapshot().unwrap();
     for order in [Order::Ascending, Order::Descending] {

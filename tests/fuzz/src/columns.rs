@@ -1,6 +1,5 @@
-//! The columns of a forward index: whatever the bytes are, reads come to an end with an answer or
-//! an error that names the key, a check says what is wrong, and a repair makes them what they
-//! should be.
+//! The columns of a forward index. For any bytes, reads end with a result or an error that names
+//! the key, a check reports the faults, and a repair restores the columns.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +13,7 @@ use crate::records::dump;
 
 type Numbers = InvertedIndex<u32, u32>;
 
-/// A field with a value for some, one with lists, one with integers.
+/// A field with a value for some records, a field with lists, and a field with integers.
 fn index() -> Numbers {
     InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
         .field("some", |_, n: &u32| one((!n.is_multiple_of(3)).then_some(n % 7)))
@@ -57,7 +56,7 @@ fn reads_end(index: &Numbers, store: &Memory, key: &KeyBuf) {
     let named = keyloom::key::display(key).to_string();
     for error in errors.iter().flatten() {
         let told = error.to_string();
-        // What is no value of a key at all is found where the rows are unpacked.
+        // A value that no key can have is found where the rows are unpacked.
         assert!(told.contains(&named) || told.starts_with("at key"), "{told}");
     }
 }

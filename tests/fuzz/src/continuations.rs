@@ -1,5 +1,4 @@
-//! Continuations: any bytes are refused, or go on after a key within the query that they are given
-//! to.
+//! Continuations: any bytes are refused, or continue after a key within the given query.
 
 use std::sync::LazyLock;
 
@@ -14,7 +13,7 @@ const HEADER_BYTES: usize = 10;
 
 #[derive(Debug, Arbitrary)]
 struct Input {
-    /// The query whose continuation is taken, and the one that it is given to.
+    /// The query from which the continuation is taken, and the query that gets it.
     taken_from: Query,
     given_to: Query,
     bytes: Made,
@@ -27,7 +26,7 @@ struct Query {
     limit: u8,
 }
 
-/// Bytes from nowhere, or those of a continuation, changed.
+/// Arbitrary bytes, or the changed bytes of a continuation.
 #[derive(Debug, Arbitrary)]
 enum Made {
     Any(Vec<u8>),
@@ -37,7 +36,7 @@ enum Made {
         keep: u8,
         append: Vec<u8>,
     },
-    /// The header of a real one, and another key.
+    /// The header of a valid continuation, and another key.
     WithKey(Vec<u8>),
     WithKeyOf(Id),
 }
@@ -103,7 +102,7 @@ pub(crate) fn continuations(data: &[u8]) {
         Err(Error::NewerFormat { found, .. }) => assert_eq!(found, u32::from(bytes[0])),
         Err(Error::InvalidArgument { what, .. }) => {
             assert_eq!(what, "the continuation");
-            // What was not changed is refused only by another query.
+            // An unchanged continuation is refused only by another query.
             let same = query.country == input.taken_from.country
                 && query.descending == input.taken_from.descending;
             assert!(bytes != real || !same);

@@ -1,5 +1,5 @@
-//! Index entries: whatever lies in the subspace of an index, and of its table, is answered with an
-//! error or a finding, and a repair leaves nothing to find.
+//! Index entries: for any contents of the subspaces of an index and its table, reads return an
+//! error or a finding, and a repair leaves no findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -24,13 +24,13 @@ struct Input {
 
 #[derive(Debug, Arbitrary)]
 enum Garbage {
-    /// Any bytes behind the prefix of one of the indexes, with any value.
+    /// Any bytes after the prefix of one of the indexes, with any value.
     Entry { index: u8, key: Vec<u8>, value: Vec<u8> },
-    /// The key of an entry that could be, with a value that says where the record key begins.
+    /// The key of a possible entry, with a value that gives the offset of the record key.
     Plausible { country: u8, name: String, id: Id, format: u8, length: u8 },
-    /// An entry that is there, with another value.
+    /// An existing entry, with another value.
     Overwritten { at: u8, value: Vec<u8> },
-    /// An entry that is not there any more.
+    /// An entry that was removed.
     Removed { at: u8 },
     /// Any bytes in the table.
     Record { key: Vec<u8>, value: Vec<u8> },
@@ -40,7 +40,7 @@ pub(crate) fn index_entries(data: &[u8]) {
     let Ok(input) = Input::arbitrary(&mut Unstructured::new(data)) else { return };
     let towns = Towns::new();
     let store = Memory::new();
-    // Others are too long for a key.
+    // Longer names would not fit into a key.
     let good = input.records.iter().filter(|(_, town)| town.name.len() < 200);
     let good: Vec<_> = good.map(|(id, town)| (*id, town.clone())).collect();
     store.transact(|txn| towns.table.put_many(txn, &good)).unwrap();
@@ -90,7 +90,7 @@ fn spoil(garbage: &Garbage, towns: &Towns, store: &Memory) {
     store.transact(write).unwrap();
 }
 
-/// Reads in every way. What comes is right or an error.
+/// Reads in every way. Each result is right or an error.
 fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: Order) {
     let snapshot = store.snapshot().unwrap();
     let mut count = 0;
@@ -146,14 +146,14 @@ fn repair(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>
         let left = index.check(&store.snapshot().unwrap(), &towns.table).unwrap();
         if !has_bad_records {
             assert_eq!(before.is_empty(), outcome.written + outcome.removed == 0, "{before:?}");
-            // An entry whose value is wrong may be no entry at all besides.
+            // An entry with a wrong value may also be superfluous.
             let entries: BTreeSet<_> = before.iter().map(|fault| &fault.key).collect();
             assert_eq!(entries.len() as u64, outcome.written + outcome.removed, "{before:?}");
             assert_eq!(left, []);
             repaired += 1;
             continue;
         }
-        // A record that does not decode is a fault that stays.
+        // A record that does not decode remains as a fault.
         let stays = |fault: &Inconsistency| fault.rule == Rule::Undecodable;
         assert!(!left.is_empty() && left.iter().all(stays), "{left:?}");
     }
@@ -162,10 +162,10 @@ fn repair(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>
         dump.retain(|key, _| within(towns.table.space(), key));
         dump
     };
-    // Where the records are those that were put, so are the entries again, byte for byte.
+    // If the records are the original ones, the entries are also restored byte for byte.
     if repaired == 3 && same_records(&spoilt) == same_records(clean) {
         let mut repaired_store = dump(store);
-        // Keys beside the subspaces, after `FF`, belong to no index.
+        // Keys outside of the subspaces, after `FF`, belong to no index.
         let spaces = towns.indexes().map(|index| index.space().clone());
         repaired_store.retain(|key, _| {
             within(towns.table.space(), key) || spaces.iter().any(|space| within(space, key))

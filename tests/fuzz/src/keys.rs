@@ -1,4 +1,4 @@
-//! Keys: any bytes decode or are refused, what decodes packs to the same bytes, and the order of
+//! Keys: any bytes decode or are refused, decoded values pack to the same bytes, and the order of
 //! bytes is the order of values.
 
 use std::borrow::Cow;
@@ -11,12 +11,12 @@ use keyloom::key::{
 
 type Strict = fn(&[u8]) -> std::result::Result<Vec<Element>, DecodeError>;
 
-/// The first byte says where the second key begins.
+/// The first byte is the offset of the second key.
 pub(crate) fn bytes(data: &[u8]) {
     check_bytes(data, |bytes| unpack_strict::<List<Vec<Element>>>(bytes).map(|list| list.0));
 }
 
-/// A strict decoder that takes integers with leading zeros, as the lenient one does.
+/// The control: a strict decoder that accepts integers with leading zeros, like the lenient one.
 pub(crate) fn with_a_decoder_that_is_not_strict(data: &[u8]) {
     check_bytes(data, elements);
 }
@@ -56,7 +56,7 @@ fn alone(bytes: &[u8], strict: Strict) -> std::result::Result<Vec<Element>, Deco
     lenient
 }
 
-/// Decodes as a type: no panic, and the strict reading takes only what packing writes.
+/// Decodes as a type without a panic. Strict decoding accepts only the output of packing.
 fn typed<'k, K: Pack + Unpack<'k>>(bytes: &'k [u8]) {
     let lenient = unpack::<K>(bytes);
     match unpack_strict::<K>(bytes) {

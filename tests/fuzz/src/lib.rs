@@ -1,17 +1,17 @@
 //! Hostile bytes: does any input make keyloom panic, hang, or break one of its laws?
 //!
-//! A [`Target`] is a function that takes any bytes, makes something of them, and panics when a law
-//! does not hold. Three callers run it:
+//! A [`Target`] is a function that takes any bytes, interprets them, and panics if a law is
+//! violated. Three callers run it:
 //!
 //! | caller | inputs |
 //! |---|---|
-//! | `tests/fuzz/run.sh` | libFuzzer's, led by coverage, for as long as wanted |
+//! | `tests/fuzz/run.sh` | libFuzzer's, guided by coverage, for any length of time |
 //! | `cargo test -p keyloom-fuzz` | the seed corpus, and some thousand mutations of it |
-//! | `cargo run -p keyloom-fuzz -- TARGET FILE...` | files, such as those that a crash left behind |
+//! | `cargo run -p keyloom-fuzz -- TARGET FILE...` | files, such as those left by a crash |
 //!
-//! A target compares with something that is written down independently: a `BTreeMap`, a predicate
-//! on keys, the bytes that went in. The [`CONTROLS`] are targets that must fail, because what they
-//! test is broken on purpose.
+//! A target compares with an independent definition: a `BTreeMap`, a predicate on keys, or the
+//! original bytes. The [`CONTROLS`] are targets that must fail, because the code that they test is
+//! broken on purpose.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod addresses;
@@ -34,12 +34,12 @@ pub use lmdb_files::sparse;
 pub use posting_blocks::stored_blocks;
 pub use trees::tree_values;
 
-/// A name, and what to do with any bytes.
+/// A name, and a function of any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, on the command line and in the corpus.
+    /// The name, on the command line and in the corpus.
     pub name: &'static str,
-    /// Panics when a law does not hold.
+    /// Panics if a law is violated.
     pub run: fn(&[u8]),
 }
 
@@ -47,7 +47,7 @@ macro_rules! targets {
     ($($name:ident: $run:path,)+) => { [$(Target { name: stringify!($name), run: $run }),+] };
 }
 
-/// What must hold for any bytes.
+/// The laws that must hold for any bytes.
 pub const TARGETS: [Target; 14] = targets! {
     key_bytes: keys::bytes,
     key_order: keys::order,
@@ -65,7 +65,8 @@ pub const TARGETS: [Target; 14] = targets! {
     posting_blocks: posting_blocks::posting_blocks,
 };
 
-/// What is broken on purpose: a caller that does not find it would find nothing else either.
+/// Targets that are broken on purpose: a caller that does not find the flaw would find no other
+/// either.
 pub const CONTROLS: [Target; 6] = targets! {
     control_addresses: addresses::with_an_error_that_looks_for_marks,
     control_key_bytes: keys::with_a_decoder_that_is_not_strict,
@@ -75,7 +76,7 @@ pub const CONTROLS: [Target; 6] = targets! {
     control_queries: queries::with_a_printer_that_escapes_nothing,
 };
 
-/// The target or control of this name.
+/// The target or control with this name.
 pub fn target(name: &str) -> Option<Target> {
     TARGETS.into_iter().chain(CONTROLS).find(|target| target.name == name)
 }

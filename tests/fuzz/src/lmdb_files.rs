@@ -1,7 +1,8 @@
-//! LMDB files: whatever a file holds, the checker ends without a panic, and its three answers
+//! LMDB files: for any contents of a file, the checker ends without a panic, and its three results
 //! agree.
 //!
-//! The engine itself does not run here: it maps the file, and a damaged one kills the process.
+//! The engine itself does not run here, because it maps the file, and a damaged file would kill the
+//! process.
 //!
 //! # Inputs
 //!
@@ -11,8 +12,8 @@
 //! | pages u8 | cut u8 | page u8 | offset u16 | length u8 | bytes | page u8 | ...
 //! ```
 //!
-//! The file has so many pages, less `cut` times 16 bytes. Numbers are little-endian; later bytes
-//! replace earlier ones, so that a change of a sound image is a few bytes at its end.
+//! The file has this many pages, minus `cut` times 16 bytes. Numbers are little-endian. Later bytes
+//! replace earlier ones, so a change of a sound image is a few bytes at its end.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -23,10 +24,10 @@ use keyloom::lmdb::file::{
 };
 
 const PAGE_BYTES: usize = 4096;
-/// How many pages an image has at most: enough for a tree of two levels and an overflow run.
+/// The maximum number of pages of an image: enough for a tree of two levels and an overflow run.
 const MOST_PAGES: u8 = 48;
 
-/// The bytes of a file as an input of this target.
+/// Encodes the bytes of a file as an input of this target.
 pub fn sparse(file: &[u8]) -> Vec<u8> {
     let pages = u8::try_from(file.len() / PAGE_BYTES).expect("a small file");
     assert!(pages <= MOST_PAGES && file.len().is_multiple_of(PAGE_BYTES), "{} bytes", file.len());
@@ -36,7 +37,7 @@ pub fn sparse(file: &[u8]) -> Vec<u8> {
         while let Some(start) = content[at..].iter().position(|byte| *byte != 0) {
             let start = at + start;
             let piece = &content[start..content.len().min(start + 255)];
-            // A few zeros cost less than another header.
+            // A few zeros take less space than another header.
             let length = piece.windows(6).position(|zeros| zeros == [0; 6]).unwrap_or(piece.len());
             out.push(page as u8);
             out.extend((start as u16).to_le_bytes());
@@ -49,7 +50,7 @@ pub fn sparse(file: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The inverse, of any bytes.
+/// Decodes any bytes to a file: the inverse of [`sparse`].
 fn image(data: &[u8]) -> Vec<u8> {
     let [pages, cut, rest @ ..] = data else { return vec![] };
     let mut file = vec![0; usize::from(pages % (MOST_PAGES + 1)) * PAGE_BYTES];
@@ -84,7 +85,7 @@ fn write(file: &File, bytes: &[u8]) -> std::io::Result<()> {
     file.set_len(0)?;
     file.set_len(bytes.len() as u64)?;
     for (page, content) in bytes.chunks(PAGE_BYTES).enumerate() {
-        // Holes stay holes.
+        // Holes in the file stay holes.
         if content.iter().any(|byte| *byte != 0) {
             file.write_all_at(content, (page * PAGE_BYTES) as u64)?;
         }

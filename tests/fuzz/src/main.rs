@@ -1,10 +1,10 @@
-//! Runs the targets: on files, or, built for libFuzzer, on what that makes up.
+//! Runs the targets: on files, or on the inputs of libFuzzer if built for it.
 #![cfg_attr(fuzzing, no_main)]
-#![cfg_attr(fuzzing, allow(unsafe_code))] // What the macro of libFuzzer's crate expands to.
+#![cfg_attr(fuzzing, allow(unsafe_code))] // The expansion of the macro of libFuzzer's crate.
 
 use keyloom_fuzz::Target;
 
-/// One program holds all targets, so that there is one build; the environment says which it is.
+/// One program contains all targets, so that it is built once; the environment selects one.
 #[cfg(fuzzing)]
 static CHOSEN: std::sync::LazyLock<Target> = std::sync::LazyLock::new(|| {
     let name = std::env::var("KEYLOOM_FUZZ_TARGET").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Operations: a table and its indexes, in transactions that may be given up, do what a `BTreeMap`
-//! does.
+//! Operations: a table and its indexes behave like a `BTreeMap`, in transactions that may be rolled
+//! back.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub(crate) fn operations(data: &[u8]) {
     check(data, &towns);
 }
 
-/// An index that leaves the entries of old records behind.
+/// The control: an index that does not remove the entries of old records.
 pub(crate) fn with_an_index_that_forgets(data: &[u8]) {
     #[derive(Clone)]
     struct Forgets(Index<Id, Town, AnyParts>);
@@ -236,7 +236,7 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
             let chosen = records().filter(|(_, t)| t.size != 0 && *from <= t.size && t.size <= *to);
             let mut expected: Vec<_> = chosen.map(|(id, t)| (Desc(t.size), id)).collect();
             expected.sort();
-            // The larger size comes first.
+            // The larger size comes first, because the part is descending.
             let select = within(Desc(*to)..=Desc(*from));
             let page =
                 towns.by_size.query().select(select).records(&snapshot, &towns.table).unwrap();

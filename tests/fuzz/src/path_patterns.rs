@@ -1,5 +1,5 @@
-//! Paths and patterns of them: any text is parsed or refused at one of its characters, what is
-//! written is parsed to the same, and a scan finds what matching one by one finds.
+//! Paths and path patterns: any text is parsed or is refused at one of its characters. Printed text
+//! is parsed to the same value, and a scan finds the same paths as a match of each path.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ struct Fixture {
 static WHOLE: LazyLock<Fixture> = LazyLock::new(|| fixture(None));
 static WITH_A_HOLE: LazyLock<Fixture> = LazyLock::new(|| fixture(Some("a.ab")));
 
-/// Paths of up to three labels, and a store that has them all but one.
+/// Paths of up to three labels, and a store that contains all of them, except `lacks`.
 fn fixture(lacks: Option<&str>) -> Fixture {
     const LABELS: [&str; 5] = ["a", "ab", "b_A", "", "\0"];
     let mut stored = vec![LabelPath::root()];
@@ -47,7 +47,7 @@ pub(crate) fn path_patterns(data: &[u8]) {
     holds(data, &WHOLE);
 }
 
-/// A control: a scan that leaves out a path, wherever it should come.
+/// A control: a scan that omits one path.
 pub(crate) fn with_a_scan_that_leaves_out(data: &[u8]) {
     holds(data, &WITH_A_HOLE);
 }
@@ -72,7 +72,7 @@ fn holds(data: &[u8], fixture: &Fixture) {
     tokens(&text, &mut Unstructured::new(data));
 }
 
-/// What a text is parsed to, if it is.
+/// Parses a text, if it is valid.
 fn parsed<T>(text: &str) -> Option<T>
 where
     T: std::str::FromStr<Err = PathError> + std::fmt::Display + std::fmt::Debug + PartialEq,
@@ -92,7 +92,7 @@ where
     Some(value)
 }
 
-/// `matches` is asked of each path alone, and knows nothing of what can be left out.
+/// `matches` tests each path alone, and does not depend on what a scan may skip.
 fn scan(fixture: &Fixture, pattern: &PathPattern, matches: impl Fn(&LabelPath) -> bool) {
     let Fixture { store, paths, stored } = fixture;
     let snapshot = store.snapshot().unwrap();

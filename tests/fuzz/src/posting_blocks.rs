@@ -1,5 +1,5 @@
-//! Posting blocks: any bytes are the postings that the format says, or are found to be none; and
-//! postings that are encoded again are decoded to the same.
+//! Posting blocks: any bytes decode to the postings that the format defines, or are recognized as
+//! invalid. Postings that are encoded again decode to the same postings.
 
 use keyloom::{Memory, Order, Reader, Store, Subspace};
 use keyloom_tables::Table;
@@ -8,8 +8,8 @@ use keyloom_text::{Analyzer, Detail, TextIndex};
 
 const DETAILS: [Detail; 3] = [Detail::Frequencies, Detail::Positions, Detail::Offsets];
 
-/// The detail, the last id, the length of the occurrences if they are beside the block, these, and
-/// the block.
+/// The input consists of the detail, the last id, the length of separate occurrences (if any), the
+/// occurrences, and the block.
 pub(crate) fn posting_blocks(data: &[u8]) {
     let Some((head, rest)) = data.split_first_chunk::<6>() else { return };
     let [detail, last @ .., size] = *head;
@@ -28,7 +28,7 @@ pub(crate) fn posting_blocks(data: &[u8]) {
     assert_eq!(by_hand, expected);
 }
 
-/// Bytes that are taken from the beginning.
+/// Bytes that are consumed from the beginning.
 struct Bytes<'b>(&'b [u8]);
 
 impl<'b> Bytes<'b> {
@@ -54,7 +54,7 @@ impl<'b> Bytes<'b> {
         None
     }
 
-    /// Integers of `width` bits each, bit for bit.
+    /// Decodes integers of `width` bits each, bit by bit.
     fn column(&mut self, width: u8, many: u64) -> Option<Vec<u32>> {
         if width > 32 {
             return None;
@@ -66,7 +66,7 @@ impl<'b> Bytes<'b> {
     }
 }
 
-/// The postings of stored bytes, decoded as the tables of the format read, and as slowly.
+/// The postings of stored bytes, decoded naively from the tables of the format.
 fn decode(block: &[u8], beside: Option<&[u8]>, last: u32, detail: Detail) -> Option<Vec<Posting>> {
     let mut block = Bytes(block);
     let (flags, level) = (block.byte()?, block.byte()?);
@@ -116,7 +116,7 @@ fn occurrences(mut stored: Bytes<'_>, postings: &mut [Posting], detail: Detail) 
     let total = postings.iter().map(|posting| u64::from(posting.1)).sum();
     let columns = if detail == Detail::Offsets { 3 } else { 1 };
     let widths = stored.take(columns)?;
-    // A column without bits stands for any number of integers, so it must be short.
+    // A column of width 0 can have any number of integers, so the number is limited.
     if total > 128 && widths.contains(&0) {
         return None;
     }
@@ -144,7 +144,7 @@ fn occurrences(mut stored: Bytes<'_>, postings: &mut [Posting], detail: Detail) 
     Some(())
 }
 
-/// Blocks of an index: few and many postings, of each detail.
+/// Blocks of an index, with few and with many postings, for each detail.
 pub fn stored_blocks() -> Vec<Vec<u8>> {
     let mut index = TextIndex::with_keys_as_ids(&Subspace::new("index"));
     for (name, detail) in ["frequencies", "positions", "offsets"].into_iter().zip(DETAILS) {

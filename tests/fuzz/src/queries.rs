@@ -1,5 +1,5 @@
-//! The query language: any text is a query or is refused at one of its characters, and a query is
-//! printed as a text that is parsed to the same tree.
+//! The query language: any text is a query or is refused at one of its characters, and the printed
+//! form of a query is parsed to the same tree.
 
 use keyloom_text::query::Operator;
 use keyloom_text::{Analyzer, Highlighter, Query, QueryParser};
@@ -8,7 +8,7 @@ pub(crate) fn queries(data: &[u8]) {
     holds(data, ToString::to_string);
 }
 
-/// A control: a printer that forgets the backslashes.
+/// A control: a printer that omits backslashes.
 pub(crate) fn with_a_printer_that_escapes_nothing(data: &[u8]) {
     holds(data, |query| query.to_string().replace('\\', ""));
 }
@@ -36,7 +36,7 @@ fn holds(data: &[u8], print: impl Fn(&Query) -> String) {
     }
 }
 
-/// The query in its own text: marks are apart, and at characters.
+/// Highlights a query in its own text: marks do not overlap, and are at character boundaries.
 fn marks(query: &Query, text: &str) {
     let Ok(highlighter) = Highlighter::new(query, "b", &Analyzer::simple()) else { return };
     let marks = highlighter.marks(text);

@@ -1,5 +1,5 @@
-//! Ranges: any expression of the range algebra holds what it says, by its own answer, by its
-//! normalized bounds, and in the store in memory.
+//! Ranges: any expression of the range algebra contains the defined keys, by `contains`, by its
+//! normalized bounds, and in the memory store.
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -9,7 +9,7 @@ use keyloom::{
     KeyRange, MAX_KEY_BYTES, Memory, Order, Reader, Store, Writer, prefix_end, successor,
 };
 
-/// A key or bound: a few bytes, perhaps so often that the whole is about as long as a key may be.
+/// A key or bound: a few bytes, sometimes repeated up to about the maximum length of a key.
 #[derive(Clone, Debug)]
 struct Bytes(Vec<u8>);
 
@@ -18,7 +18,7 @@ impl<'a> Arbitrary<'a> for Bytes {
         let count = input.int_in_range(0..=6)?;
         let telling = |input: &mut Unstructured<'a>| -> Result<u8> {
             let byte = u8::arbitrary(input)?;
-            // The bytes that matter, more often than others.
+            // Critical bytes are more frequent than others.
             Ok([0x00, 0x01, 0x61, 0xFE, 0xFF].get(usize::from(byte % 8)).copied().unwrap_or(byte))
         };
         let mut bytes = (0..count).map(|_| telling(input)).collect::<Result<Vec<_>>>()?;
@@ -71,7 +71,8 @@ pub(crate) fn ranges(data: &[u8]) {
     check(data, |prefix| KeyRange::prefix(prefix));
 }
 
-/// The mistake that programs make by hand: `prefix FF` does not end what begins with `prefix`.
+/// The control is a common mistake: `prefix FF` is not the end of the keys that begin with
+/// `prefix`.
 pub(crate) fn with_a_prefix_that_ends_at_ff(data: &[u8]) {
     check(data, |prefix| KeyRange::self_and_children(prefix));
 }
@@ -111,7 +112,7 @@ fn check(data: &[u8], prefix: Prefix) {
     in_a_store(&range, &stored, &expected, usize::from(input.page % 8) + 1);
 }
 
-/// The bytes and what lies next to them.
+/// The bytes and their neighbours.
 fn around(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![bytes.to_vec(), successor(bytes).to_vec()];
     all.extend([[bytes, &[0xFF]].concat(), [bytes, &[0xFF, 0xFF]].concat()]);
@@ -148,9 +149,9 @@ fn in_a_store(range: &KeyRange<'_>, stored: &BTreeSet<Vec<u8>>, expected: &[Vec<
     assert_eq!(left as usize, stored.len() - expected.len(), "{range:02X?}");
 }
 
-/// The range, and when a key is in it, by definition.
+/// The range, and a predicate for its keys by definition.
 fn base<'i>(base: Base, a: &'i [u8], b: &'i [u8], prefix: Prefix) -> (KeyRange<'i>, Holds<'i>) {
-    // What continues `a` as a tuple does: no element begins with FF.
+    // The continuations of `a` as a tuple: no element begins with FF.
     let continues = move |key: &[u8], least: usize| {
         key.strip_prefix(a).is_some_and(|rest| rest.len() >= least && rest.first() != Some(&0xFF))
     };

@@ -1,4 +1,4 @@
-//! The table and the indexes that the targets work on, and a model of them that is written by hand.
+//! The table and the indexes that the targets use, and an independent model of them.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Town {
     pub(crate) tags: Vec<u8>,
 }
 
-/// Few of a kind, so that they meet again.
+/// A small number, so that equal values are frequent.
 pub(crate) fn few(input: &mut Unstructured<'_>) -> Result<u8> {
     input.int_in_range(0..=3)
 }
@@ -43,7 +43,7 @@ pub(crate) struct Towns {
 }
 
 impl Towns {
-    /// The table without its indexes, which the caller attaches.
+    /// The table without its indexes; the caller attaches them.
     pub(crate) fn bare() -> Self {
         let by_name =
             Index::new(&Subspace::new("by_name"), |_, t: &Town| entry((t.country, &t.name)));
@@ -73,19 +73,19 @@ impl Towns {
     }
 }
 
-/// Everything that the store holds.
+/// All entries of the store.
 pub(crate) fn dump(store: &Memory) -> Dump {
     let snapshot = store.snapshot().unwrap();
     let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
     entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
 }
 
-/// The other direction.
+/// The order for a flag.
 pub(crate) fn order(descending: bool) -> Order {
     if descending { Order::Descending } else { Order::Ascending }
 }
 
-/// In this order.
+/// Sorts the items in this order.
 pub(crate) fn sorted<T: Ord>(mut items: Vec<T>, order: Order) -> Vec<T> {
     items.sort();
     if order == Order::Descending {

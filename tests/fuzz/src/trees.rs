@@ -1,6 +1,6 @@
-//! Trees of every model with one value that is any bytes, or with one key too many: `check` says
-//! what is wrong instead of failing, every read and every change ends, and where `check` finds
-//! nothing all nodes are found.
+//! Trees of every model, with one arbitrary value or one extra key. `check` reports the faults
+//! instead of failing, every read and every change ends, and if `check` finds nothing, all nodes
+//! are found.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -10,7 +10,8 @@ use keyloom_patterns::trees::{
     AdjacencyList, InsertAt, MaterializedPath, NestedNode, NestedSets, Tree, TreeDocument,
 };
 
-/// The nodes of each tree.
+/// The first byte selects an entry, whose value is replaced by the rest of the input. If it is too
+/// large, the rest is an extra key of the tree and its value.
 const IDS: std::ops::RangeInclusive<u64> = 1..=7;
 
 struct Trees {
@@ -52,8 +53,7 @@ impl<T: Tree<Value = u32>> Stored<T> {
         Self { tree, store, entries }
     }
 
-    /// The first byte chooses an entry whose value is the rest; where there is none so late, the
-    /// rest is a key of the tree and its value.
+    /// This version cannot judge data that a newer version wrote.
     fn damaged(&self, data: &[u8]) {
         let Some((&at, rest)) = data.split_first() else { return };
         let mut txn = self.store.begin().unwrap();
@@ -70,7 +70,7 @@ impl<T: Tree<Value = u32>> Stored<T> {
             ControlFlow::Continue(())
         };
         if let Err(error) = self.tree.check_each(&txn, count) {
-            // What a newer version wrote is not for this one to judge.
+            // Each input starts with the same data.
             assert!(is_of_newer_format(&error), "{error}");
             faults += 1;
         }
@@ -83,7 +83,7 @@ impl<T: Tree<Value = u32>> Stored<T> {
         let _ = self.tree.insert(&mut txn, 8, "h", &80, InsertAt::sorted(4));
         let _ = self.tree.move_to(&mut txn, 4, InsertAt::sorted(7));
         let _ = self.tree.delete_subtree(&mut txn, 2);
-        // Nothing is kept for the next input.
+        // Checks that every read returns a result or an error.
         drop(txn);
     }
 
@@ -102,7 +102,7 @@ impl<T: Tree<Value = u32>> Stored<T> {
         Ok(())
     }
 
-    /// Everything is answered or is an error.
+    /// The first byte selects a model.
     fn read(&self, reader: &impl Reader) {
         let _ = self.tree.export(reader, None);
         for id in IDS {
@@ -144,7 +144,7 @@ pub(crate) fn trees(data: &[u8]) {
     }
 }
 
-/// Inputs that leave the trees as they are: every value, where it is.
+/// Inputs that do not change the trees: each existing value at its place.
 pub fn tree_values() -> Vec<Vec<u8>> {
     let trees = &*TREES;
     let models = [
@@ -156,7 +156,7 @@ pub fn tree_values() -> Vec<Vec<u8>> {
     ];
     let of_each = (0..).zip(models).flat_map(|(model, entries)| {
         let input = move |(at, (_, value)): (u8, &Entry)| [&[model, at][..], value].concat();
-        // Each kind of entry comes several times.
+        // Each kind of entry occurs several times.
         (0..).zip(entries).step_by(3).map(input)
     });
     of_each.collect()

@@ -1,4 +1,4 @@
-//! Values: any bytes decode or are refused by every codec, and what decodes comes back.
+//! Values: any bytes decode or are refused by every codec, and decoded values survive a round trip.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -46,8 +46,8 @@ pub(crate) fn values(data: &[u8]) {
     versions::<Json>(data);
 }
 
-/// Whether it decodes. What decodes is encoded to bytes that decode to the same, and are the same
-/// when they are encoded again.
+/// Whether the bytes decode. A decoded value is encoded to bytes that decode to the same value, and
+/// a second encoding gives the same bytes.
 fn comes_back<V: Debug + PartialEq, C: Codec<V>>(bytes: &[u8]) -> bool {
     let Ok(value) = C::decode(bytes).map_err(|error| error.to_string()) else { return false };
     let encoded = |value: &V| {

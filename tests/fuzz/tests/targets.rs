@@ -1,5 +1,5 @@
-//! The fuzz targets without a fuzzer: the seed corpus and mutations of it hold every law, and the
-//! same inputs find what is broken on purpose.
+//! The fuzz targets without a fuzzer: the seed corpus and its mutations satisfy every law, and the
+//! same inputs find the flaws of the controls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ fn inputs() -> usize {
     std::env::var("KEYLOOM_FUZZ_INPUTS").map_or(600, |count| count.parse().unwrap())
 }
 
-/// What all random choices come from: another each time, or `KEYLOOM_FUZZ_SEED`.
+/// The seed of all random choices: a new one each time, or `KEYLOOM_FUZZ_SEED`.
 fn seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("KEYLOOM_FUZZ_SEED") {
         Ok(seed) => seed.parse().unwrap(),
@@ -22,7 +22,7 @@ fn seed() -> u64 {
     *SEED
 }
 
-/// The seeds of a target, in the order of their names. A control has those of what it breaks.
+/// The seeds of a target, sorted by name. A control uses the seeds of the target that it breaks.
 fn seeds(target: &Target) -> Vec<Vec<u8>> {
     let name = target.name.strip_prefix("control_").unwrap_or(target.name);
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -32,7 +32,7 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
     files.iter().map(|file| std::fs::read(file).unwrap()).collect()
 }
 
-/// Seeds, and then seeds that are changed in up to four places; some are random altogether.
+/// The seeds, and then seeds changed in up to four places; some inputs are completely random.
 fn all_inputs(target: &Target, count: usize) -> impl Iterator<Item = Vec<u8>> {
     let seeds = seeds(target);
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);

@@ -1,4 +1,4 @@
-//! The conformance suite can fail: each mutant store breaks the law that its flaw names.
+//! The conformance suite can fail: each mutant store violates the law of its flaw.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ fn the_check_of_its_law_catches_each_flaw() {
     let missed = |flaws: &[Flaw]| -> Vec<Flaw> {
         flaws.iter().copied().filter(|flaw| !is_caught(*flaw)).collect()
     };
-    // Most of them wait for what does not come.
+    // Run in threads, because most of them wait for events that never come.
     let missed = thread::scope(|scope| {
         let halves = Flaw::ALL.chunks(Flaw::ALL.len().div_ceil(2));
         let running: Vec<_> = halves.map(|half| scope.spawn(move || missed(half))).collect();
@@ -39,7 +39,8 @@ fn a_flaw_breaks_each_law() {
     let broken: HashSet<Law> =
         Flaw::ALL.iter().filter_map(|flaw| flaw.breaks()).map(|(law, _)| law).collect();
     let laws = checks::<MutantStore>().into_iter().map(|check| check.law());
-    // Histories find what the checks of laws miss; `a_seed_brings_a_history_back` breaks one.
+    // Random histories find the flaws that the checks of laws miss; `a_seed_brings_a_history_back`
+    // tests this.
     let unbroken: Vec<_> =
         laws.filter(|law| *law != Law::Histories && !broken.contains(law)).collect();
     assert!(unbroken.is_empty(), "no flaw breaks {unbroken:?}");

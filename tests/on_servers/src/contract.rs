@@ -1,21 +1,20 @@
-//! What every store behind a network costs, in waits for its server: exactly, and the same for all
-//! but for what each engine makes of a transaction.
+//! The exact costs of every remote store, in round trips. They are equal for all stores, except for
+//! the differences in [`Contract`].
 
 use keyloom::{Desc, KeyRange, Metered, Order, Reader, Store, Subspace, Transaction, Writer};
 use keyloom_tables::{Index, Table, entry};
 
-/// Where engines differ.
+/// The differences between engines.
 pub struct Contract {
-    /// How often the first read of a transaction waits for the version that it reads, before it
-    /// reads.
+    /// Round trips of the first read of a transaction for its read version, before the read itself.
     pub for_the_version: u64,
-    /// How often a transaction waits that only writes.
+    /// Round trips of a write-only transaction.
     pub of_writes: u64,
-    /// How often it waits for what it has written itself.
+    /// Round trips of a read of the transaction's own write.
     pub of_own_write: u64,
 }
 
-/// Four digits, so that keys are in the order of their numbers.
+/// Four digits, so that key order is numeric order.
 pub fn key(n: usize) -> Vec<u8> {
     format!("key {n:04}").into_bytes()
 }
@@ -25,7 +24,7 @@ pub fn plant(store: &impl Store, count: usize) {
     store.transact(|txn| (0..count).try_for_each(|n| txn.put(&key(n), b"planted"))).unwrap();
 }
 
-/// How often `work` waits for the server.
+/// The number of round trips of `work`.
 pub fn waits<T>(store: &impl Store, work: impl FnOnce() -> T) -> (T, u64) {
     let before = store.round_trips().unwrap();
     let done = work();
@@ -67,7 +66,7 @@ fn ranges_of_ten(count: usize) -> Vec<KeyRange<'static>> {
     (0..count).rev().map(range).collect()
 }
 
-/// How many entries `range_many` returns, all of them in their ranges.
+/// The number of entries that `range_many` returns. Checks that they are in their ranges.
 fn entries_of_many(reader: &impl Reader, ranges: &[KeyRange<'_>], limit: usize) -> usize {
     let pages = reader.range_many(ranges, limit).unwrap();
     assert_eq!(pages.len(), ranges.len());
@@ -92,8 +91,8 @@ pub fn a_hundred_ranges_cost_one(store: &impl Store, contract: &Contract) {
     assert_eq!(waits(store, || entries_of_many(&txn, &ranges, 3)), (300, 1));
 }
 
-/// Where the transaction itself hides entries that the server sent, all ranges that have too few
-/// are read on together.
+/// If the transaction itself hides entries that the server sent, all ranges with too few entries
+/// are continued together.
 pub fn own_deletes_cost_one_more_for_all_ranges(store: &impl Store) {
     plant(store, 1_000);
     let mut txn = store.begin().unwrap();
@@ -112,8 +111,8 @@ pub fn more_ranges_than_go_together_cost_two(store: &impl Store, most: usize) {
     assert_eq!(waits(store, || entries_of_many(&snapshot, &ranges, 3)), (100, 2));
 }
 
-/// Of so many entries, in so many pages of a snapshot and of a transaction: 1,024 and the rest;
-/// 128, 512, 2,048 and the rest.
+/// The round trips of this many entries, in the pages of a snapshot and of a transaction: 1,024 and
+/// the rest; 128, 512, 2,048 and the rest.
 pub fn a_range_costs_one_for_each_page(
     store: &impl Store,
     entries: usize,

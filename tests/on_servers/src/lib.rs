@@ -1,4 +1,4 @@
-//! What every store behind a network keeps, for its tests.
+//! Tests shared by all remote stores.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

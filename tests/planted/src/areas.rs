@@ -1,6 +1,6 @@
-//! Which files belong to which area, and which test programs know most about a file.
+//! The area of each file, and the test programs that are most likely to catch a bug in it.
 
-/// An area, and the beginnings of the paths of its files.
+/// An area, and the path prefixes of its files.
 const AREAS: &[(&str, &[&str])] = &[
     ("lmdb", &["src/lmdb/"]),
     ("memory", &["src/memory/"]),
@@ -36,7 +36,7 @@ const AREAS: &[(&str, &[&str])] = &[
     ("patterns", &["patterns/"]),
 ];
 
-/// What is measured or drawn, and so has no wrong answer that a test could see.
+/// Measurements and drawings, which have no wrong result that a test could detect.
 const LEFT_OUT: &[&str] = &["/tests/", "tests.rs", "statistics"];
 
 /// The area of a file, if it has one.
@@ -66,7 +66,7 @@ const AFFINITY: &[(&str, &[&str])] = &[
     ("src/", &["conformance", "keyloom", "transact", "differential"]),
 ];
 
-/// How early a test program runs for a bug in `path`: 0 first.
+/// The position of a test program in the order for a bug in `path`: 0 runs first.
 pub fn rank(path: &str, program: &str) -> usize {
     let known = AFFINITY.iter().find(|(part, _)| path.contains(part));
     let place = |programs: &[&str]| programs.iter().position(|name| *name == program);

@@ -4,16 +4,16 @@
 //! cargo run -p keyloom-planted -- --count 150 --seed 1
 //! ```
 //!
-//! The bugs are drawn by a seed from all comparisons, conditions, sums, ranges and statements of
-//! the chosen areas, as many from each area. All of them are built at once; the environment
-//! (`KEYLOOM_PLANTED`) says which one a process has. Then the test programs of `cargo test` run
-//! once without a bug, and for each bug until one of them fails. Doc tests and campaigns take no
-//! part, so the count is a lower bound of what CI catches.
+//! A seed selects the bugs from all comparisons, conditions, sums, ranges and statements of the
+//! chosen areas, equally many from each area. All bugs are built at once; the environment variable
+//! `KEYLOOM_PLANTED` selects the bug of a process. Then the test programs of `cargo test` run once
+//! without a bug, and for each bug until one of them fails. Doc tests and campaigns do not run, so
+//! the count is a lower bound of what CI catches.
 //!
-//! A change that is no bug, since every answer and every documented cost stays, is listed in
-//! `no_bugs.txt` with the reason, and not drawn.
+//! A change is not a bug if all results and documented costs stay the same. Such changes are listed
+//! in `no_bugs.txt` with the reason, and not selected.
 
-// A JSON value answers an unknown name with null.
+// Indexing a JSON value with an unknown name returns null.
 #![allow(clippy::indexing_slicing)]
 
 mod areas;
@@ -34,34 +34,34 @@ use tree::Tree;
 /// Plants bugs in a copy of keyloom and counts which of them the tests catch.
 #[derive(Parser)]
 struct Options {
-    /// How many bugs.
+    /// The number of bugs
     #[arg(long, default_value_t = 150)]
     count: usize,
-    /// What they are drawn with.
+    /// The seed of the selection
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many test programs run at a time.
+    /// The number of concurrent test programs
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Only these areas: lmdb, memory, remote, store, derived, patterns.
+    /// Only these areas: lmdb, memory, remote, store, derived, patterns
     #[arg(long, value_delimiter = ',')]
     areas: Vec<String>,
-    /// Only the bugs of these lines: src/lmdb/gate.rs:74
+    /// Only the bugs on these lines: src/lmdb/gate.rs:74
     #[arg(long, value_delimiter = ',')]
     at: Vec<String>,
-    /// The copy, which is kept for the next run.
+    /// The directory of the copy, which is kept for the next run
     #[arg(long, default_value = "target/planted")]
     copy: PathBuf,
-    /// Features to build and test with. Servers must run where their features are on.
+    /// Features to build and test with. Features with servers need running servers
     #[arg(long, default_value = "")]
     features: String,
-    /// Only these test programs, beside those of `src`: postgres,etcd
+    /// Only these test programs, in addition to those of `src`: postgres,etcd
     #[arg(long, value_delimiter = ',')]
     tests: Vec<String>,
-    /// Prints the bugs and runs nothing.
+    /// Print the bugs and run nothing
     #[arg(long)]
     list: bool,
-    /// Writes what was found to this file.
+    /// Write the results to this file
     #[arg(long)]
     result: Option<PathBuf>,
 }
@@ -105,7 +105,7 @@ fn main() -> Result<()> {
         let text = serde_json::to_string_pretty(&found)?;
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    // A run that catches nothing has a broken switch.
+    // If no bug is caught, the switch is broken.
     ensure!(caught > 0, "no bug was caught: the switch does not work");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Running the test programs, with a bug and without.
+//! Runs the test programs, with a bug and without.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::areas;
 use crate::tree::{self, Planted};
 
-/// The messages of cargo, a JSON object in each line.
+/// The messages of cargo, one JSON object per line.
 pub fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
     output.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
@@ -41,9 +41,9 @@ const PACKAGES: [&str; 11] = [
 struct Program {
     name: String,
     path: PathBuf,
-    /// Where cargo would run it.
+    /// The directory in which cargo would run it.
     directory: PathBuf,
-    /// How long it takes without a bug.
+    /// Its run time without a bug.
     sound: Duration,
 }
 
@@ -53,7 +53,7 @@ pub struct Suite {
     scratch: PathBuf,
 }
 
-/// What became of a bug.
+/// The outcome of a bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Caught(String),
@@ -68,8 +68,8 @@ enum Ended {
 }
 
 impl Suite {
-    /// Builds the test programs, of `chosen` or all. Optimized a little, for they run a hundred
-    /// times.
+    /// Builds the test programs, all or those in `chosen`. They are slightly optimized, because
+    /// they run hundreds of times.
     pub fn build(tree: &Path, features: &str, chosen: &[String]) -> Result<Self> {
         let mut cargo = tree::cargo(tree);
         cargo.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
@@ -104,7 +104,7 @@ impl Suite {
             programs.insert(name, program);
         }
         ensure!(!programs.is_empty(), "cargo has built no test program");
-        // A database server that runs as another user must reach it.
+        // A database server of another user must have access to it.
         let scratch = std::env::temp_dir().join("keyloom-planted");
         Ok(Self { programs: programs.into_values().collect(), scratch })
     }
@@ -126,7 +126,7 @@ impl Suite {
                 failed.push(program.name.clone());
             }
         }
-        // What fails without a bug says nothing about one.
+        // A program that fails without a bug cannot show that a bug is caught.
         failed.iter().for_each(|name| println!("{name} fails without a bug, and is left out"));
         self.programs.retain(|program| !failed.contains(&program.name));
         ensure!(!self.programs.is_empty(), "no test program passes without a bug");
@@ -197,8 +197,8 @@ impl Program {
     }
 }
 
-/// Whether a test has failed, as soon as the output of the program says so: the others need not
-/// run.
+/// Sets the flag as soon as the output of the program reports a failed test, so that the other
+/// tests need not run.
 fn failures_of(output: Option<ChildStdout>) -> Arc<AtomicBool> {
     let has_failed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&has_failed);
@@ -213,8 +213,7 @@ fn failures_of(output: Option<ChildStdout>) -> Arc<AtomicBool> {
     has_failed
 }
 
-/// Does `work` for each item, `jobs` at a time, and returns what came of it in the order of the
-/// items.
+/// Runs `work` for each item, `jobs` at a time. Returns the results in the order of the items.
 fn in_parallel<I: Sync, T: Send>(
     items: &[I],
     jobs: usize,

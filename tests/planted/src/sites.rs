@@ -1,4 +1,4 @@
-//! Where bugs can be planted: comparisons, conditions, sums, ranges and statements of a source
+//! The sites of possible bugs: comparisons, conditions, sums, ranges and statements of a source
 //! file.
 
 use std::ops::Range;
@@ -10,26 +10,26 @@ use syn::{
     Attribute, BinOp, Expr, ExprBinary, ExprIf, ExprRange, ImplItemFn, ItemFn, RangeLimits, Stmt,
 };
 
-/// A place in a file, and what stands there with the bug in it.
+/// A place in a file, and its replacement with the bug.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// What is replaced, in bytes of the file.
+    /// The replaced bytes of the file.
     pub place: Range<usize>,
-    /// The line of it, from 1.
+    /// The line number, from 1.
     pub line: usize,
     pub bug: Bug,
 }
 
-/// How a place is changed.
+/// The change at a place.
 #[derive(Clone, Debug)]
 pub enum Bug {
-    /// The expression is another one.
+    /// The expression is replaced.
     Instead(String),
-    /// The statement is left out.
+    /// The statement is removed.
     LeftOut,
 }
 
-/// All places of a file, in their order.
+/// All sites of a file, in order.
 pub fn find(source: &str) -> syn::Result<Vec<Site>> {
     let file = syn::parse_file(source)?;
     let mut finder = Finder { source, sites: Vec::new() };
@@ -37,7 +37,7 @@ pub fn find(source: &str) -> syn::Result<Vec<Site>> {
     Ok(finder.sites)
 }
 
-/// The file with bug `number` at each of the places, which must not overlap.
+/// The file with bug `number` at each of the sites, which must not overlap.
 pub fn plant(source: &str, sites: &[(u32, &Site)]) -> String {
     let mut planted = source.to_owned();
     let mut last_first: Vec<_> = sites.to_vec();
@@ -83,7 +83,7 @@ impl Finder<'_> {
             BinOp::Or(_) => "&&",
             _ => return,
         };
-        // A pattern in a chain of conditions is no expression of its own.
+        // A pattern in a chain of conditions is not a separate expression.
         if has_let(&node.left) || has_let(&node.right) {
             return;
         }
@@ -101,7 +101,7 @@ fn has_let(expr: &Expr) -> bool {
     }
 }
 
-/// Whether an item is for tests only.
+/// Whether an item is only for tests.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is_cfg = attribute.path().is_ident("cfg");
@@ -118,7 +118,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 
-    // What the compiler evaluates cannot ask the environment.
+    // Code that is evaluated at compile time cannot read the environment.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
@@ -157,7 +157,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if let (RangeLimits::HalfOpen(_), Some(start), Some(end)) =
             (&node.limits, &node.start, &node.end)
         {
-            // One less keeps the type, where an inclusive end would not.
+            // A smaller end keeps the type, which an inclusive end would change.
             let (start, end) = (self.text(start.span()), self.text(end.span()));
             let bug = Bug::Instead(format!("({start})..({end}) - 1"));
             self.add(node.span(), bug);

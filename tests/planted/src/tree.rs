@@ -1,4 +1,4 @@
-//! A copy of the project, with bugs in it.
+//! A copy of the project that contains bugs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::areas;
 use crate::run::messages;
 use crate::sites::{self, Site};
 
-/// The switch, which the copy has at the end of `src/lib.rs`.
+/// The switch, which is appended to the copy's `src/lib.rs`.
 const SWITCH: &str = r#"
 extern crate self as keyloom;
-/// Whether this process has bug `number`.
+/// Whether bug `number` is active in this process.
 #[doc(hidden)]
 pub fn planted(number: u32) -> bool {
     static PLANTED: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
@@ -24,7 +24,7 @@ pub fn planted(number: u32) -> bool {
 }
 "#;
 
-/// A bug: its number, from 1, where it is, and what it is.
+/// A bug: its number, from 1, its location, and its site.
 #[derive(Clone, Debug)]
 pub struct Planted {
     pub number: u32,
@@ -55,13 +55,13 @@ fn one_line(text: &str) -> String {
 /// The copy.
 pub struct Tree {
     path: PathBuf,
-    /// The sound text of each file that has an area.
+    /// The original text of each file that belongs to an area.
     sources: BTreeMap<String, String>,
-    /// Changes that are no bugs: path and text.
+    /// Changes that are not bugs: path and text.
     no_bugs: BTreeSet<(String, String)>,
 }
 
-/// Changes that are no bugs, each with the reason: a line of a path, a text and why.
+/// Changes that are not bugs, each with a path, a text and the reason on one line.
 const NO_BUGS: &str = include_str!("../no_bugs.txt");
 
 fn no_bugs(sources: &BTreeMap<String, String>) -> Result<BTreeSet<(String, String)>> {
@@ -84,8 +84,8 @@ fn one_line_of_all(text: &str) -> String {
 }
 
 impl Tree {
-    /// Copies what git tracks, and leaves files alone that are the same, so that they
-    /// are not built again.
+    /// Copies the files that git tracks. Unchanged files are left alone, so that they are not
+    /// rebuilt.
     pub fn copy(path: &Path) -> Result<Self> {
         let listed = Command::new("git").args(["ls-files", "-z"]).output()?;
         ensure!(listed.status.success(), "git does not list the files; run it in the project");
@@ -101,7 +101,7 @@ impl Tree {
                 _ => bytes,
             };
             write_if_other(&path.join(name), &bytes)?;
-            // Tests run scripts.
+            // The permissions are copied, too, because tests run scripts.
             fs::set_permissions(path.join(name), fs::metadata(name)?.permissions())?;
         }
         let path = fs::canonicalize(path)?;
@@ -113,7 +113,7 @@ impl Tree {
         &self.path
     }
 
-    /// Plants `count` bugs, as many in each area, and leaves out those that do not compile.
+    /// Plants `count` bugs, equally many in each area, and leaves out those that do not compile.
     pub fn plant(
         &mut self,
         count: usize,
@@ -138,7 +138,7 @@ impl Tree {
         bail!("the bugs do not compile, after twelve tries")
     }
 
-    /// All sites of each area, or those of some lines, shuffled.
+    /// All sites of each area, or those on some lines, shuffled.
     fn draw(
         &self,
         seed: u64,
@@ -181,7 +181,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Files and lines of errors.
+    /// The files and lines of compiler errors.
     fn lines_that_do_not_compile(&self, features: &str) -> Result<BTreeSet<(String, usize)>> {
         let mut cargo = cargo(&self.path);
         cargo.args([
@@ -202,7 +202,8 @@ impl Tree {
             for span in said["spans"].as_array().into_iter().flatten() {
                 let line = span["line_start"].as_u64().unwrap_or(0) as usize;
                 let file = span["file_name"].as_str().unwrap_or_default();
-                // A member of the workspace names its files from the root or from itself.
+                // Cargo gives the files of a workspace member relative to the root or to the
+                // member.
                 let file = file.strip_prefix("./").unwrap_or(file).to_owned();
                 wrong.insert((file, line));
             }
@@ -232,7 +233,7 @@ impl Tree {
     }
 }
 
-/// Fills up to `count`, from each area in turn, with sites that do not overlap.
+/// Adds sites that do not overlap, from each area in turn, up to `count`.
 fn top_up(bugs: &mut Vec<Planted>, drawn: &mut BTreeMap<&'static str, Vec<Planted>>, count: usize) {
     while bugs.len() < count && drawn.values().any(|sites| !sites.is_empty()) {
         for sites in drawn.values_mut() {
@@ -256,7 +257,7 @@ fn numbered(bugs: Vec<Planted>) -> Vec<Planted> {
     (1..).zip(bugs).map(|(number, bug)| Planted { number, ..bug }).collect()
 }
 
-/// Cargo in the copy. What a bug makes the compiler warn of, or refuse as a lint, is the bug.
+/// Cargo in the copy. Warnings and lints are allowed, because a bug may cause them.
 pub fn cargo(tree: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(tree).env("CARGO_TARGET_DIR", tree.join("target"));

@@ -1,4 +1,4 @@
-//! Damages each key of a store, and looks at the texts of errors.
+//! Damages each key of a store, and checks the texts of errors.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -23,16 +23,16 @@ fn restore(store: &crate::AnyStore, all: &[Pair]) {
         .unwrap();
 }
 
-/// Values in the place of a value: none, no record, one byte less, one byte more, a newer format.
+/// Replacements of a value: empty, not a record, one byte less, one byte more, a newer format.
 fn damages(value: &[u8]) -> Vec<Vec<u8>> {
     let shorter = value[..value.len().saturating_sub(1)].to_vec();
     let newer = value.iter().map(|byte| byte | 0x80).collect();
     vec![vec![], vec![0xFF; 3], shorter, [value, b"\0"].concat(), newer]
 }
 
-/// Damages each key of a store in turn, or puts another key beside it, and asserts that no text
-/// that `texts_of` returns has a number of a schema. The keys of the schema itself are left as they
-/// are; the store is as before in the end. Returns the texts.
+/// Damages each key of a store in turn, or puts another key beside it. Asserts that no text from
+/// `texts_of` contains a number of a schema. The keys of the schema itself are left as they are;
+/// the store is restored at the end. Returns the texts.
 pub fn assert_names(
     store: &crate::AnyStore,
     mut texts_of: impl FnMut(&crate::AnyStore) -> Vec<String>,
@@ -59,7 +59,7 @@ pub fn assert_names(
     texts
 }
 
-/// The number that a schema has assigned, as it begins a key in a text: `(-12,`.
+/// The number that a schema has assigned, in the form in which it begins a printed key: `(-12,`.
 fn number(key: &[u8]) -> Option<String> {
     match elements(key).ok()?.first()? {
         Element::Int(number) if *number < 0 => Some(format!("({number},")),
@@ -72,7 +72,7 @@ pub fn texts<T>(outcomes: impl IntoIterator<Item = keyloom::Result<T>>) -> Vec<S
     outcomes.into_iter().filter_map(|outcome| Some(outcome.err()?.to_string())).collect()
 }
 
-/// The texts of what a check reports.
+/// The texts of the findings of a check.
 pub fn reported<T: ToString>(check: keyloom::Result<Vec<T>>) -> Vec<String> {
     match check {
         Ok(faults) => faults.iter().map(ToString::to_string).collect(),
@@ -80,8 +80,8 @@ pub fn reported<T: ToString>(check: keyloom::Result<Vec<T>>) -> Vec<String> {
     }
 }
 
-/// Runs the body of a test in a process of its own: the names of data are those of a process, and
-/// other tests declare other data. `test` is the test that calls this.
+/// Runs the body of a test in a separate process, because names of data are registered per process,
+/// and other tests declare other data. `test` is the name of the calling test.
 pub fn alone(test: &str, body: impl FnOnce()) {
     const ALONE: &str = "KEYLOOM_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -93,7 +93,7 @@ pub fn alone(test: &str, body: impl FnOnce()) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// The name of an error's variant, of the nested one if there is one: `DiskFull`.
+/// The variant name of an error, or of the nested error if there is one: `DiskFull`.
 pub fn variant(error: &keyloom::Error) -> String {
     let debug = format!("{error:?}");
     let mut words = debug.split(|c: char| !c.is_alphanumeric());

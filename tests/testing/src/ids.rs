@@ -1,29 +1,29 @@
 //! Ids, names and keys that are prefixes, suffixes and extensions of each other.
 //!
-//! A pattern that identifies a record by the beginning or the end of a key confuses them. With ids
-//! such as 1 and 2, or names such as "a" and "b", no test detects that.
+//! A pattern that identifies a record by the beginning or the end of a key confuses such ids. Tests
+//! with ids such as 1 and 2, or names such as "a" and "b", do not detect this.
 
-/// Names: empty, with NUL, and with the largest character. Each is a prefix or a suffix of another
-/// one.
+/// Names: the empty one, names with NUL, and names with the largest character. Each is a prefix or
+/// a suffix of another one.
 pub const TEXTS: [&str; 10] =
     ["", "a", "a\0", "\0", "aa", "\0a", "ab", "a\u{FF}", "\u{FF}", "\u{10FFFF}"];
 
-/// Keys of bytes, as [`TEXTS`].
+/// Keys of bytes, with the same properties as [`TEXTS`].
 pub const BYTES: [&[u8]; 9] =
     [b"", b"a", b"a\0", b"\0", b"\0a", b"\xFF", b"\xFF\xFF", b"a\xFF", b"\0\xFF"];
 
-/// The `n`-th of the names: [`TEXTS`], and then extensions of them.
+/// The `n`-th name: first [`TEXTS`], and then extensions of them.
 pub fn text(n: usize) -> String {
     let (text, round) = (TEXTS[n % TEXTS.len()], n / TEXTS.len());
     if round == 0 { text.to_owned() } else { format!("{text}{round}") }
 }
 
-/// The `n`-th of the numbers, each another one. The packed form of every second one ends with that
-/// of the number before it, and that of 20 and of 0x1514 with that of 0.
+/// The `n`-th of a sequence of distinct numbers. The packed form of every second number ends with
+/// that of the number before it, and the packed forms of 20 and 0x1514 end with that of 0.
 ///
 /// Truncated to 32 bits, the first 10,000 still differ; to 16 bits, the first 1,000.
 pub const fn number(n: u64) -> u64 {
-    // Early: 0, 1, a number that ends like 0, and the limits of a byte.
+    // First come 0, 1, a number that ends like 0, and the limits of a byte.
     let small = match n / 2 {
         2 => 20,
         20 => 2,
@@ -36,7 +36,7 @@ pub const fn number(n: u64) -> u64 {
     match (n % 2, small) {
         (0, small) => small,
         (_, 0) => u64::MAX,
-        // Of a length between those of the others.
+        // Numbers with a length between those of the others.
         (_, 256) => 1 << 40 | 0x1600,
         (_, small) => 0x1500 + small,
     }

@@ -1,4 +1,4 @@
-//! What the tests of several patterns do alike.
+//! The common parts of the tests of several patterns.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -25,17 +25,17 @@ pub fn dump_all(store: &impl Store) -> Dump {
     dump(&store.snapshot().unwrap(), KeyRange::all())
 }
 
-/// Runs a property with the default number of cases: 256, or the environment's number.
+/// Runs a property with the default number of cases: 256, or a number from the environment.
 pub fn property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     cases(ProptestConfig::default().cases, strategy, law);
 }
 
-/// As [`property`] with a quarter of the cases, on each of the stores, where a case is long.
+/// Like [`property`], with a quarter of the cases for each store, for long cases.
 pub fn long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     cases(ProptestConfig::default().cases / 4, strategy, law);
 }
 
-/// As [`property`] with a sixteenth of the cases, where a case is very long.
+/// Like [`property`], with a sixteenth of the cases, for very long cases.
 pub fn very_long_property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     cases(ProptestConfig::default().cases / 16, strategy, law);
 }
@@ -49,8 +49,9 @@ fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(
     TestRunner::new(config).run(&strategy, check).unwrap();
 }
 
-/// The numbers of the operations that a test lets fail, one after another: with the full number of
-/// cases all of them, otherwise the first ones and every third after them, from a random one on.
+/// The numbers of the operations at which a test injects faults, one after another. With the full
+/// number of cases these are all operations; otherwise the first ones, and every third one after
+/// them, with a random start.
 pub fn failing_operations() -> impl Iterator<Item = u64> {
     const FIRST: u64 = 24;
     let is_full = ProptestConfig::default().cases >= 256;
@@ -63,7 +64,7 @@ pub fn counts(cost: Cost) -> [u64; 4] {
     [cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
 }
 
-/// What `work` costs in a transaction of its own, as [`counts`].
+/// The cost of `work` in a separate transaction, as [`counts`].
 pub fn writing<S: Store>(
     store: &Metered<S>,
     work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
@@ -76,8 +77,8 @@ pub fn writing<S: Store>(
     counts(cost)
 }
 
-/// The lower bound of the round trips of `work` and its commit, in a transaction of its own. It is
-/// exact on a store with a server; a store without one reports only the bound.
+/// The lower bound of the round trips of `work` and its commit, in a separate transaction. It is
+/// exact on a store with a server; an embedded store reports only the bound.
 pub fn waits<S: Store>(
     store: &Metered<S>,
     work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
@@ -91,9 +92,9 @@ pub fn waits<S: Store>(
     cost.round_trips
 }
 
-/// Lets every operation of `change` fail in turn, and its commit in every way: the change happens
-/// as a whole or not at all, to the same bytes as without a fault, and both states are sound by
-/// `check`.
+/// Makes every operation of `change` fail in turn, and its commit in every way. The change must be
+/// applied as a whole or not at all, with the same bytes as without a fault, and both states must
+/// be sound by `check`.
 pub fn faults_leave_nothing_half_done<S: Store + Clone>(
     store: &S,
     prepare: impl Fn(&S),
@@ -115,8 +116,8 @@ pub fn faults_leave_nothing_half_done<S: Store + Clone>(
     assert_eq!(check(store), [""; 0]);
     assert_ne!(before, wanted);
     assert!(operations > 4, "the change has only {operations} operations that can fail");
-    // Only a commit, the last operation, distinguishes the kinds of faults. The same bytes are as
-    // sound as they were, so they are not checked again.
+    // The kinds of faults differ only at a commit, the last operation. Equal bytes were checked
+    // before, so they are not checked again.
     let faults = failing_operations().take_while(|n| n + 1 < operations);
     let faults = faults.map(|n| (n, Fault::Error));
     let at_commit = [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted];
@@ -130,7 +131,7 @@ pub fn faults_leave_nothing_half_done<S: Store + Clone>(
     }
 }
 
-/// Lets every operation of `change` meet a conflict in turn: it runs again, to the same end.
+/// Makes every operation of `change` conflict in turn: the change is retried, with the same result.
 pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
     store: &S,
     prepare: impl Fn(&S),
@@ -138,7 +139,7 @@ pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
 ) {
     let faulty = Faulty::new(store.clone());
     let mut wanted = None;
-    // First without a conflict.
+    // The first run has no conflict.
     for n in std::iter::once(0).chain(failing_operations().map(|n| n + 1)) {
         clear(store);
         prepare(store);
@@ -157,8 +158,8 @@ pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
     }
 }
 
-/// A write of a pattern that is refused before anything was written; the transaction does not
-/// commit.
+/// Runs a guarded write that is refused before anything is written. Checks that the transaction
+/// does not commit.
 #[track_caller]
 pub fn refused<S: Store>(
     store: &S,

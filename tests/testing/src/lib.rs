@@ -1,4 +1,5 @@
-//! What tests of several crates share: stores, servers, and laws that every pattern keeps.
+//! Shared by the tests of several crates: stores, servers, and laws that every pattern must
+//! satisfy.
 //!
 //! Stores with a server are tested if this crate has their feature: `cargo test --features
 //! keyloom-testing/postgres`.
@@ -23,7 +24,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Reader, Store, Writer};
 use keyloom_redb::Redb;
 
-/// An LMDB store in a directory that goes when it goes.
+/// An LMDB store in a directory that is removed with it.
 pub struct TemporaryLmdb {
     store: AnyStore,
     _directory: tempfile::TempDir,
@@ -32,7 +33,7 @@ pub struct TemporaryLmdb {
 impl TemporaryLmdb {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // No crash of the machine is tested here, so nothing needs to wait for the disk.
+        // No crash of the machine is tested here, so no commit needs a sync.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
         let store = AnyStore::Lmdb(options.open(directory.path()).unwrap());
         Self { store, _directory: directory }
@@ -47,7 +48,7 @@ impl Deref for TemporaryLmdb {
     }
 }
 
-/// A redb store in a directory that goes when it goes.
+/// A redb store in a directory that is removed with it.
 pub struct TemporaryRedb {
     store: AnyStore,
     _directory: tempfile::TempDir,
@@ -75,13 +76,12 @@ pub fn memory() -> AnyStore {
     Memory::new().into()
 }
 
-/// A store whose transactions run side by side and conflict.
+/// A store whose transactions run concurrently and may conflict.
 pub fn optimistic_memory() -> Memory {
     Memory::builder().optimistic(true).build()
 }
 
-/// Whether the store looks at what it adds to. One that has an operation of its own for it does
-/// not.
+/// Whether the store validates a counter before it adds. A store with a native add does not.
 pub fn looks_before_it_adds(store: &impl Store) -> bool {
     let key = b"is this a counter?";
     let mut txn = store.begin().unwrap();
@@ -89,7 +89,7 @@ pub fn looks_before_it_adds(store: &impl Store) -> bool {
     txn.add(key, 1).is_err()
 }
 
-/// How often a transaction waits for the version that it reads, before it reads.
+/// Round trips of a transaction for its read version, before the first read.
 pub fn waits_for_the_version(store: &impl Store) -> u64 {
     let waits = || store.round_trips().unwrap_or_default();
     let before = waits();
@@ -98,9 +98,10 @@ pub fn waits_for_the_version(store: &impl Store) -> u64 {
 }
 
 /// Runs each generic test function on every store: `on_every_store! { a_law, module::another_law
-/// }`, all with the modules that they are in, or none.
+/// }`. Either all functions have a module path, or none.
 ///
-/// Every store comes as an [`AnyStore`], so that a law is compiled once and not once per store.
+/// Every store is passed as an [`AnyStore`], so that a law is compiled once instead of once per
+/// store.
 #[macro_export]
 macro_rules! on_every_store {
     ($($module:ident::$law:ident),+ $(,)?) => { $crate::on_every_store! { $([$module::$law] $law),+ } };
@@ -123,7 +124,7 @@ macro_rules! on_every_store {
     };
 }
 
-/// Runs each generic test function on every store that has a server, as far as there is one.
+/// Runs each generic test function on every available store with a server.
 #[macro_export]
 macro_rules! on_every_server {
     ($($module:ident::$law:ident),+ $(,)?) => {
@@ -137,7 +138,7 @@ macro_rules! on_every_server {
     };
 }
 
-/// Runs each generic test function on FoundationDB, as far as there is a cluster.
+/// Runs each generic test function on FoundationDB, if there is a cluster.
 #[macro_export]
 macro_rules! on_foundationdb {
     ($($module:ident::$law:ident),+ $(,)?) => {
@@ -149,7 +150,7 @@ macro_rules! on_foundationdb {
     };
 }
 
-/// Runs each test function on one kind of server, as far as there is one.
+/// Runs each test function on one kind of server, if it is available.
 #[macro_export]
 macro_rules! on_server {
     ($server:ident, $on:ident, $([$($path:tt)+] $law:ident),+) => {
@@ -165,7 +166,7 @@ macro_rules! on_server {
     };
 }
 
-/// The items, if this crate has the feature of the store; those after `else`, if it has not.
+/// The items, if this crate has the feature of the store; otherwise those after `else`.
 macro_rules! with_feature {
     ($feature:literal, $name:ident, $dollar:tt) => {
         #[cfg(feature = $feature)]
@@ -187,7 +188,7 @@ with_feature!("postgres", postgres, $);
 with_feature!("etcd", etcd, $);
 with_feature!("foundationdb", foundationdb, $);
 
-/// Runs each generic test function on every store, with a server or without.
+/// Runs each generic test function on every store, embedded or with a server.
 #[macro_export]
 macro_rules! on_every_store_and_server {
     ($($laws:tt)+) => {

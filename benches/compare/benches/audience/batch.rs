@@ -1,5 +1,5 @@
-//! From how many audiences on one pass over the forward index is cheaper than the inverted index
-//! for each.
+//! The number of audiences from which one pass over the forward index is cheaper than the inverted
+//! index for each audience.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use keyloom_patterns::bitmaps::BitmapExpr;
 
 use crate::clicks::{Audience, CATEGORIES, CITIES, SITES};
 
-/// Audiences of the kind that is reported and saved: of well-known sites.
+/// Typical saved audiences: visitors of popular sites.
 fn audiences(index: &super::keyloom::Users, count: u32) -> Vec<BitmapExpr> {
     let audience = |n: u32| Audience {
         site: n % (SITES / 10),

@@ -1,4 +1,5 @@
-//! A click-stream: who visited which site, which is about what, and where the visitors live.
+//! A click-stream: which user visited which site, the categories of the sites, and where the users
+//! live.
 
 use std::ops::Range;
 
@@ -6,14 +7,14 @@ pub const SITES: u32 = 10_000;
 pub const CITIES: u32 = 1_000;
 pub const CATEGORIES: u32 = 100;
 
-/// What is known of each user, the users being numbered from 0.
+/// The data of each user. Users are numbered from 0.
 pub struct Clicks {
     pub cities: Vec<u32>,
-    /// What each has spent: 30 bits, all different, so that every contender has the same order.
+    /// Spending of each user: 30 bits, all different, so that every contender has the same order.
     pub cents: Vec<i64>,
-    /// The sites that each visited, ascending, each once.
+    /// The sites that each user visited, ascending, without duplicates.
     pub sites: Lists,
-    /// What these sites are about, ascending, each once.
+    /// The categories of these sites, ascending, without duplicates.
     pub categories: Lists,
 }
 
@@ -40,13 +41,13 @@ impl Lists {
     }
 }
 
-/// The n-th of `kinds` things is met about 1/n as often as the first, as Zipf found of words.
+/// Returns one of `kinds` numbers by Zipf's law: the n-th is about 1/n as frequent as the first.
 fn zipf(random: &mut fastrand::Rng, kinds: u32) -> u32 {
     (f64::from(kinds + 1).powf(random.f64()) - 1.0) as u32
 }
 
 impl Clicks {
-    /// So many visits by so many users, each user as likely as the others.
+    /// Generates `visits` visits by `users` users, each user with the same probability.
     pub fn generate(seed: u64, users: u32, visits: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let about: Vec<u32> = (0..SITES).map(|_| zipf(&mut random, CATEGORIES)).collect();
@@ -55,7 +56,7 @@ impl Clicks {
         visits.sort_unstable();
         visits.dedup();
         let cities = (0..users).map(|_| zipf(&mut random, CITIES)).collect();
-        // The products by an odd number differ in their last 30 bits, as the numbers do.
+        // Multiplication by an odd number is a bijection modulo 2^30, so the results are distinct.
         let product = |user: u32| user.wrapping_mul(0x9E37_79B9) % (1 << 30);
         let cents = (0..users).map(|user| i64::from(product(user))).collect();
         let (mut sites, mut categories) = (Lists::default(), Lists::default());
@@ -77,7 +78,7 @@ impl Clicks {
         0..self.cities.len()
     }
 
-    /// The report by looking at every user: what every contender must say.
+    /// Computes the report by a scan over all users: the expected result for every contender.
     pub fn report(&self, audience: &Audience) -> Vec<(u32, u64)> {
         let mut counts = vec![0; CATEGORIES as usize];
         for user in self.users().filter(|user| self.is_in(*user, audience)) {
@@ -97,7 +98,7 @@ impl Clicks {
     }
 }
 
-/// Who visited a site, lives in a city, and visited nothing that is about a category.
+/// Users who visited a site, live in a city, and visited no site of a category.
 #[derive(Clone, Copy, Debug)]
 pub struct Audience {
     pub site: u32,

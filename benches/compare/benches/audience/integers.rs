@@ -1,6 +1,6 @@
-//! Figures of the integers of an audience: their sum, two percentiles and the ten largest; and the
-//! ten most frequent values of a field of ten thousand. SQLite finds the audience in two ways, and
-//! the quicker one counts.
+//! Statistics of the integers of an audience: their sum, two percentiles and the ten largest. Also
+//! the ten most frequent values of a field of ten thousand values. SQLite finds the audience in two
+//! ways; the faster one counts.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::sqlite::bound;
 
 const PERCENTS: [f64; 2] = [50.0, 95.0];
 
-/// tantivy estimates percentiles with sketches, with a relative error of 1 % in the middle.
+/// tantivy estimates percentiles with sketches, with a relative error of 1 % on average.
 const MOST_ERROR: f64 = 0.02;
 
-/// In SQLite, an audience with its integers; tables as in [`sqlite`](crate::sqlite). Beginning with
-/// the site, and with the city.
+/// An audience with its integers in SQLite; the tables are those of [`sqlite`](crate::sqlite). The
+/// first query starts with the site, the second with the city.
 const AUDIENCES: [&str; 2] = [
     "WITH audience AS MATERIALIZED
        (SELECT u.id, u.cents FROM user_sites s JOIN users u ON u.id = s.user
@@ -37,7 +37,7 @@ const BY_SITE: &str = "SELECT count(*) FROM audience a CROSS JOIN user_sites s O
     GROUP BY s.site ORDER BY count(*) DESC LIMIT 10";
 const TOP: &str = "SELECT id, cents FROM audience ORDER BY cents DESC, id LIMIT 10";
 
-/// The quicker way to find an audience.
+/// Returns the faster of the two queries for an audience.
 fn quicker(sqlite: &Connection, audience: &Audience) -> &'static str {
     let timed = AUDIENCES.map(|way| {
         let mut query = sqlite.prepare(&format!("{way} {SUM}")).unwrap();
@@ -51,7 +51,7 @@ fn quicker(sqlite: &Connection, audience: &Audience) -> &'static str {
     timed.into_iter().min().unwrap().1
 }
 
-/// Measures the three in turns.
+/// Measures the three contenders in turns.
 fn in_turns(
     what: &str,
     rounds: usize,
@@ -82,7 +82,7 @@ fn counts(query: &mut Statement<'_>, audience: &Audience) -> Vec<u64> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// The numbers of users of the ten sites that most of the audience has visited.
+/// User counts of the ten sites that most users of the audience have visited.
 fn most_visited(clicks: &Clicks, audience: &Audience) -> Vec<u64> {
     let mut counts = vec![0; SITES as usize];
     for user in clicks.users().filter(|user| clicks.is_in(*user, audience)) {
@@ -104,7 +104,7 @@ fn top(query: &mut Statement<'_>, audience: &Audience) -> Vec<(u64, i64)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// Returns what looking at every user finds: the sum, the percentiles, the ten largest.
+/// Computes the results by a scan over all users: the sum, the percentiles, the ten largest.
 fn expected(clicks: &Clicks, audience: &Audience) -> (i64, Vec<i64>, Vec<(u64, i64)>) {
     let of = clicks.users().filter(|user| clicks.is_in(*user, audience));
     let mut found: Vec<(u64, i64)> = of.map(|user| (user as u64, clicks.cents[user])).collect();
@@ -144,7 +144,7 @@ pub fn measure(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
         &mut || {
             let found = tantivy.percentiles(audience, &PERCENTS);
             for (found, exact) in found.iter().zip(&percentiles) {
-                // Of a few integers it interpolates.
+                // With few integers, tantivy interpolates.
                 let is_near = (found - *exact as f64).abs() <= MOST_ERROR * *exact as f64;
                 assert!(is_near || clicks.count(audience) < 1_000, "{found} is not {exact}");
             }

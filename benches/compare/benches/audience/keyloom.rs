@@ -21,7 +21,7 @@ pub struct User {
 
 pub type Users = InvertedIndex<u32, User>;
 
-/// Which index a report reads.
+/// The index that a report reads.
 pub type Way = for<'i> fn(Report<'i, u32, User>) -> Report<'i, u32, User>;
 pub const CHOSEN: Way = |report| report;
 pub const INTERSECTED: Way = |report| report.intersect();
@@ -29,7 +29,7 @@ pub const WALKED: Way = |report| report.walk();
 
 /// The fields whose values have bitmaps.
 pub const FIELDS: [&str; 3] = ["category", "city", "site"];
-/// What the keys of the records begin with.
+/// First element of the keys of the records.
 pub const TABLE: u8 = 2;
 
 pub fn index() -> Users {

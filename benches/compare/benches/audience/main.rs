@@ -1,6 +1,7 @@
-//! The report of the catalogue, beside SQLite and tantivy: the users who visited a site, live in a
-//! city and visited nothing about a category, broken down by every category, with exact counts; and
-//! the sum, percentiles and largest of what these users have spent.
+//! The audience report of the catalogue, compared with SQLite and tantivy. The audience is the
+//! users who visited a site, live in a city and visited no site of a category. The report breaks
+//! this audience down by every category, with exact counts, and gives the sum, percentiles and
+//! largest values of what the users have spent.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --features tantivy --bench audience
@@ -9,11 +10,11 @@
 //! cargo bench -p keyloom-compare --features tantivy --bench audience -- integers
 //! ```
 //!
-//! Ten visits per user, a million users unless the environment says otherwise. Every contender
-//! answers on one thread, from indexes that lie in memory (in its own cache or the system's), and
-//! must say what looking at every user says. SQLite is asked in several ways, and the quickest for
-//! each audience counts. At the end stands the room that the index takes; with `room`, nothing else
-//! is measured; with `integers`, only these figures.
+//! Ten visits per user, a million users unless the environment sets another number. Every contender
+//! runs on one thread, from indexes in memory (in its own cache or the page cache), and must return
+//! the result of a scan over all users. SQLite runs several queries; the fastest for each audience
+//! counts. The end of the output is the size of the index. With `room`, only this size is measured;
+//! with `integers`, only the statistics of integers.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -33,7 +34,7 @@ use keyloom_compare::{Contender, compare};
 use rusqlite::Connection;
 use search::Tantivy;
 
-/// From a handful of users to a twentieth of all.
+/// Audiences from a handful of users to a twentieth of all.
 const AUDIENCES: [(&str, Audience); 5] = [
     ("tiny", Audience { site: 300, city: 100, not_category: 3 }),
     ("small", Audience { site: 30, city: 30, not_category: 3 }),
@@ -113,8 +114,8 @@ fn report(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
     let own = || assert_eq!(ask(keyloom::CHOSEN), expected.len());
     let mut query = sqlite.prepare(sql).unwrap();
     let mut of_sqlite = || assert_eq!(sqlite::report(&mut query, audience).len(), expected.len());
-    // Once in turns, each coming to a machine whose caches are full of what the other has read, and
-    // as often in a row as takes a tenth of a second, each at its own pace.
+    // First in turns, so that each contender starts with caches that the other one has filled. Then
+    // each in a row, for about a tenth of a second, with its own data in the caches.
     let in_a_row = (100.0 / slow_ms).clamp(3.0, 100.0) as usize;
     for (name, times) in [(name.to_owned(), 1), (format!("{name}, {in_a_row} in a row"), in_a_row)]
     {
@@ -137,8 +138,8 @@ fn report(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
     compare(name, 1, 15, contenders);
 }
 
-/// What the first reports cost behind a query of SQLite's: what has gone from the caches comes back
-/// by and by, and what has gone from the map of the file costs page faults.
+/// Cost of the first reports after a query of SQLite. Evicted cache lines return over several
+/// reports, and unmapped pages of the file cost page faults.
 fn report_what_is_gone(own: &dyn Fn(), of_sqlite: &mut dyn FnMut()) {
     of_sqlite();
     let reports: Vec<_> = (0..3)
@@ -152,16 +153,16 @@ fn report_what_is_gone(own: &dyn Fn(), of_sqlite: &mut dyn FnMut()) {
     println!("    behind a query of SQLite's: {}", reports.join(", then "));
 }
 
-/// How many page faults the process has had, of both kinds; 0 where the system does not tell.
+/// Number of page faults of the process, minor and major; 0 if the system does not report them.
 fn page_faults() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may hold anything but ends with the last bracket.
+    // The fields after the name, which may contain any character and ends at the last bracket.
     let numbers = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
     let faults = numbers.skip(7).step_by(2).take(2);
     faults.filter_map(|number| number.parse::<u64>().ok()).sum()
 }
 
-/// The way to ask SQLite that is the quickest for an audience, and how many milliseconds it takes.
+/// The fastest SQLite query for an audience, and its time in milliseconds.
 fn quickest(
     sqlite: &Connection,
     audience: &Audience,

@@ -1,5 +1,5 @@
-//! The room that the index takes on disk, beside roaring bitmaps of the same values in their own
-//! format, which are not stored at all.
+//! Size of the index on disk, compared with roaring bitmaps of the same values in their serialized
+//! format, without a store around them.
 
 use ::keyloom::lmdb::Durability;
 use ::keyloom::{Lmdb, Order, Reader, Result, Store, Subspace, Writer};
@@ -7,9 +7,9 @@ use roaring::RoaringBitmap;
 
 use crate::keyloom::{FIELDS, TABLE, index};
 
-/// What LMDB puts before each entry of a page.
+/// Header of each entry of an LMDB page.
 const ENTRY_HEADER: u64 = 8;
-/// An entry that leaves no room for another one on its page has its value in pages of its own.
+/// An entry that fills more than half of a page has its value on overflow pages.
 const MOST_ON_A_PAGE: u64 = 2_038;
 
 /// Empties the store.
@@ -54,7 +54,7 @@ fn show(what: &str, stored: u64, of_roaring: u64) {
     println!("    {what:<9} {stored:>9} bytes of pages, roaring {of_roaring:>9}: {ratio:.2}");
 }
 
-/// The bytes of the bitmaps of all values of a field as the crate writes them.
+/// Size of the bitmaps of all values of a field, as the roaring crate serializes them.
 fn serialized(reader: &impl Reader, field: &str) -> u64 {
     let index = index();
     let values = index.values::<_, u32, _>(reader, field, ()).unwrap();
@@ -66,7 +66,7 @@ fn serialized(reader: &impl Reader, field: &str) -> u64 {
     sizes.sum::<Result<u64>>().unwrap()
 }
 
-/// How many bytes the pages have that the entries of a subspace fill in a store of their own.
+/// Size of the pages that the entries of a subspace fill in a store of their own.
 fn copied(store: &Lmdb, space: &Subspace) -> u64 {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(4 << 30);
@@ -94,14 +94,14 @@ fn bytes_of_pages(store: &Lmdb) -> u64 {
     pages * u64::from(statistics.page_bytes)
 }
 
-/// What the pages are full of.
+/// Contents of the pages.
 #[derive(Default)]
 struct Entries {
     count: u64,
     keys: u64,
-    /// Of values on the pages of the tree.
+    /// Bytes of values on the pages of the tree.
     values: u64,
-    /// Values with a page of their own.
+    /// Bytes of values on overflow pages.
     apart: u64,
 }
 
@@ -125,7 +125,7 @@ impl Entries {
 impl std::fmt::Display for Entries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { count, keys, values, apart } = self;
-        // Two bytes say where on the page an entry lies.
+        // Two bytes are the offset of an entry on its page.
         let around = count * (ENTRY_HEADER + 2);
         write!(
             f,

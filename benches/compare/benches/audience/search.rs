@@ -104,7 +104,7 @@ impl Tantivy {
         }
     }
 
-    /// The users with the most cents, and these.
+    /// The users who have spent most, with their cents.
     pub fn top(&self, audience: &Audience) -> Vec<(u64, i64)> {
         let by_cents = TopDocs::with_limit(10).order_by_fast_field::<i64>("cents", Order::Desc);
         let found = self.searcher.search(&self.query(audience), &by_cents).unwrap();
@@ -119,7 +119,7 @@ impl Tantivy {
         self.counts(audience, &self.by_category)
     }
 
-    /// The ten sites that most of the audience has visited. Of those that as many have, any.
+    /// The ten sites that most of the audience has visited. Ties are broken arbitrarily.
     pub fn top_sites(&self, audience: &Audience) -> Vec<(u32, u64)> {
         self.counts(audience, &self.by_site)
     }

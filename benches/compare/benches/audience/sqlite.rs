@@ -1,5 +1,6 @@
-//! SQLite with all that can be prepared for the question: each user with a site or a category once,
-//! tables that are their own indexes, and indexes the other way round, all of them covering.
+//! SQLite with everything that can be precomputed for the query. Each user has one row per site and
+//! one per category. The tables are `WITHOUT ROWID`, with covering indexes in the opposite
+//! direction.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ const INDEXES: &str = "
     CREATE INDEX users_by_category ON user_categories (category, user);
     ANALYZE";
 
-/// Ways to ask, of which the quickest counts.
+/// The queries; the fastest one counts.
 pub const WAYS: [(&str, &str); 4] = [
     (
         "joins",
@@ -94,7 +95,7 @@ pub fn report(query: &mut Statement<'_>, audience: &Audience) -> Vec<(u32, u64)>
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// How SQLite means to go about it.
+/// The query plan of SQLite.
 pub fn plan(sqlite: &Connection, sql: &str, audience: &Audience) -> Vec<String> {
     let mut explain = sqlite.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let rows = explain.query_map(bound(audience), |row| row.get(3)).unwrap();

@@ -1,5 +1,5 @@
-//! How many ids two bitmaps share: stored in chunks, as plain words in memory, as roaring bitmaps
-//! that are stored whole, and as roaring bitmaps that are in memory already.
+//! The number of ids that two bitmaps share: bitmaps stored in chunks, as plain words in memory, as
+//! roaring bitmaps that are stored whole, and as roaring bitmaps in memory.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! The sizes that a chunk could have, on a mix of reads and on a mix of writes.
+//! Chunk sizes, compared on a mix of reads and on a mix of writes.
 
 use std::hint::black_box;
 
@@ -10,13 +10,14 @@ use super::layout::{CANDIDATES, Layout};
 use super::pages::Pages;
 use super::{Scratch, random_ids};
 
-/// A layout in a store of its own, with bitmaps of several densities.
+/// A layout in a separate store, with bitmaps of several densities.
 struct Candidate {
     layout: Layout,
     scratch: Scratch,
 }
 
-/// Twice each: an AND needs two. In ascending order, which is that of the keys.
+/// Each density occurs twice, because an AND needs two bitmaps. The order is ascending, like the
+/// keys.
 const DENSITIES: [f64; 5] = [0.001, 0.01, 0.05, 0.1, 0.3];
 
 pub fn measure(universe: u64) {
@@ -111,7 +112,8 @@ impl Candidate {
         let entries = |space: &Subspace| snapshot.range(space.range(), Order::Ascending).unwrap();
         let [a, b] = bitmaps.each_ref().map(entries);
         let mut scratch = self.layout.words();
-        // Both have all chunks, but for the largest ids of sparse ones in the smallest chunks.
+        // Both bitmaps have all chunks, except the last ones of sparse bitmaps with the smallest
+        // chunk size.
         let both = a.zip(b).map(|(a, b)| (a.unwrap().1, b.unwrap().1));
         both.map(|(a, b)| self.layout.and_count(a, b, &mut scratch)).sum()
     }
@@ -122,7 +124,7 @@ impl Candidate {
         value.is_some_and(|value| self.layout.contains(&value, id % self.layout.ids))
     }
 
-    /// Sets ids that are not there, and clears those that are, one after the other.
+    /// Alternately sets ids that are absent, and clears ids that are present.
     fn change(&self, bitmap: &Subspace, ids: usize, mut random: impl FnMut() -> u64) {
         let ids: Vec<u64> = (0..ids).map(|_| random()).collect();
         let change = |txn: &mut LmdbTransaction<'_>| {
@@ -144,7 +146,7 @@ impl Candidate {
         txn.put(&key, &value)
     }
 
-    /// The pages that a commit of one changed id writes, on the average of some.
+    /// The average number of pages that a commit of one changed id writes.
     fn show_pages(&self, universe: u64) {
         let mut random = fastrand::Rng::with_seed(11);
         for density in [0.01, 0.05, 0.1] {

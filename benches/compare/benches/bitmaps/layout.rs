@@ -1,11 +1,11 @@
-//! A bitmap in chunks of any size, with or without blocks: what `inverted_index` could have been.
-//! Random ids have no runs, so there are none here.
+//! A bitmap in chunks of any size, with or without blocks: alternatives to the layout of
+//! `inverted_index`. Random ids have no runs, so runs are left out.
 
-/// How ids are put into chunks.
+/// The layout of ids in chunks.
 #[derive(Clone, Copy)]
 pub struct Layout {
     pub name: &'static str,
-    /// How many ids a chunk has room for, a multiple of 256.
+    /// Number of ids of a chunk, a multiple of 256.
     pub ids: u64,
     pub has_blocks: bool,
 }
@@ -23,7 +23,7 @@ const ARRAY: u8 = 1;
 const BLOCKS: u8 = 2;
 const BITSET: u8 = 3;
 const BITSET_HEADER: usize = 16;
-/// A value with more bytes would get an overflow page of its own in any case.
+/// A larger value would have an overflow page in any case.
 const MOST_BYTES: usize = 1_900;
 const BITMAP: usize = 32;
 
@@ -32,7 +32,7 @@ impl Layout {
         vec![0; self.ids as usize / 64]
     }
 
-    /// Chunk by chunk: its number, and its words.
+    /// Calls `each` with the number and the words of each chunk.
     pub fn for_each_chunk(self, ids: impl Iterator<Item = u64>, mut each: impl FnMut(u64, &[u64])) {
         let (mut words, mut at) = (self.words(), 0);
         for id in ids {
@@ -47,7 +47,7 @@ impl Layout {
         each(at, &words);
     }
 
-    /// Appends the smallest form.
+    /// Appends the smallest encoding.
     pub fn encode(self, words: &[u64], out: &mut Vec<u8>) {
         let ids: u32 = words.iter().map(|word| word.count_ones()).sum();
         let array = 1 + 2 * ids as usize;
@@ -76,7 +76,7 @@ impl Layout {
         }
     }
 
-    /// The ids of a container, in words that had none.
+    /// Decodes the ids of a container into `words`, which must be empty.
     pub fn load(self, bytes: &[u8], words: &mut [u64]) {
         match bytes[0] {
             ARRAY => array(bytes).for_each(|id| words[id / 64] |= 1 << (id % 64)),
@@ -96,7 +96,8 @@ impl Layout {
         }
     }
 
-    /// How many ids two containers share. `scratch` is empty, and is again.
+    /// The number of ids that two containers share. `scratch` must be empty, and is empty again on
+    /// return.
     pub fn and_count(self, a: &[u8], b: &[u8], scratch: &mut [u64]) -> u32 {
         match (a[0], b[0]) {
             (BITSET, BITSET) => {

@@ -1,11 +1,11 @@
-//! Which pages a commit writes: those of the file that are others after it.
+//! The pages that a commit writes: pages of the file whose bytes differ afterwards.
 
 use std::fmt;
 
 use super::Scratch;
 
 const PAGE: usize = 4_096;
-/// The flags of a page that its header has at byte 10, as in LMDB's `mdb.c`.
+/// Flags of a page, from byte 10 of its header, as in LMDB's `mdb.c`.
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const OVERFLOW: u16 = 4;
@@ -15,18 +15,18 @@ const META: u16 = 8;
 #[derive(Clone, Copy, Default)]
 pub struct Pages {
     commits: u64,
-    /// Leaves with the keys that are looked at, and overflow pages.
+    /// Leaves with keys of the measured subspace, and overflow pages.
     leaves: u64,
     overflow: u64,
-    /// The most of these two together in one commit.
+    /// The maximum of these two together in one commit.
     most_data: u64,
     branches: u64,
-    /// Leaves of what the engine keeps for itself, and meta pages.
+    /// Leaves of LMDB's own trees, and meta pages.
     others: u64,
 }
 
 impl Pages {
-    /// Does some work that commits once, some times, and counts.
+    /// Runs `work`, which commits once, several times, and counts the pages.
     pub fn of_commits(
         scratch: &Scratch,
         prefix: &[u8],
@@ -52,7 +52,7 @@ impl Pages {
                 continue;
             }
             match number16(page, 10) & 0xF {
-                // The pages of a run behind its first have no header.
+                // Only the first page of an overflow run has a header.
                 _ if number < run_end => self.overflow += 1,
                 BRANCH => self.branches += 1,
                 LEAF if keys(page).any(|key| key.starts_with(prefix)) => self.leaves += 1,
@@ -73,8 +73,8 @@ fn number16(page: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([page[at], page[at + 1]])
 }
 
-/// The keys of a leaf: behind its header stand the offsets of the entries, as far as byte 12 says;
-/// a key stands behind the header of its entry, which ends in its length.
+/// The keys of a leaf. The offsets of the entries follow the page header and end at the offset in
+/// byte 12. A key follows the header of its entry, whose last field is the length of the key.
 fn keys(page: &[u8]) -> impl Iterator<Item = &[u8]> {
     let entries = page[16..number16(page, 12).into()].as_chunks::<2>().0;
     entries.iter().map(|at| {

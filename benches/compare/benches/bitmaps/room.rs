@@ -1,5 +1,5 @@
-//! The room that bitmaps take on disk, beside roaring bitmaps in their own format, which are not
-//! stored at all.
+//! Size of bitmaps on disk, compared with roaring bitmaps in their serialized format, without a
+//! store around them.
 
 use keyloom::{Store, Subspace};
 use keyloom_patterns::bitmaps::Bitmap;
@@ -31,7 +31,7 @@ fn show(name: &str, universe: u64, mut ids: RoaringBitmap) {
     scratch.store.transact(|txn| bitmap.replace_with_roaring(txn, &ids)).unwrap();
     let loaded = scratch.bytes();
     let mut random = fastrand::Rng::with_seed(5);
-    // As many ids go as come, each in a chunk of its own most of the time.
+    // As many ids are removed as added, mostly each in a different chunk.
     for _ in 0..100 {
         let some = |random: &mut fastrand::Rng| {
             (0..20).map(|_| random.u64(..universe)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! One id set or cleared, beside a whole roaring bitmap under one key.
+//! One id set or cleared, compared with a whole roaring bitmap under one key.
 
 use keyloom::lmdb::LmdbTransaction;
 use keyloom::{Reader, Store, Subspace, Writer};
@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use super::pages::Pages;
 use super::{Scratch, random_ids};
 
-/// How many ids are set: one in ten.
+/// Number of ids that are set: one in ten.
 const IDS_SET: [u64; 2] = [1_000_000, 10_000_000];
 
 pub fn measure() {
@@ -21,7 +21,7 @@ pub fn measure() {
         let ids: RoaringBitmap = random_ids(1, universe, 0.1).map(|id| id as u32).collect();
         chunked.store.transact(|txn| bitmap.replace_with_roaring(txn, &ids)).unwrap();
         put_whole(&whole, &ids);
-        // How many transactions, how many steps in each, how many ids in a step.
+        // The number of transactions, steps in each, and ids in a step.
         for (name, steps, many) in [
             ("one id and a commit", 1, 1),
             ("one id, 20 times in a transaction", 20, 1),
@@ -44,12 +44,12 @@ pub fn measure() {
     }
 }
 
-/// Steps of so many ids each.
+/// `steps` steps of `many` ids each.
 fn some(random: &mut fastrand::Rng, steps: usize, many: usize, universe: u64) -> Vec<Vec<u64>> {
     (0..steps).map(|_| (0..many).map(|_| random.u64(..universe)).collect()).collect()
 }
 
-/// Each step sets its ids, and clears them where they all were set.
+/// Each step sets its ids, or clears them if all were set.
 fn change(scratch: &Scratch, bitmap: &Bitmap, steps: &[Vec<u64>]) {
     let change = |txn: &mut LmdbTransaction<'_>| {
         steps.iter().try_for_each(|ids| {

@@ -1,5 +1,5 @@
-//! Parents with a matching child, and sums over children, beside `EXISTS` and `GROUP BY` of SQLite
-//! with indexes for both orders.
+//! Parents with a matching child, and sums over children, compared with `EXISTS` and `GROUP BY` of
+//! SQLite with indexes for both orders.
 
 use std::hint::black_box;
 
@@ -69,7 +69,7 @@ fn load_sqlite(directory: &tempfile::TempDir, parents: u32, rows: &[Row]) -> Con
     sqlite
 }
 
-/// The children of a parent are adjacent, or in no order.
+/// The children of a parent are adjacent, or in random order.
 fn rows(many: u32, parents: u32, is_adjacent: bool) -> Vec<Row> {
     let mut random = fastrand::Rng::with_seed(2);
     let row = |n: u32| {

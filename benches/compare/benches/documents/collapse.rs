@@ -1,5 +1,5 @@
-//! The ten best authors of a search with their three best posts, beside the search itself and
-//! beside FTS5 with window functions.
+//! The ten best authors of a search with their three best posts, compared with the search itself
+//! and with FTS5 with window functions.
 
 use std::hint::black_box;
 

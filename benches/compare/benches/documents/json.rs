@@ -1,6 +1,6 @@
-//! A collection of JSON documents with two path indexes, beside JSON in SQLite: an indexed
-//! expression for the path of a field, and a table of the elements for the path of an array, which
-//! an expression cannot index.
+//! A collection of JSON documents with two path indexes, compared with JSON in SQLite. SQLite has
+//! an indexed expression for the path of a field. For the path of an array, which an expression
+//! cannot index, it has a table of the elements.
 
 use std::hint::black_box;
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::{open, open_sqlite};
 
-/// How many documents a transaction writes.
+/// Number of documents written per transaction.
 const BATCH: usize = 10_000;
-/// How many queries or updates a round has.
+/// Number of queries or updates per round.
 const MANY: u32 = 1_000;
 
 fn order(random: &mut fastrand::Rng, id: u32, many: u32) -> Value {
@@ -125,7 +125,7 @@ fn measure_find(store: &Lmdb, orders: &Collection<u32>, sqlite: &Connection) {
     }
 }
 
-/// Updates of one path, all of a round in one transaction.
+/// Updates of one path; one transaction per round.
 fn measure_update(store: &Lmdb, orders: &Collection<u32>, sqlite: &mut Connection, many: u32) {
     for (path, name) in [("$.address.city", "city"), ("$.address.street", "street")] {
         let (mut round, mut other) = (0, 0);

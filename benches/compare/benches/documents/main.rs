@@ -1,14 +1,14 @@
-//! Documents on LMDB beside SQLite: collapsed searches, parents with children, nested elements, and
-//! a JSON collection.
+//! Documents on LMDB, compared with SQLite: collapsed searches, parents with children, nested
+//! elements, and a JSON collection.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench documents
 //! KEYLOOM_DOCUMENTS=1000000 cargo bench -p keyloom-compare --bench documents
 //! ```
 //!
-//! `KEYLOOM_DOCUMENTS` sets the number of posts, children and JSON documents; there are a tenth as
-//! many authors and parents. With `-- collapse`, `-- children`, `-- nested` or `-- json`, only that
-//! part is measured. No file is synced.
+//! `KEYLOOM_DOCUMENTS` sets the number of posts, children and JSON documents; the numbers of
+//! authors and parents are a tenth of it. With `-- collapse`, `-- children`, `-- nested` or `--
+//! json`, only that part is measured. No file is synced.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -21,7 +21,7 @@ use keyloom::Lmdb;
 use keyloom::lmdb::Durability;
 use rusqlite::Connection;
 
-/// How many records keyloom writes in one transaction.
+/// Number of records that keyloom writes per transaction.
 const BATCH: usize = 50_000;
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Whether a part is named by the arguments, or none is.
+/// Whether the arguments name this part, or no part at all.
 fn is_wanted(part: &str) -> bool {
     let mut named =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();

@@ -1,6 +1,6 @@
-//! One changed element of a list of 40: as a nested element, by a write of the whole document with
-//! nested elements, and by a write of a document that holds its list. Before that, a load of posts
-//! beside SQLite.
+//! One changed element of a list of 40: written as a nested element, as a whole document with
+//! nested elements, and as a document that contains its list. Before this, a load of posts is
+//! compared with SQLite.
 
 use keyloom::{Lmdb, Metered, Store};
 use keyloom_compare::compare;
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{open, open_sqlite};
 
 const ELEMENTS: u32 = 40;
-/// How many posts are loaded in one transaction.
+/// Number of posts loaded per transaction.
 const LOADED: usize = 500;
-/// How many changes one transaction makes, each of another document.
+/// Number of changes per transaction, each in a different document.
 const CHANGES: u32 = 100;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub fn measure(many: u32) {
         .unwrap();
     load(&all[..all.len().min(LOADED)]);
     println!("{posts} posts with {ELEMENTS} comments, {CHANGES} changed posts per transaction");
-    // Each closure draws changes of its own, of the same kind.
+    // Each closure generates its own changes, of the same kind.
     let seeds = [4, 5, 6].map(fastrand::Rng::with_seed);
     let [mut first, mut second, mut third] = seeds;
     let mut other = all.clone();
@@ -190,7 +190,7 @@ fn load(posts: &[Post]) {
     );
 }
 
-/// Posts and comments, each with their texts in a table of FTS5.
+/// Posts and comments, with their texts in FTS5 tables.
 const SQLITE: &str = "
     CREATE TABLE posts (id INTEGER PRIMARY KEY, title TEXT);
     CREATE TABLE comments (id INTEGER PRIMARY KEY, post INTEGER, text TEXT, stars INTEGER);
@@ -225,7 +225,7 @@ fn load_sqlite(sqlite: &mut Connection, posts: &[Post]) {
     txn.commit().unwrap();
 }
 
-/// Another comment at a random place of each of the first posts.
+/// Replaces a comment at a random position of each of the first posts.
 fn changes(posts: u32, random: &mut fastrand::Rng) -> impl Iterator<Item = (u32, u32, Comment)> {
     (0..CHANGES.min(posts)).map(|key| {
         let comment = Comment { text: text(random), stars: random.i64(0..100) };

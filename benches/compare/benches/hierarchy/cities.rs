@@ -8,7 +8,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use keyloom_patterns::trees::{NestedNode, NodeId};
 
-/// Ids of cities are those of GeoNames, below 2^32; countries and regions have ids above.
+/// City ids are those of GeoNames, below 2^32; ids of countries and regions are larger.
 const COUNTRIES: NodeId = 1 << 40;
 const REGIONS: NodeId = 1 << 41;
 
@@ -16,7 +16,7 @@ pub struct Cities {
     /// The countries, each with its regions and cities.
     pub forest: Vec<NestedNode<u64>>,
     pub cities: Vec<NodeId>,
-    /// The regions of about a thousand cities, with their countries.
+    /// The regions that together contain about a thousand cities, with their countries.
     pub regions: Vec<(NodeId, NodeId)>,
 }
 

@@ -1,14 +1,15 @@
-//! Hierarchies beside SQLite: the 135,233 cities of the world below their regions and countries.
+//! Hierarchies, compared with SQLite: the 135,233 cities of the world below their regions and
+//! countries.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench hierarchy
 //! ```
 //!
-//! Both on disk, neither waits for it: LMDB as `Durability::MayLoseStore`, SQLite with a
-//! write-ahead log and `synchronous = OFF`, prepared statements, 1 GB of cache and a map of the
-//! file. What is read is the id, the depth and the name of each node. Walks through keyloom come in
-//! tree order; SQLite is asked without an order, which is quicker for it, and in tree order. The
-//! ratios are keyloom's time divided by SQLite's.
+//! Both are on disk and do not sync: LMDB as `Durability::MayLoseStore`; SQLite with a write-ahead
+//! log, `synchronous = OFF`, prepared statements, 1 GB of cache and a memory-mapped file. A query
+//! reads the id, the depth and the name of each node. keyloom's walks are in tree order. SQLite
+//! runs each query without an order, which is faster for it, and in tree order. The ratios are
+//! keyloom's time divided by SQLite's.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -27,13 +28,13 @@ use keyloom_patterns::trees::{
 };
 use rusqlite::{Connection, Statement};
 
-/// Each model in a store of its own.
+/// Each model has its own store.
 struct Model<T> {
     name: &'static str,
     tree: T,
     store: Lmdb,
-    /// How many gets tell the region and the country of a city: as the table of the model's costs
-    /// says.
+    /// Number of gets that return the region and the country of a city, from the model's cost
+    /// table.
     gets: usize,
 }
 
@@ -75,8 +76,8 @@ impl<T: Tree<Value = u64>> Model<T> {
         found
     }
 
-    /// As many gets as the ancestors of a node cost, of that node and of others above cities: what
-    /// is left of the time when nothing is made of what is read.
+    /// Runs as many gets as the ancestors of a node cost, on the keys of `node` and of other nodes
+    /// above cities: a lower bound, without decoding.
     fn gets_alone(&self, reader: &impl Reader, node: NodeId, above: &[NodeId]) {
         let space = self.tree.space();
         for id in above.iter().cycle().take(self.gets - 1).chain([&node]) {
@@ -116,7 +117,7 @@ fn main() {
     );
 }
 
-/// How many times as fast the first was.
+/// How many times as fast the first contender was.
 fn times(ratios: &[Ratio]) -> f64 {
     1.0 / ratios[0].median
 }
@@ -179,11 +180,13 @@ fn reads_and_inserts<T: Tree<Value = u64>>(
     [times(&descendants), times(&ancestors), inserts(model, sqlite, cities)]
 }
 
-/// New cities behind the others of their region, 100 of them in a transaction, and one in each.
+/// Appends new cities after the others of their region, 100 per transaction, and one per
+/// transaction.
 fn inserts<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &Cities) -> f64 {
     let name = "a city of some name";
     let regions = &cities.regions;
-    // Both models of SQLite and ours get the same nodes, and lose them behind the measurement.
+    // Both models in SQLite get the same nodes as ours, and these nodes are deleted after the
+    // measurement.
     let first: NodeId = 1 << 33;
     let (mut own_next, mut their_next) = (first, first);
     let region = |id: NodeId| regions[id as usize % regions.len()].0;
@@ -225,8 +228,8 @@ fn inserts<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: 
     slowest
 }
 
-/// Regions go to another country and back: one row of the adjacency table, or a row for each node
-/// below in the table of paths.
+/// Moves regions to another country and back. This changes one row of the adjacency table, or a row
+/// for each node below in the table of paths.
 fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &Cities) -> [f64; 3] {
     println!("\nmoves of regions of 900 to 1,300 cities, one in a transaction");
     let away = cities.forest[0].id;
@@ -259,8 +262,8 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
         let (region, _, to) = step(&mut row_n);
         update.execute([region as i64, to as i64]).unwrap();
     }
-    // Ten in a row each, so that neither begins with what the other has left in the caches of the
-    // machine.
+    // Ten moves in a row per contender, so that neither starts with the CPU caches that the other
+    // has filled.
     let mut own = || (0..10).for_each(|_| own_move(&mut again_n));
     let mut update: Statement<'_> = sqlite.prepare(sqlite::MOVE_PATH).unwrap();
     let move_path = |update: &mut Statement<'_>, n: &mut usize| {
@@ -272,7 +275,8 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
     let contenders: &mut [(&str, &mut dyn FnMut())] =
         &mut [(model.name, &mut own), ("SQLite, a path each", &mut of_paths)];
     let paths = compare("move, beside a column of paths", 10, 20, contenders);
-    // And ten in one transaction: to commit is most of what a move costs that writes five keys.
+    // Also ten moves in one transaction, because the commit is most of the cost of a move that
+    // writes five keys.
     let mut own = || {
         let moves = std::array::from_fn::<_, 10, _>(|_| step(&mut again_n));
         let all = model.store.transact(|txn| {
@@ -295,7 +299,7 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
     [times(&rows), times(&paths), times(&together)]
 }
 
-/// An even count of steps is a region that is away.
+/// After an odd number of steps one region is away; one more step moves it back.
 fn back_home(mut n: usize, step: impl Fn(&mut usize)) {
     if n.is_multiple_of(2) {
         step(&mut n);

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Statement};
 const TABLES: &str = "
     CREATE TABLE nodes (id INTEGER PRIMARY KEY, parent INT, position INT NOT NULL, name TEXT NOT NULL, value INT NOT NULL);
     CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL)";
-/// One index answers the children of a parent, in order, with all that is asked of them.
+/// One covering index returns the children of a parent, in order, with all requested columns.
 const INDEXES: &str = "
     CREATE INDEX by_parent ON nodes (parent, position, name);
     CREATE INDEX by_path ON paths (path);
@@ -21,7 +21,7 @@ pub const DESCENDANTS: &str = "
       UNION ALL
       SELECT nodes.id, depth + 1, nodes.name FROM below JOIN nodes ON nodes.parent = below.id)
     SELECT id, depth, name FROM below";
-/// The same in tree order, which our walks have by themselves.
+/// The same in tree order, which is the native order of keyloom's walks.
 pub const DESCENDANTS_IN_ORDER: &str = "
     WITH RECURSIVE below(id, depth, position, name) AS (
       SELECT id, 0, position, name FROM nodes WHERE id = ?1
@@ -35,7 +35,7 @@ pub const ANCESTORS: &str = "
       UNION ALL
       SELECT nodes.id, nodes.parent, nodes.name FROM above JOIN nodes ON nodes.id = above.parent)
     SELECT id, name FROM above";
-/// As the last child: behind the largest position.
+/// Inserts as the last child, after the largest position.
 pub const INSERT: &str = "
     INSERT INTO nodes (id, parent, position, name, value)
     VALUES (?1, ?2, (SELECT coalesce(max(position), 0) + 1 FROM nodes WHERE parent = ?2), ?3, ?4)";
@@ -43,7 +43,7 @@ pub const MOVE: &str = "
     UPDATE nodes SET parent = ?2,
       position = (SELECT coalesce(max(position), 0) + 1 FROM nodes WHERE parent = ?2)
     WHERE id = ?1";
-/// A path and all that continue it; '0' is the character behind '/'.
+/// A path and all paths that continue it; '0' is the character after '/'.
 pub const MOVE_PATH: &str = "
     UPDATE paths SET path = ?2 || substr(path, length(?1) + 1)
     WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')";
@@ -82,7 +82,7 @@ pub fn open(path: &Path, forest: &[NestedNode<u64>]) -> Connection {
     sqlite
 }
 
-/// How many rows an answer has, each of them read: id, depth and name.
+/// Number of rows of a result; reads the id, depth and name of each.
 pub fn descendants(query: &mut Statement<'_>, node: NodeId) -> (usize, u64) {
     let mut rows = query.query([node as i64]).unwrap();
     let mut found = (0, 0_u64);

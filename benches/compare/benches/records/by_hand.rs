@@ -9,7 +9,8 @@ use keyloom::{KeyBuf, pack, unpack};
 
 use super::{Peer, Sale};
 
-/// One database with the keys and values that keyloom writes: what the patterns cost beyond them.
+/// One database with the keys and values that keyloom writes; the difference is the overhead of the
+/// patterns.
 pub struct ByHand {
     env: Env<WithoutTls>,
     database: Database<'static, Bytes, Bytes>,
@@ -19,8 +20,8 @@ const BY_CUSTOMER: (u8, u8) = (1, 2);
 const BY_STATE: (u8, u8) = (1, 3);
 const SALES: (u8, u8) = (1, 4);
 
-/// What keyloom writes as the value of an entry: the format, the length of the record key, and what
-/// the entry covers.
+/// What keyloom writes as the value of an entry: the format, the length of the record key, and the
+/// covered fields.
 fn entry_value(id: u64, covered: &[u8]) -> EntryValue {
     let header = (1 << 12 | pack(&id).len() as u16).to_be_bytes();
     header.iter().chain(covered).copied().collect()
@@ -43,7 +44,7 @@ fn sale_key(id: u64) -> KeyBuf {
     pack(&(SALES.0, SALES.1, id))
 }
 
-/// What stands in the key of an entry by customer, and of one by state.
+/// Key of an entry by customer, and of an entry by state.
 type ByCustomer = (u8, u8, u32, u64, u64);
 type ByState = (u8, u8, u16, u64, u64);
 
@@ -78,7 +79,7 @@ impl Peer for ByHand {
     fn open(directory: &Path) -> Self {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(4 << 30).max_dbs(2).max_readers(1024);
-        // SAFETY: a new file in a directory of our own, opened once.
+        // SAFETY: a new file in a private directory, opened once.
         let env = unsafe { options.open(directory) }.unwrap();
         let txn = env.write_txn().unwrap();
         let created = env.create_databases_and_commit(txn, |opener, txn| {

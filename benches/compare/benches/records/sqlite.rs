@@ -1,4 +1,4 @@
-//! The records in SQLite: prepared statements, WAL, as durable as the others.
+//! The records in SQLite: prepared statements, WAL, and the same durability as the others.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn open(directory: &Path) -> Connection {
     let connection = Connection::open(directory.join("sales.sqlite")).unwrap();
     connection.pragma_update(None, "journal_mode", "WAL").unwrap();
     connection.pragma_update(None, "synchronous", "FULL").unwrap();
-    // As much memory as the others may use of the system's cache.
+    // The other contenders may use as much memory through the page cache.
     connection.pragma_update(None, "cache_size", -1_000_000).unwrap();
     connection.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
     connection
@@ -88,7 +88,8 @@ impl Peer for Sqlite {
     }
 }
 
-/// SQLite as one loads it: the indexes are made when the records are there, by sorting.
+/// SQLite with the usual order of a bulk load: the indexes are created after the records, by
+/// sorting.
 pub struct IndexesLast(Connection);
 
 impl Peer for IndexesLast {

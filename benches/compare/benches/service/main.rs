@@ -6,10 +6,11 @@
 //!     cargo bench -p keyloom-compare --features service --bench service
 //! ```
 //!
-//! One load generator drives all of them, compares each answer with its model, and so holds them to
-//! the same behaviour: 20 of 100 requests open a ticket (with a job that sends a mail), 10 close
-//! one, 40 read one, 20 list those of a customer, 5 search for words, 5 for places. All wait for
-//! the disk at each commit. Without `KEYLOOM_POSTGRES`, only the stores without a server run.
+//! One load generator drives all services and compares each answer with its model, so all must
+//! behave the same. Of 100 requests, 20 open a ticket (with a job that sends a mail), 10 close a
+//! ticket, 40 read a ticket, 20 list the tickets of a customer, 5 search for words and 5 for
+//! places. All services sync at each commit. Without `KEYLOOM_POSTGRES`, only the embedded stores
+//! run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -31,15 +32,15 @@ use keyloom_service::load::{Load, Report};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-/// The requests of each client in a round.
+/// Number of requests of each client per round.
 const REQUESTS: usize = 25;
 const ROUNDS: usize = 9;
 
-/// A service and the load on it.
+/// A service and its load.
 struct Contest {
     name: &'static str,
     address: SocketAddr,
-    /// Of all rounds.
+    /// Latencies of all rounds.
     latencies: Vec<Duration>,
     next_customer: u32,
 }

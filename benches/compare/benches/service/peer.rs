@@ -1,4 +1,4 @@
-//! The routes of a peer, with the bodies and the statuses of the example.
+//! The routes of a peer, with the bodies and status codes of the example.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -13,10 +13,10 @@ use keyloom_service::http::Listing;
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// A first page of tickets. The load reads no others.
+/// A first page of tickets; the load reads no other pages.
 type Tickets<E> = Result<Vec<Ticket>, E>;
 
-/// What the service does, on one kind of database.
+/// The operations of the service, on one kind of database.
 pub trait Peer: Clone + Send + Sync + 'static {
     type Error: Display;
 

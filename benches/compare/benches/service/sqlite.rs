@@ -1,4 +1,4 @@
-//! SQLite: one connection that writes and four that read, each with a thread of its own.
+//! SQLite: one connection for writes and four for reads, each with its own thread.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,15 +1,15 @@
-//! Full-text search beside tantivy and SQLite FTS5, in one run.
+//! Full-text search, compared with tantivy and SQLite FTS5 in one run.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --features tantivy --bench text
 //! KEYLOOM_TEXT_DOCUMENTS=1000000 cargo bench -p keyloom-compare --features tantivy --bench text
 //! ```
 //!
-//! Generated documents of 100 words on average, with words of Zipf's distribution, 100,000 of them
-//! unless the environment sets another number. With `-- load`, `-- queries`, `-- patterns` or
-//! `-- updates` only that part is measured; the load always is. The ratios of queries and updates
-//! are those of interleaved rounds. tantivy and FTS5 are merged into one segment before the
-//! queries.
+//! Generated documents of 100 words on average, with Zipf-distributed words. There are 100,000
+//! documents unless the environment sets another number. With `-- load`, `-- queries`, `--
+//! patterns` or `-- updates` only that part is measured; the load always runs. The ratios of
+//! queries and updates come from interleaved rounds. tantivy and FTS5 are merged into one segment
+//! before the queries.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use keyloom_compare::text::{Corpus, Fts5, Own, Tantivy};
 
-/// How many documents keyloom writes in one transaction.
+/// Number of documents that keyloom writes per transaction.
 const BATCH: usize = 50_000;
 
 /// The contenders with all documents.
@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// Whether a part is named by the arguments, or none is.
+/// Whether the arguments name this part, or no part at all.
 fn is_wanted(part: &str) -> bool {
     let mut named =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();

@@ -7,9 +7,9 @@ use keyloom_compare::text::{Asked, Kind, same_hits, word};
 
 use super::Loaded;
 
-/// How many hits are wanted.
+/// Number of hits per query.
 const TOP: usize = 10;
-/// tantivy rounds the length of a document down, by up to an eighth of what it has above 24.
+/// tantivy rounds the length of a document down, by up to an eighth of its excess over 24.
 const ROUNDED_LENGTHS: f64 = 0.08;
 
 /// Ranks of words, counted from 0.
@@ -43,7 +43,7 @@ fn rows() -> Vec<(&'static str, Vec<Asked>)> {
     ]
 }
 
-/// The rows whose matches have one score in tantivy, so that the best ones are not the same.
+/// Rows whose matches all have the same score in tantivy, so that the best hits differ.
 fn patterns() -> Vec<(&'static str, Vec<Asked>)> {
     let prefix = |letters: usize| {
         let words = MIDDLE.map(word).map(|word| word.chars().take(letters).collect::<String>());
@@ -67,7 +67,7 @@ pub fn measure(loaded: &Loaded) {
     println!();
 }
 
-/// Prefixes and fuzzy terms, of which each match has the same score.
+/// Prefixes and fuzzy terms, for which all matches have the same score.
 pub fn measure_patterns(loaded: &Loaded) {
     println!("ten documents that match a pattern, per query");
     for (name, queries) in patterns() {
@@ -80,7 +80,7 @@ pub fn measure_patterns(loaded: &Loaded) {
     println!();
 }
 
-/// All contenders have the same hits, up to the rounding of lengths and ties.
+/// Checks that all contenders return the same hits, up to the rounding of lengths and ties.
 fn check(loaded: &Loaded, queries: &[Asked]) {
     for asked in queries {
         let theirs = loaded.tantivy.top(asked, TOP).unwrap();

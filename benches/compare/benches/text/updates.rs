@@ -7,7 +7,7 @@ use keyloom_compare::text::Corpus;
 
 use super::Loaded;
 
-/// The change of a document far from the one before.
+/// Generates changes; each document is far from the one before.
 struct Changes<'c> {
     corpus: &'c Corpus,
     next: Cell<u32>,

@@ -1,4 +1,4 @@
-//! The application declared with sqlx, in a program of its own: see `../main.rs`.
+//! The application declared with sqlx, as a separate program: see `../main.rs`.
 //!
 //! ```text
 //! cargo run --manifest-path benches/compare/declarations/sqlx/Cargo.toml

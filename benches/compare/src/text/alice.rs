@@ -5,8 +5,8 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
-/// The paragraphs of "Alice's Adventures in Wonderland", without punctuation: tokenizers differ in
-/// how they cut words with apostrophes.
+/// The paragraphs of "Alice's Adventures in Wonderland", without punctuation: tokenizers split
+/// words with apostrophes differently.
 ///
 /// # Errors
 /// If the file of the tour's data cannot be read.

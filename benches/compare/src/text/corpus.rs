@@ -10,9 +10,9 @@ const VOWELS: &[u8; 5] = b"aeiou";
 const SYLLABLES: u32 = (CONSONANTS.len() * VOWELS.len()) as u32;
 
 /// Documents of 50 to 150 words, 100 on average. The word of rank `n`, counted from 1, is chosen
-/// with a probability of about 1/n, as Zipf's law has it.
+/// with a probability of about 1/n, as in Zipf's law.
 ///
-/// The lengths differ because with equal lengths BM25 would not have to weigh them.
+/// The lengths differ because BM25 ignores lengths that are all equal.
 #[derive(Debug)]
 pub struct Corpus {
     seed: u64,
@@ -22,7 +22,7 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Generates documents; the same seed gives the same ones.
+    /// Generates documents. The same seed gives the same documents.
     pub fn generate(seed: u64, documents: u32) -> Self {
         let words: Vec<String> = (0..VOCABULARY).map(word).collect();
         let (mut texts, mut ends) = (String::new(), Vec::new());
@@ -87,7 +87,7 @@ pub fn word(rank: u32) -> String {
         many *= SYLLABLES;
         syllables += 1;
     }
-    // Neighbours in rank are not neighbours in the dictionary.
+    // Words with neighbouring ranks are far apart in alphabetical order.
     let mut rest = ((u64::from(rank - first) * 1_000_003) % u64::from(many)) as u32;
     let mut word = String::new();
     for _ in 0..syllables {

@@ -7,13 +7,13 @@ use super::Hits;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// What a score takes for the length of a document.
+/// The document length that the scores use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// The number of its words.
+    /// The number of words.
     Exact,
-    /// The same, rounded down to what a byte can stand for: Lucene's `SmallFloat`, which tantivy
-    /// uses too. Exact up to 40. The average length is exact.
+    /// The number of words, rounded down to the values of one byte: Lucene's `SmallFloat`, which
+    /// tantivy uses too. Exact up to 40. The average length is exact.
     Byte,
 }
 
@@ -21,7 +21,7 @@ impl Lengths {
     fn of(self, words: usize) -> f64 {
         let rounded = match self {
             Self::Byte if words > 40 => {
-                // From 40 on, four significant bits of what the length has more than 24.
+                // From 40 on, four significant bits of the excess over 24.
                 let above = words - 24;
                 let shift = (usize::BITS - 4).saturating_sub(above.leading_zeros());
                 (above >> shift << shift) + 24
@@ -32,7 +32,7 @@ impl Lengths {
     }
 }
 
-/// The documents with any of the words, the best first; of equal ones the first.
+/// The documents with any of the words, best first. Ties are in order of their ids.
 pub fn naive(texts: &[String], words: &[&str], lengths: Lengths) -> Hits {
     let texts: Vec<Vec<String>> =
         texts.iter().map(|text| text.split_whitespace().map(str::to_lowercase).collect()).collect();

@@ -9,7 +9,7 @@ use super::{Asked, Corpus, Hits, Kind};
 const BEST: &str =
     "SELECT rowid, -bm25(texts) FROM texts WHERE texts MATCH ?1 ORDER BY rank LIMIT ?2";
 
-/// A table of FTS5 with positions, in a file with a write-ahead log and a sync per commit.
+/// An FTS5 table with positions, in a file with a write-ahead log and a sync per commit.
 #[derive(Debug)]
 pub struct Fts5 {
     sqlite: Connection,

@@ -25,25 +25,25 @@ pub use self::topics::{Collection, Topic, ndcg};
 /// A document with its score, the best first.
 pub type Hits = Vec<(u32, f64)>;
 
-/// How the words of a query are combined.
+/// The operator that combines the words of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Documents with any of the words.
     Any,
     /// Documents with all of the words.
     All,
-    /// Documents with the words one after the other.
+    /// Documents that contain the words as a phrase.
     Phrase,
     /// Documents with a word that begins with this one.
     Prefix,
-    /// Documents with a word that is this one after at most two edits.
+    /// Documents with a word within two edits of this one.
     Fuzzy,
 }
 
 /// A query that every index can answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// How the words are combined.
+    /// The operator that combines the words.
     pub kind: Kind,
     /// The words, in lower case.
     pub words: Vec<String>,
@@ -56,11 +56,11 @@ impl Asked {
     }
 }
 
-/// Whether two lists of hits are the same, if scores may differ by a share of `tolerance`: the
-/// scores agree rank by rank, and documents that only one list has are as good as the last ones.
+/// Compares two lists of hits, with a relative tolerance of `tolerance` for scores. The scores must
+/// agree rank by rank, and a document in only one list must be as good as the last ones.
 ///
 /// # Errors
-/// The first difference.
+/// A description of the first difference.
 pub fn same_hits(ours: &[(u32, f64)], theirs: &[(u32, f64)], tolerance: f64) -> Result<(), String> {
     if ours.len() != theirs.len() {
         return Err(format!("{} hits instead of {}", ours.len(), theirs.len()));

@@ -112,7 +112,7 @@ impl Own {
     }
 
     fn search(&self, asked: &Asked) -> Search<'_, u32, String> {
-        // Prefixes of two letters have some thousand words.
+        // Some prefixes of two letters match thousands of words.
         self.index.search(Self::query(asked)).max_terms(100_000)
     }
 

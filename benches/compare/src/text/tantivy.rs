@@ -1,4 +1,4 @@
-//! tantivy, with one thread that indexes.
+//! tantivy, with one indexing thread.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, Result, TantivyDocu
 
 use super::{Asked, Corpus, Hits, Kind};
 
-/// What the documents of a segment may take in memory before it is written.
+/// Memory for the documents of a segment before it is written.
 const MEMORY_BYTES: usize = 1 << 30;
 
 /// An index with positions and lengths, and the texts in its document store.

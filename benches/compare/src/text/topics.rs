@@ -9,7 +9,7 @@ use super::corpus::{VOCABULARY, word};
 
 /// The number of words that belong to a topic.
 const TOPIC_WORDS: usize = 30;
-/// Of a text, the share of words of its topic for each grade from 1 on, in hundredths.
+/// The percentage of topic words in a text, for each grade from 1 on.
 const SHARES: [u8; 3] = [8, 16, 30];
 
 /// A query with the relevant documents.
@@ -21,11 +21,12 @@ pub struct Topic {
     pub grades: HashMap<u32, u8>,
 }
 
-/// Texts, and topics that some of them are about.
+/// Texts, some of which are about topics.
 ///
-/// A text of grade `g` takes a share of its words from the words of its topic, the rest from the
-/// whole vocabulary. A query has three words of its topic. So a relevant text need not contain
-/// them, and others may: no ranking is perfect. The lengths differ by a factor of 20.
+/// A text of grade `g` takes a share of its words from its topic and the rest from the whole
+/// vocabulary. A query consists of three words of its topic. So a relevant text may lack these
+/// words and an irrelevant text may contain them: no ranking is perfect. The lengths differ by a
+/// factor of 20.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
     /// The texts by id.
@@ -35,7 +36,7 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Generates a collection; the same seed gives the same one.
+    /// Generates a collection. The same seed gives the same collection.
     pub fn generate(seed: u64, documents: u32, topics: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let words: Vec<Vec<u32>> = (0..topics)
@@ -50,7 +51,7 @@ impl Collection {
             all.topics.push(Topic { words, grades: HashMap::new() });
         }
         for id in 0..documents {
-            // A tenth of the texts has a topic.
+            // A tenth of the texts have a topic.
             let about = random.usize(0..topics * 10);
             let grade = random.usize(0..SHARES.len());
             let share = SHARES.get(grade).copied().unwrap_or(0);
@@ -73,7 +74,7 @@ fn text(random: &mut Rng, topic: Option<&Vec<u32>>, share: u8) -> String {
     let mut text = String::new();
     for _ in 0..many as usize {
         let of_topic = topic.filter(|_| random.u8(0..100) < share);
-        // The first words of a topic are its most frequent ones.
+        // The first words of a topic are its most frequent words.
         let of_topic =
             of_topic.and_then(|words| words.get(rank(random, TOPIC_WORDS as u32) as usize));
         let rank = of_topic.copied().unwrap_or_else(|| rank(random, VOCABULARY));

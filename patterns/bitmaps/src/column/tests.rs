@@ -15,7 +15,7 @@ fn place() -> impl Strategy<Value = u16> {
     prop_oneof![0..4_u16, 0..BLOCK_IDS as u16, Just(BLOCK_IDS as u16 - 1)]
 }
 
-/// Values with common prefixes: from a single one to as many as there are ids.
+/// Values with common prefixes; their number is between one and the number of ids.
 fn values() -> impl Strategy<Value = Vec<KeyBuf>> {
     let value = prop_oneof![
         vec(0..3_u8, 1..4),
@@ -52,7 +52,7 @@ fn of_numbers(old: &[u8], numbers: &Numbers) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The values that a column has for each place.
+/// Decodes the values of each place in a column.
 fn read_lists(bytes: &[u8]) -> Result<Lists> {
     let Some(column) = (!bytes.is_empty()).then(|| Values::parse(bytes)).transpose()? else {
         return Ok(Lists::new());
@@ -115,7 +115,8 @@ proptest! {
         prop_assert_eq!(of_numbers(&changed, &Numbers::new()).unwrap(), changed);
     }
 
-    /// Damage never causes a panic or endless work; a rewrite is valid or refused.
+    /// Damage never causes a panic or an endless loop. A rewrite of a damaged column is valid or
+    /// refused.
     #[test]
     fn damaged_bytes_are_refused_or_read_to_an_end(
         mut lists in lists(), numbers in numbers(), damage in vec((any::<u16>(), any::<u8>()), 0..4),

@@ -1,4 +1,4 @@
-//! Plans: which expressions have the same plan, and how many steps they take.
+//! Plans: which expressions share a plan, and how many steps a plan takes.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -8,8 +8,7 @@ use keyloom_kit::Fnv;
 
 use super::{BitmapExpr, Evaluation};
 
-/// An expression, and its truth table over the leaves: one bit for each set of leaves that may
-/// contain an id.
+/// An expression, and its truth table over the leaves: one bit for each subset of the leaves.
 type Known = (BitmapExpr, u64);
 
 /// The leaf with index `n`, below 6.
@@ -18,7 +17,7 @@ fn leaf(n: usize) -> Known {
     (BitmapExpr::stored(&Subspace::new(&("leaf", n as u64))), table)
 }
 
-/// An expression of two leaves with `levels` levels, deep enough to be computed before its
+/// An expression of two leaves with `levels` levels, deep enough to become a node before its
 /// siblings.
 fn deep([a, b]: [usize; 2], levels: usize) -> Known {
     (0..levels).fold(leaf(a), |below, level| minus(leaf(if level % 2 == 0 { b } else { a }), below))
@@ -46,7 +45,7 @@ fn hash(expr: &BitmapExpr) -> u64 {
     hash.finish()
 }
 
-/// All expressions of `number` of the operands.
+/// All expressions with `number` of the operands.
 fn all(operands: &[Known], number: usize) -> Vec<Known> {
     if number == 1 {
         return operands.to_vec();
@@ -76,10 +75,10 @@ fn expressions_of_one_hash_have_one_plan() {
     assert!(known.len() > 2_000, "{}", known.len());
 }
 
-/// Creates an expression of a given number of operands.
+/// Creates an expression with a given number of operands.
 type OfMany = fn(usize) -> BitmapExpr;
 
-/// The number of node visits for counting an expression.
+/// The number of node visits during a count.
 fn looks(expr: &BitmapExpr) -> usize {
     let store = Memory::new();
     let snapshot = store.snapshot().unwrap();
@@ -118,7 +117,7 @@ fn looks_at_nodes_are_linear_in_the_operands() {
     }
 }
 
-/// Each operand is deep, and therefore becomes a node of its own.
+/// Each operand is deep, and therefore becomes a separate node.
 #[test]
 fn deep_operands_are_planned_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(128 << 10);

@@ -1,4 +1,4 @@
-//! Percentiles by one pass and by several, compared with sorted values.
+//! Percentiles in one pass and in several passes, compared with sorted values.
 
 use keyloom::{Memory, Metered, Store, Subspace};
 

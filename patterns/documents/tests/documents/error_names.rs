@@ -1,4 +1,4 @@
-//! Errors name documents, their elements, texts and paths as the program does.
+//! Errors name documents, their elements, texts and paths by the names in the program.
 
 use keyloom::{Result, Store};
 use keyloom_documents::parent_child::{Children, Link, OnParentDelete};

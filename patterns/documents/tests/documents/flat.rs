@@ -23,7 +23,7 @@ keyloom_testing::on_every_server! {
     proximity_finds_elements_of_any_number,
 }
 
-/// The skills of a person, each with a level.
+/// The skills of a person, each with its level.
 type Skills = Vec<(String, String)>;
 type Resumes = Table<u32, Skills>;
 
@@ -73,7 +73,7 @@ fn found(index: &TextIndex<u32, Skills>, store: &impl Store, query: Query) -> Ve
     keys
 }
 
-/// The catalogue's résumé: excellent in maths, poor in poetry.
+/// The catalogue's example: a person who is excellent in maths and poor in poetry.
 fn resume() -> Skills {
     skills(&[["maths", "excellent"], ["poetry", "poor"]])
 }
@@ -108,7 +108,7 @@ fn proximity_without_gaps_matches_across_skills() {
     let neighbours = Query::near("skills", Near::unordered(["poetry", "excellent"]));
     assert_eq!(found(&index, &store, neighbours.clone()), [1], "wrong: of two skills");
 
-    // With a guarded gap between the elements, in the opposite order as well.
+    // With a guard gap between the elements, and with both orders of the words.
     let (index, resumes) = near();
     let store = keyloom_testing::memory();
     store.transact(|txn| proximity().put(txn, &resumes, &1, &resume())).unwrap();
@@ -212,7 +212,7 @@ fn wrong_numbered_fields_are_refused() {
         assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     }
     assert!(new(&["a", "b"], 512).is_ok());
-    // A name that the fields do not have.
+    // A name that is none of the fields.
     let (index, _) = with_numbers(2);
     let query = numbered(2).query(|name| Query::term(name("mood"), "good"));
     let error =
@@ -225,13 +225,13 @@ pub fn long_elements_are_refused(store: &impl Store) {
     let ((index, resumes), field) = (near(), proximity());
     let words = |many: usize| vec!["word"; many].join(" ");
     let element = |many: usize| vec![(format!("first {}", words(many - 2)), "last".to_owned())];
-    // The longest element, between two others: both of its ends are found together.
+    // The longest element, between two others: a proximity query finds both of its ends.
     let mut longest = skills(&[["last", "first"]]);
     longest.extend(element(100));
     longest.extend(skills(&[["last", "first"]]));
     store.transact(|txn| field.put(txn, &resumes, &1, &longest)).unwrap();
     assert_eq!(found(&index, store, field.query(["first", "last"])), [1]);
-    // Without the long element, the same words are in different elements.
+    // Without the long element, the same words are in two elements, and do not match.
     let others = skills(&[["last", "first"], ["last", "first"]]);
     store.transact(|txn| field.put(txn, &resumes, &1, &others)).unwrap();
     assert_eq!(found(&index, store, field.query(["first", "last"])), [0; 0]);
@@ -245,7 +245,7 @@ pub fn long_elements_are_refused(store: &impl Store) {
     assert_eq!(document_error(&error), &expected);
 }
 
-/// Lists and gets of a query for one element, with so many numbers.
+/// The numbers of lists and gets of a query for one element, with `most` numbered fields.
 fn cost(store: &(impl Store + Clone), most: usize) -> (u64, u64) {
     clear(store);
     let ((index, resumes), fields) = (with_numbers(most), numbered(most));
@@ -262,13 +262,13 @@ fn cost(store: &(impl Store + Clone), most: usize) -> (u64, u64) {
 
 pub fn numbered_queries_cost_each_number(store: &(impl Store + Clone)) {
     let costs = [2, 4, 8, 16].map(|most| cost(store, most));
-    // Two lists for each number, and the statistics of two fields and two words: 3 gets per field.
+    // Two lists for each number. The statistics of two fields and two words cost 3 gets per field.
     assert_eq!(costs.map(|(lists, _)| lists), [4, 8, 16, 32]);
     let per_number = |n: usize| (costs[n].1 - costs[n - 1].1) / (1 << n);
     assert!(per_number(1) >= 2, "{costs:?}");
     assert_eq!([per_number(2), per_number(3)], [per_number(1); 2], "{costs:?}");
 
-    // By proximity it is two lists, whatever the number of elements is.
+    // A proximity query reads two lists, whatever the number of elements is.
     clear(store);
     let ((index, resumes), field) = (near(), proximity());
     for many in [2, 16] {

@@ -96,7 +96,7 @@ pub fn the_guide_finds_posts_of_users_named_john(store: &impl Store) {
     let search = blog.text.search(Query::term("title", "relationships")).filter(of_johns.filter());
     let hits = search.records(&snapshot, &blog.posts).unwrap().items;
     assert_eq!(hits.iter().map(|hit| hit.key).collect::<Vec<_>>(), [2]);
-    // The terms look-up: of a list of keys that another record holds.
+    // The terms lookup: the keys come from a list in another record.
     let listed = blog.lookup().records_with(&snapshot, ["3", "9"]).unwrap();
     assert_eq!(listed.keys(&snapshot).unwrap(), [4]);
 }
@@ -107,7 +107,7 @@ fn data() -> impl Strategy<Value = (Users, Posts)> {
     let authors = prop::collection::vec(key(), 0..4);
     let post = ("[ab]{1,3}", authors).prop_map(|(title, authors)| Post { title, authors });
     let users = prop::collection::btree_map(key(), name, 0..5);
-    // Up to 200 posts, so that few keys are looked up on their own.
+    // Up to 200 posts. With few keys, each key is looked up separately.
     let posts = prop_oneof![0..8usize, 100..200usize]
         .prop_flat_map(move |many| prop::collection::vec(post.clone(), many));
     (users, posts.prop_map(|posts| (0..).zip(posts).collect()))
@@ -133,7 +133,8 @@ pub fn lookups_find_what_nested_loops_find(store: &impl Store) {
             assert_eq!(of_users.keys(&snapshot).unwrap(), wanted);
             assert!(of_users.scores().iter().all(|(_, of)| *of == f64::from(score)));
 
-            // And back: the users of these posts, with the number of their posts as the score.
+            // In the opposite direction: the users of these posts, with the number of their posts
+            // as the score.
             let ones = of_users.map_scores(|_| 1.0);
             let authors = blog.lookup().keys_of(&snapshot, &ones, ScoreMode::Sum).unwrap();
             let hits = authors.top(&snapshot, 0, 100).unwrap();
@@ -151,7 +152,7 @@ pub fn lookups_find_what_nested_loops_find(store: &impl Store) {
     });
 }
 
-/// One user in two has written 100 of 2,000 posts each.
+/// Every second user has written 100 of the 2,000 posts.
 fn many(blog: &Blog, store: &impl Store) {
     let users = (0..20).map(|n| (format!("u{n:02}"), ["john", "mary"][n % 2].to_owned())).collect();
     let posts = (0..2_000).map(|n| (n, post("a", &[&format!("u{:02}", n % 20)]))).collect();
@@ -165,15 +166,15 @@ pub fn lookups_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let search = blog.names.search(Query::term("name", "john"));
     let johns = Matches::of(&blog.names, &search, &snapshot).unwrap();
     assert_eq!(johns.len(), 10);
-    // 10 keys; the number of posts, and one range for each author.
+    // 10 keys: the number of posts, and one range read for each author.
     let (found, cost) = store.measure(|_| blog.lookup().records_of(&snapshot, &johns));
     let found = found.unwrap();
     assert_eq!((found.len(), counts(cost)[0], counts(cost)[1]), (1_000, 10, 11));
-    // More than one value in 64 posts: the columns of 2 blocks, and the ids of all posts twice.
+    // More than one value per 64 posts: the columns of 2 blocks, and the ids of all posts twice.
     let values: Vec<String> = (0..40).map(|n| format!("u{n:02}")).collect();
     let (all, cost) = store.measure(|_| blog.lookup().records_with(&snapshot, &values));
     assert_eq!((all.unwrap().len(), counts(cost)[0], counts(cost)[1]), (2_000, 2, 2));
-    // Back: 2 blocks, the ids of 10 users, and the ids of all users.
+    // In the opposite direction: 2 blocks, the ids of 10 users, and the ids of all users.
     let (users, cost) =
         store.measure(|_| blog.lookup().keys_of(&snapshot, &found, ScoreMode::None));
     assert_eq!((users.unwrap().len(), counts(cost)[0], counts(cost)[1]), (10, 12, 1));

@@ -25,7 +25,7 @@ fn scores() -> impl Strategy<Value = BTreeMap<u32, i8>> {
     prop::collection::btree_map(0..20u32, -2..3i8, 0..20)
 }
 
-/// Matches with these scores: each id on its own, united.
+/// Matches with these scores: the union of one set per id.
 fn matches(
     store: &keyloom_testing::AnyStore,
     index: &Index,

@@ -1,4 +1,4 @@
-//! Algorithms over whole graphs beside petgraph, and beside their definitions.
+//! Algorithms over whole graphs, compared with petgraph and with their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ impl Model {
         self.ids.binary_search(&id).unwrap() as u32
     }
 
-    /// Neighbours and weights by number.
+    /// The neighbours and weights of a vertex, by number.
     fn around(&self, vertex: u32, direction: Direction) -> Vec<(u32, f64)> {
         let id = self.ids[vertex as usize];
         let found = neighbours(&self.edges, self.is_directed, id, direction);
@@ -71,7 +71,7 @@ impl Model {
         self.out(from).contains(&to)
     }
 
-    /// Bellman and Ford.
+    /// The algorithm of Bellman and Ford.
     fn distances(&self, source: u32, cost: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut distances = vec![f64::INFINITY; self.len()];
         distances[source as usize] = 0.0;
@@ -97,7 +97,7 @@ impl Model {
     }
 }
 
-/// Each vertex with the smallest one of its group.
+/// Maps each vertex to the smallest vertex of its group.
 fn smallest(groups: Vec<Vec<u32>>, count: usize) -> Vec<u32> {
     let mut names = vec![u32::MAX; count];
     for group in groups {
@@ -107,7 +107,7 @@ fn smallest(groups: Vec<Vec<u32>>, count: usize) -> Vec<u32> {
     names
 }
 
-/// Numbers of the rows as those of the model.
+/// Converts row numbers to the numbers of the model.
 fn plain(vertices: Vec<VertexNumber>) -> Vec<u32> {
     vertices.into_iter().map(|vertex| vertex.index() as u32).collect()
 }
@@ -219,7 +219,7 @@ fn communities(csr: &Adjacency<'_>, model: &Model) {
             for (other, _) in model.around(vertex, Direction::Both) {
                 *counts.entry(labels[other as usize]).or_insert(0) += 1;
             }
-            // A loop of a directed graph comes from both directions.
+            // A self-loop of a directed graph counts in both directions.
             let most = counts.values().max().copied();
             counts
                 .into_iter()
@@ -250,7 +250,7 @@ fn clustering(csr: &Adjacency<'_>, model: &Model) {
     assert!(close(&algorithms::local_clustering(csr), &expected));
 }
 
-/// Takes away vertices with fewer than k neighbours until none is left.
+/// Removes vertices with fewer than k neighbours until none is left.
 fn cores(csr: &Adjacency<'_>, model: &Model) {
     let mut expected = vec![0; model.len()];
     for k in 1..VERTICES {
@@ -303,7 +303,7 @@ fn between(csr: &Adjacency<'_>, model: &Model) {
 
 fn degrees(csr: &Adjacency<'_>, model: &Model) {
     for direction in [Direction::Out, Direction::In, Direction::Both] {
-        // A loop of an undirected graph has two ends at its vertex.
+        // A self-loop of an undirected graph has two ends at its vertex.
         let degree = |vertex| {
             let around = model.around(vertex, direction);
             let loops = around.iter().filter(|(other, _)| *other == vertex).count();
@@ -345,7 +345,8 @@ agree! {
     degree_statistics_agree_with_the_model: degrees,
 }
 
-/// A graph of so many vertices, with edges drawn like those of the web: few vertices have many.
+/// A graph with `vertices` vertices and a skew like that of the web: a few vertices have most
+/// edges.
 fn skewed(vertices: u32, edges: usize) -> Edges {
     let mut random = fastrand::Rng::with_seed(11);
     let mut end = move || {
@@ -355,7 +356,8 @@ fn skewed(vertices: u32, edges: usize) -> Edges {
     (0..edges).map(|n| ((end(), "to".to_owned(), end()), n as u32 % 7)).collect()
 }
 
-/// Large enough for many blocks, hubs over several of them, and both directions of a search.
+/// A graph large enough for many blocks, for hubs over several blocks, and for both directions of a
+/// search.
 #[test]
 fn a_large_graph_agrees_with_petgraph() {
     let all = skewed(8_000, 60_000);
@@ -401,7 +403,8 @@ fn sampled_betweenness_is_within_its_error() {
     with_rows(false, &skewed(300, 1_500), |csr, _| {
         let exact = algorithms::betweenness(csr, usize::MAX, 1).unwrap().scores;
         let sampled = algorithms::betweenness(csr, 100, 1).unwrap();
-        // A score that comes from few sources may be missed by all samples, with its error.
+        // If few sources contribute to a score, all samples may miss it, and the error estimate is
+        // wrong, too.
         let mut largest: Vec<usize> = (0..exact.len()).collect();
         largest.sort_by(|a, b| exact[*b].total_cmp(&exact[*a]));
         let within = |widths: f64| {

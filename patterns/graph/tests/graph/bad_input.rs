@@ -1,4 +1,4 @@
-//! Input that is refused, with its error, and without loss of data.
+//! Invalid input is refused, with its error, and without loss of data.
 
 use keyloom::{Error, Result, Store};
 use keyloom_graph::messages::Computation;
@@ -14,7 +14,7 @@ pub fn graph_error<T: std::fmt::Debug>(outcome: Result<T>) -> GraphError {
     error.downcast_ref::<GraphError>().unwrap_or_else(|| panic!("{error}")).clone()
 }
 
-/// The same weights on each way to an algorithm, and estimates and sums that are no numbers.
+/// The same weights in each algorithm, and estimates and sums that are not finite.
 fn bad_numbers_are_refused(store: &impl Store) {
     let schema = Schema::open(store, "numbers").unwrap();
     let graph = Graph::<u32, u8, f64>::directed(&schema, "weighted").unwrap();
@@ -53,7 +53,7 @@ fn bad_numbers_are_refused(store: &impl Store) {
     let outcome = view.search(&1).cheapest_path_with(&3, |hop| hop.properties, estimate);
     assert!(matches!(graph_error(outcome), GraphError::BadEstimate { .. }));
 
-    // Each weight is a number, their sum is none.
+    // Each weight is a finite number, but the sum is not.
     put(2, 3, f64::MAX).unwrap();
     put(3, 4, f64::MAX).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -69,7 +69,7 @@ fn bad_numbers_are_refused(store: &impl Store) {
     for error in errors {
         assert!(matches!(error, GraphError::CostOverflow { .. }), "{error}");
     }
-    // A way around it is found.
+    // The search finds a path around the edge.
     put(1, 4, 7.0).unwrap();
     let snapshot = store.snapshot().unwrap();
     let view = graph.at(&snapshot).unwrap();
@@ -128,7 +128,7 @@ pub fn bad_input_is_refused_and_nothing_lost(store: &impl Store) {
     assert!(matches!(graph_error(missing), GraphError::MissingVertex { .. }));
     assert_eq!(dump_all(store), before);
 
-    // An edge to a vertex that is there is not refused, and one to a new vertex creates it.
+    // An edge to an existing vertex is accepted, and an edge to a new vertex creates it.
     store.transact(|txn| strict.put_edge(txn, &2, "to", &1, &5)).unwrap();
     let generous = graph.clone().create_missing_vertices();
     store.transact(|txn| generous.put_edges(txn, many.clone())).unwrap();

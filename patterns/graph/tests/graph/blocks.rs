@@ -1,4 +1,4 @@
-//! Blocks in the store are the rows of the graph.
+//! Blocks in the store are equal to the rows of the graph.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ fn declare(store: &impl Store, graph: &Numbers) -> NumberBlocks {
     Blocks::declare_weighted(&schema, graph, "blocks", |weight| f64::from(*weight)).unwrap()
 }
 
-/// The neighbours in both directions and the distances from each vertex, by id.
+/// For each vertex, the neighbours in both directions and the distances, by id.
 type Content = BTreeMap<u32, Around>;
 type Around = (Vec<u32>, Vec<u32>, Vec<(u32, u64)>);
 
@@ -92,7 +92,7 @@ pub fn blocks_follow_the_graph(store: &impl Store) {
     long_property((any::<bool>(), edges(6, 20), changes), |(is_directed, first, changes)| {
         clear(store);
         let graph = graph(store, is_directed);
-        // Records before the declaration, and after it.
+        // Some records are put before the declaration, some after it.
         apply(store, &graph, &Change::Put(first));
         let blocks = declare(store, &graph);
         for batch in changes {
@@ -107,7 +107,7 @@ pub fn blocks_follow_the_graph(store: &impl Store) {
     });
 }
 
-/// A hub with more neighbours than a block has, and many blocks.
+/// A hub with more neighbours than fit into a block, and many blocks.
 fn large(store: &impl Store) -> (Numbers, NumberBlocks) {
     let graph = directed(store);
     let blocks = declare(store, &graph);
@@ -158,13 +158,14 @@ fn few_changes_rewrite_few_blocks() {
 /// The vertices of [`many_changes`].
 const MANY: u32 = 2_100;
 
-/// Edges of every block change, so that a refresh takes several transactions.
+/// The edges of every block change, so that a refresh takes several transactions.
 fn many_changes(store: &impl Store) -> (Numbers, NumberBlocks) {
     let graph = directed(store);
     let schema = Schema::open(store, "test").unwrap();
     let weight = |weight: &u32| f64::from(*weight) + 0.5;
     let blocks = Blocks::declare_weighted(&schema, &graph, "blocks", weight).unwrap();
-    // A block has the outgoing edges of about 48 vertices: 10 bytes each, 8 of them for the weight.
+    // A block has the outgoing edges of about 48 vertices: 10 bytes per edge, 8 of them for the
+    // weight.
     let list = |n: u32| (0..70_u32).map(move |to| (n, (n * 7 + to * 911) % MANY));
     let edges = (0..MANY).flat_map(list).map(|(from, to)| ((from, "to".to_owned(), to), 1));
     let edges: Vec<_> = edges.collect();
@@ -175,7 +176,7 @@ fn many_changes(store: &impl Store) -> (Numbers, NumberBlocks) {
     (graph, blocks)
 }
 
-/// As the comparison of [`Content`], without the distances from each vertex.
+/// The same comparison as in [`Content`], without the distances.
 fn are_those_of_the_graph(store: &impl Store, graph: &Numbers, blocks: &NumberBlocks) {
     let snapshot = store.snapshot().unwrap();
     let expected = graph.at(&snapshot).unwrap().to_csr().unwrap();
@@ -210,12 +211,12 @@ fn a_step_of_a_refresh_is_bounded() {
     let all = blocks.refresh_with(&store, keep).unwrap().written;
     assert!(all > 45, "{all} blocks");
     let steps: Vec<u64> = written.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // 32 blocks and those of added vertices; a block may be divided.
+    // 32 blocks and the blocks of added vertices; a block may be split.
     assert!(steps.iter().all(|blocks| *blocks <= 40), "{steps:?}");
     are_those_of_the_graph(&store, &graph, &blocks);
 }
 
-/// Where the edges of the marked vertices are many, a build reads all edges in less time.
+/// If the marked vertices have many of the edges, a build that reads all edges is faster.
 #[test]
 fn a_refresh_of_many_vertices_builds_all_blocks() {
     let store = keyloom_testing::memory();
@@ -230,7 +231,7 @@ fn a_refresh_of_many_vertices_builds_all_blocks() {
     are_those_of_the_graph(&store, &graph, &blocks);
 }
 
-/// What a refresh keeps of the blocks is old when another one has run meanwhile.
+/// The blocks that a refresh has cached are stale if another refresh has run meanwhile.
 #[test]
 fn refreshes_that_meet_agree() {
     let store = keyloom_testing::memory();
@@ -288,7 +289,8 @@ fn a_refresh_that_fails_leaves_nothing_wrong() {
     assert!(failures > 100, "{failures}");
 }
 
-/// Lets the n-th operation of a refresh fail. Returns whether it has so many.
+/// Injects a fault into the n-th operation of a refresh. Returns whether the refresh has so many
+/// operations.
 fn fails_at(n: u64, fault: Fault, is_built: bool) -> bool {
     let store = Faulty::new(keyloom_testing::memory());
     let graph = directed(&store);

@@ -1,4 +1,4 @@
-//! The reads and writes of operations.
+//! The reads and writes of graph operations.
 
 use keyloom::{Metered, Store};
 use keyloom_graph::Direction;
@@ -13,7 +13,8 @@ fn costs_are_as_documented() {
     let graph = directed(&store);
     let star = (1..=2_000_u32).map(|n| ((0, "to".to_owned(), n), n));
     store.transact(|txn| graph.put_edges(txn, star.clone())).unwrap();
-    // The old edge, and the state of the derived data; the edge, its mirror, two counters.
+    // The reads are the old edge and the state of the derived data. The writes are the edge, its
+    // mirror and two counters.
     let put = writing(&store, |txn| graph.put_edge(txn, &7, "to", &9, &1));
     assert_eq!(put, [2, 0, 1, 4], "gets, ranges, keys read, keys written");
     let delete = writing(&store, |txn| graph.delete_edge(txn, &7, "to", &9).map(drop));
@@ -32,16 +33,17 @@ fn costs_are_as_documented() {
     let degree = |label| _ = view.degree(&0, Direction::Out, label).unwrap();
     assert_eq!(cost(&|| degree(Some("to"))), [2, 0, 2, 0]);
     assert_eq!(cost(&|| degree(None)), [1, 1, 2, 0]);
-    // A limit reaches the range. A test of edges may drop some, so a page of them is read.
+    // A limit reaches the range read. A filter on edges may drop some of them, so a page is read.
     let first = |n: usize| _ = view.from(&[0]).out(["to"]).limit(n).vertices().unwrap();
     assert_eq!(cost(&|| first(10)), [0, 1, 10, 0]);
     let tested = || _ = view.from(&[0]).out(["to"]).has_edge(|_| true).limit(10).count().unwrap();
     assert_eq!(cost(&tested), [0, 1, 128, 0]);
-    // The bound of walks counts those that are kept: not those that a limit drops, and those of
-    // earlier steps only if paths are made of them.
+    // The bound on walks counts the walks that are kept: not those that a limit drops. Walks of
+    // earlier steps count only if paths are requested.
     let some = || view.from(&[0, 0]).out(["to"]).limit(10).max_walks(10);
     assert_eq!(some().vertices().unwrap().found.len(), 10);
-    // The walks of all vertices count together: 800 and 100 of the 900 of the second one.
+    // The walks of all vertices count together: 800 walks, and 100 of the 900 walks of the second
+    // vertex.
     let edges = (0..800_u32).map(|n| ((9_001, "to".to_owned(), n), 1));
     let more = (0..900_u32).map(|n| ((9_002, "to".to_owned(), n), 1));
     store.transact(|txn| graph.put_edges(txn, edges.clone().chain(more.clone()))).unwrap();
@@ -55,7 +57,7 @@ fn costs_are_as_documented() {
     };
     assert_eq!(there_and_back(50).count().unwrap().found, 1);
     assert!(there_and_back(50).paths().is_err());
-    // A search reads each edge once: 2,000 ranges for the vertices around, all empty.
+    // A search reads each edge once: one range for each of 2,000 neighbours, all empty.
     let cost = counts(store.measure(|_| view.search(&0).breadth_first().unwrap()).1);
     assert_eq!((cost[0], cost[1] >= 2_001), (0, true));
     assert!(cost[2] <= 2_000 + 16, "{cost:?}");

@@ -1,4 +1,4 @@
-//! Edges that do not decode, and edges that were written past the graph.
+//! Edges that do not decode, and edges that were written without the methods of the graph.
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Reader, Store, Writer};
@@ -10,8 +10,8 @@ fn label() -> String {
     "to".to_owned()
 }
 
-/// One damaged edge is one fault: the incoming edges and the degrees of all others are repaired,
-/// and the edge can be replaced and deleted.
+/// One damaged edge is one fault: the incoming edges and the degrees of all other edges are
+/// repaired, and the damaged edge can be replaced and deleted.
 pub fn an_edge_that_does_not_decode_stops_no_repair(store: &impl Store) {
     clear(store);
     let graph = super::directed(store);
@@ -53,7 +53,8 @@ pub fn an_edge_that_does_not_decode_stops_no_repair(store: &impl Store) {
     assert_eq!([degree(store, 1, Direction::Out), degree(store, 5, Direction::In)], [9, 0]);
 }
 
-/// The check of blocks goes on after an edge that cannot be read, and a repair leaves it there.
+/// The check of blocks continues after an edge that cannot be read, and a repair leaves this edge
+/// in place.
 #[test]
 fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
     let store = keyloom_testing::memory();
@@ -78,7 +79,7 @@ fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
         .transact(|txn| {
             txn.put(&undecodable, &[0xFF; 9])?;
             txn.put(&refused, &encoded(99))?;
-            // A fault that comes after both of them.
+            // A fault after both damaged edges.
             txn.put(&added, &encoded(6))
         })
         .unwrap();
@@ -95,7 +96,7 @@ fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
         })
         .collect();
     assert_eq!(wrong, [2, 7]);
-    // The mirror first, from which the incoming lists are read.
+    // First the mirror is repaired, because the incoming lists are read from it.
     graph.repair(&store).unwrap();
     assert_eq!(blocks.repair(&store).unwrap().undecodable, 2);
     assert_eq!(faults().len(), 2);
@@ -113,7 +114,7 @@ fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
     assert_eq!(faults(), []);
 }
 
-/// What no method of the graph writes is reported with its key.
+/// An edge that no method of the graph could have written is reported with its key.
 #[test]
 fn edges_written_past_the_graph_are_reported() {
     let store = keyloom_testing::memory();
@@ -144,7 +145,7 @@ fn edges_written_past_the_graph_are_reported() {
     let both = found(&strict);
     assert_eq!(both.len(), 2, "{both:?}");
     assert!(both.iter().any(|(rule, text)| *rule == Rule::Dangling && text.contains("9")));
-    // The remedy.
+    // The documented remedy.
     store
         .transact(|txn| {
             graph.edges().delete(txn, &(4, label(), 2))?;
@@ -153,7 +154,7 @@ fn edges_written_past_the_graph_are_reported() {
         })
         .unwrap();
     assert_eq!(found(&strict), []);
-    // More edges than are looked up together, with one fault among the last ones.
+    // More edges than one batch reads, with a fault among the last edges.
     let directed = Graph::<u32>::directed(&schema, "flights").unwrap().create_missing_vertices();
     store
         .transact(|txn| {

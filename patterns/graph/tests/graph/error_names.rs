@@ -1,4 +1,4 @@
-//! Errors name the graph's tables as the program does.
+//! Errors name the tables of the graph by the names in the program.
 
 use keyloom::Store;
 use keyloom_graph::{Blocks, Direction, Graph};

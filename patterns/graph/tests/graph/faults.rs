@@ -41,11 +41,11 @@ pub fn conflicts_are_retried_to_the_same_end(store: &(impl Store + Clone)) {
 pub fn damage_is_found_and_repaired(store: &impl Store) {
     prepare(store);
     let graph = directed(store);
-    // The schema stores the lease of a repair elsewhere.
+    // The schema stores the lease of a repair outside these keys.
     let data = || {
         let edges = graph.edges().space().prefix().to_vec();
         let dump = laws::dump_all(store).into_iter();
-        // A counter of 0 is equivalent to none.
+        // A counter of 0 is equivalent to a missing counter.
         let is_data = |key: &[u8], value: &[u8]| key.first() == edges.first() && value != [0; 8];
         dump.filter(|(key, value)| is_data(key, value)).collect::<laws::Dump>()
     };

@@ -1,4 +1,4 @@
-//! The example graphs of LDBC Graphalytics, with the outputs that its specification expects.
+//! The example graphs of LDBC Graphalytics, with the outputs from its specification.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// A vertex and its value per line.
+/// One vertex and its value per line.
 fn expected(name: &str, algorithm: &str) -> Vec<(u64, f64)> {
     let text = read(&format!("{name}-{algorithm}"));
     let mut values: Vec<(u64, f64)> = text

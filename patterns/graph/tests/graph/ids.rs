@@ -1,4 +1,4 @@
-//! Vertices of all types of ids, whose packed forms begin and end like each other's.
+//! Vertex ids of all types. Their encoded forms share prefixes and suffixes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -13,14 +13,14 @@ use proptest::prelude::*;
 
 use super::model::{DIRECTIONS, vertex};
 
-/// Source, label, target by their places among the ids.
+/// Source, label and target; vertices are given by their indexes in the list of ids.
 type Edges = BTreeSet<(usize, bool, usize)>;
 
 const fn label(is_second: bool) -> &'static str {
     if is_second { "a\0" } else { "a" }
 }
 
-/// Numbers, of which the packed form of one ends like that of another.
+/// Numbers whose encoded forms are suffixes of each other.
 pub fn numbers() -> Vec<u32> {
     (0..8).map(vertex).collect()
 }
@@ -29,8 +29,8 @@ pub fn texts() -> Vec<String> {
     TEXTS.map(str::to_owned).to_vec()
 }
 
-/// One history: edges are put, then some are deleted, then a vertex. Each step is compared with a
-/// set of edges between places of ids.
+/// Runs one history: edges are put, then some edges are deleted, then a vertex. Each step is
+/// compared with a set of edges between indexes of ids.
 fn agrees<I: VertexId + Debug>(
     store: &impl Store,
     ids: &[I],
@@ -163,8 +163,8 @@ pub fn ids_of_all_types_are_distinguished(store: &impl Store) {
     });
 }
 
-/// The control: among the ids are some whose packed form ends like another one's, and some that are
-/// packed differently alone and within an edge.
+/// The control: the encoded form of some ids is a suffix of another one, and some ids are encoded
+/// differently alone and within an edge.
 #[test]
 fn the_forms_of_some_ids_end_like_others() {
     let forms: Vec<_> = numbers().iter().map(|id| pack(&(id,))).collect();

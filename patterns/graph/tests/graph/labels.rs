@@ -1,4 +1,5 @@
-//! Rows and blocks of some labels are those of a graph that has only edges with these labels.
+//! Rows and blocks restricted to some labels are equal to those of a graph that has only edges with
+//! these labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +15,12 @@ use proptest::prelude::*;
 
 use super::ids::{numbers, texts};
 
-/// A graph refuses the empty label, its table of edges does not.
+/// A graph refuses the empty label, but its table of edges does not.
 const LABELS: [&str; 10] = TEXTS;
 
 type Numbers<I> = Graph<I, u8, u32>;
 
-/// The neighbours of each vertex in both directions and the distances from it, by id.
+/// For each vertex, the neighbours in both directions and the distances, by id.
 type Content<I> = BTreeMap<I, (Vec<I>, Vec<I>, Vec<(I, u64)>)>;
 
 fn content<I: VertexId>(csr: &Csr<'_, I>) -> Content<I> {
@@ -56,7 +57,7 @@ fn labels(taken: &BTreeSet<usize>) -> impl Iterator<Item = &'static str> {
     taken.iter().map(|label| LABELS[*label])
 }
 
-/// Places of ids and of labels.
+/// A change; vertices and labels are given by their indexes.
 #[derive(Clone, Debug)]
 enum Change {
     Put(usize, usize, usize),
@@ -78,7 +79,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// What a graph has.
+/// The contents of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model<I: Ord> {
     edges: BTreeMap<(I, &'static str, I), u32>,
@@ -114,7 +115,7 @@ impl<I: VertexId> Model<I> {
         }
     }
 
-    /// Writes what differs from `old`.
+    /// Writes the differences from `old`.
     fn write(&self, store: &impl Store, graph: &Numbers<I>, old: &Self) {
         let key = |(a, label, b): &(I, &str, I)| (a.clone(), (*label).to_owned(), b.clone());
         store
@@ -138,7 +139,7 @@ impl<I: VertexId> Model<I> {
             .unwrap();
     }
 
-    /// The rows of a graph that has only this, in a store of its own.
+    /// The rows of a graph with only these contents, in a separate store.
     fn rows(&self, is_directed: bool) -> Content<I> {
         let store = keyloom_testing::memory();
         let graph = declare(&store, is_directed);
@@ -176,7 +177,7 @@ fn agrees<I: VertexId>(
         let before = model.clone();
         model.apply(&graph, ids, change, step);
         model.write(store, &graph, &before);
-        // Only a change of these edges and of the vertices makes the blocks stale.
+        // The blocks become stale only if these edges or the vertices change.
         is_stale |= model.only(taken) != before.only(taken);
         if matches!(change, Change::Refresh) {
             let written = blocks.refresh(store).unwrap().written;
@@ -214,7 +215,7 @@ pub fn rows_of_labels_are_those_of_a_graph_of_them(store: &impl Store) {
     });
 }
 
-/// The control: among the labels are some whose packed form begins or ends like another one's.
+/// The control: the encoded form of some labels is a prefix or a suffix of another one.
 #[test]
 fn the_forms_of_some_labels_begin_and_end_like_others() {
     let forms = LABELS.map(|label| pack(&(label,)));
@@ -225,7 +226,8 @@ fn the_forms_of_some_labels_begin_and_end_like_others() {
 
 const FOLLOWS: [&str; 1] = ["follows"];
 
-/// Vertex 0 follows 5 and blocks 2,000 vertices; the blocks have the edges that follow.
+/// Vertex 0 follows 5 vertices and blocks 2,000; the blocks have only the edges with the label
+/// "follows".
 fn social(store: &impl Store) -> (Numbers<u32>, Blocks<u32, u8, u32>) {
     let graph = declare::<u32>(store, true);
     let options = BlockOptions::new().labels(FOLLOWS).weight(weight);
@@ -245,13 +247,13 @@ fn social(store: &impl Store) -> (Numbers<u32>, Blocks<u32, u8, u32>) {
 fn edges_of_other_labels_cost_blocks_nothing() {
     let store = Metered::new(keyloom_testing::memory());
     let (graph, blocks) = social(&store);
-    // The edge, its mirror and two counters; two marks more if the blocks have the edge.
+    // The edge, its mirror and two counters; two more marks if the blocks contain the edge.
     let put = |label| writing(&store, |txn| graph.put_edge(txn, &0, label, &9_000, &1))[3];
     assert_eq!(put("blocks"), 4);
     assert_eq!(blocks.at(&store.snapshot().unwrap()).unwrap().vertex_count(), 6);
     assert_eq!(blocks.refresh(&store).unwrap().written, 0);
     assert_eq!(put("follows"), 6);
-    // The edges of other labels are not read, though vertex 0 has 2,001 of them.
+    // Edges with other labels are not read, although vertex 0 has 2,001 of them.
     let [_, _, read, _] = counts(store.measure(|store| blocks.refresh(store).unwrap()).1);
     assert!(read < 100, "{read} keys");
     let snapshot = store.snapshot().unwrap();
@@ -275,7 +277,7 @@ fn damaged_edges_of_other_labels_are_no_faults_of_blocks() {
     assert_eq!(faults(), []);
     store.transact(|txn| txn.delete(&key("blocks"))).unwrap();
     assert_eq!(faults(), []);
-    // The control: an edge that the blocks have, deleted without a mark, and with it vertex 3.
+    // The control: an edge of the blocks is deleted without a mark, and vertex 3 with it.
     store.transact(|txn| txn.delete(&key("follows"))).unwrap();
     assert_eq!(
         faults().iter().map(|fault| fault.rule).collect::<Vec<_>>(),
@@ -290,7 +292,7 @@ fn damaged_edges_of_other_labels_are_no_faults_of_blocks() {
 #[test]
 fn labels_belong_to_the_definition_of_blocks() {
     let store = keyloom_testing::memory();
-    // As another program would declare them.
+    // The declarations of another program.
     let with = |name: &str, options| {
         let schema = Schema::open(&store, "test").unwrap();
         let graph = Numbers::<u32>::directed(&schema, "graph").unwrap();

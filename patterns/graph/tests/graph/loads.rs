@@ -1,4 +1,4 @@
-//! Loads: many edges in one call leave the bytes that single puts leave.
+//! Loads: many edges in one call leave the same bytes as single puts.
 
 use keyloom::{Lmdb, Store, lmdb::Durability};
 use keyloom_graph::EdgeKey;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::model::{LABELS, any_vertex, graph, vertex};
 
-/// Edges in any order, some of them several times.
+/// Edges in any order, some of them repeated.
 type List = Vec<(EdgeKey<u32>, u32)>;
 
 fn list(vertices: u32, most: usize) -> impl Strategy<Value = List> {
@@ -20,7 +20,7 @@ fn list(vertices: u32, most: usize) -> impl Strategy<Value = List> {
     })
 }
 
-/// The store after a call for each list.
+/// The store after one call per list.
 fn loaded(store: &impl Store, is_directed: bool, lists: &[List]) -> Dump {
     clear(store);
     let graph = graph(store, is_directed);
@@ -30,7 +30,7 @@ fn loaded(store: &impl Store, is_directed: bool, lists: &[List]) -> Dump {
     dump_all(store)
 }
 
-/// The store after a call for each edge.
+/// The store after one call per edge.
 fn single_puts(store: &impl Store, is_directed: bool, lists: &[List]) -> Dump {
     clear(store);
     let graph = graph(store, is_directed);
@@ -53,8 +53,8 @@ pub fn loads_leave_the_bytes_of_single_puts(store: &impl Store) {
     });
 }
 
-/// So many that a load reads whether all are new, and so few vertices that edges repeat; the second
-/// load comes between the edges of the first one.
+/// The load is large enough that it first reads whether all edges are new, and the vertices are so
+/// few that edges repeat. The edges of the second load fall between those of the first.
 fn large_loads_leave_the_bytes_of_single_puts(store: &impl Store) {
     let mut random = fastrand::Rng::with_seed(1);
     let mut edge = |_| {

@@ -22,7 +22,7 @@ use keyloom_graph::Graph;
 use keyloom_tables::Schema;
 use keyloom_testing::on_every_store_and_server;
 
-/// Vertices are numbers, edges have a weight.
+/// A graph whose vertices are numbers and whose edges have weights.
 type Numbers = Graph<u32, u8, u32>;
 
 fn directed(store: &impl Store) -> Numbers {

@@ -28,7 +28,7 @@ pub fn any_vertex(vertices: u32) -> impl Strategy<Value = u32> {
     (0..vertices).prop_map(vertex)
 }
 
-/// Ends, label, weight.
+/// Edges: both ends, a label and a weight.
 pub fn edges(vertices: u32, most: usize) -> impl Strategy<Value = Edges> {
     let edge = (any_vertex(vertices), 0..LABELS.len(), any_vertex(vertices), 0..20_u32);
     vec(edge, 0..most).prop_map(|edges| {
@@ -47,7 +47,7 @@ pub fn stored(edges: &Edges, is_directed: bool) -> Edges {
     stored.collect()
 }
 
-/// Label and other end of each edge of a vertex, with the weight.
+/// For each edge of a vertex, the label, the other end and the weight.
 pub fn neighbours(
     edges: &Edges,
     is_directed: bool,
@@ -132,7 +132,7 @@ fn is_as_the_model(graph: &Numbers, reader: &impl Reader, model: &Edges) {
                     .collect();
                 assert_eq!(found, expected, "{vertex} {direction:?} {label:?}");
                 let loops = expected.iter().filter(|(_, other, _)| *other == vertex).count();
-                // A loop of an undirected graph is one edge with two ends.
+                // A self-loop of an undirected graph is one edge with two ends.
                 let ends = expected.len() + if is_directed { 0 } else { loops };
                 assert_eq!(view.degree(&vertex, direction, label).unwrap(), ends as u64);
             }
@@ -196,7 +196,7 @@ pub fn vertices_with_many_edges_are_deleted_in_steps(store: &impl Store) {
     store.transact(|txn| graph.put_vertex(txn, &0, &7)).unwrap();
     let lone = store.transact(|txn| graph.delete_lone_vertex(txn, &0));
     assert!(lone.unwrap_err().to_string().contains("still has edges"));
-    // It stops after two commits, and a second call resumes it.
+    // The build stops after two commits, and a second call resumes it.
     let mut commits = 0;
     let stopped = graph.delete_vertex_with(store, &0, |_| {
         commits += 1;

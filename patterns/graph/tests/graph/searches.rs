@@ -1,4 +1,4 @@
-//! Searches, compared with petgraph, or with naive evaluations.
+//! Searches, compared with petgraph or with naive evaluations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::model::{DIRECTIONS, Edges, LABELS, any_vertex, edges, neighbours, put
 
 const VERTICES: u32 = 8;
 
-/// The cheapest edge between each two vertices, in the direction of the search.
+/// The cheapest edge between each pair of vertices, in the direction of the search.
 fn peer(model: &Edges, is_directed: bool, direction: Direction) -> DiGraphMap<u32, u32> {
     let mut graph = DiGraphMap::<u32, u32>::new();
     (0..VERTICES).for_each(|n| _ = graph.add_node(vertex(n)));
@@ -32,7 +32,7 @@ fn weight(hop: &Hop<'_, u32, u32>) -> f64 {
     f64::from(hop.properties)
 }
 
-/// Whether each step of the path is an edge, and the weights give the cost.
+/// Whether each step of the path is an edge, and the weights add up to the cost.
 fn is_walk(path: &Path<u32>, peer: &DiGraphMap<u32, u32>, is_weighted: bool) -> bool {
     let steps = path.vertices.windows(2).map(|ends| peer.edge_weight(ends[0], ends[1]));
     let weights = steps.collect::<Option<Vec<_>>>();
@@ -116,7 +116,8 @@ pub fn searches_agree_with_petgraph(store: &impl Store) {
     });
 }
 
-/// It visits the same vertices as petgraph, and the predecessor of each is on the current path.
+/// The search visits the same vertices as petgraph, and the predecessor of each vertex is on the
+/// current path.
 fn depth_first(found: &[keyloom_graph::Visit<u32>], peer: &DiGraphMap<u32, u32>) {
     let mut dfs = Dfs::new(peer, 0);
     let mut expected = BTreeSet::new();
@@ -128,7 +129,7 @@ fn depth_first(found: &[keyloom_graph::Visit<u32>], peer: &DiGraphMap<u32, u32>)
     for (n, visit) in found.iter().enumerate().skip(1) {
         let parent = visit.parent.unwrap();
         assert!(parent < n && peer.contains_edge(found[parent].vertex, visit.vertex));
-        // The vertices between the two are below the parent.
+        // All vertices between the two are descendants of the parent.
         assert!(found[parent + 1..n].iter().all(|between| between.depth > found[parent].depth));
     }
 }
@@ -164,7 +165,7 @@ fn simple_paths<'v, S: keyloom::Reader + 'v>(
     };
     search().simple_paths(&target, 3, collect).unwrap();
     assert_eq!(found, expected);
-    // Yen's algorithm returns the cheapest of all simple paths; parallel edges make several.
+    // Yen's algorithm returns the cheapest simple paths; parallel edges make several paths.
     let all: BTreeSet<Vec<u32>> =
         all_simple_paths::<Vec<_>, _, std::collections::hash_map::RandomState>(
             peer, 0, target, 0, None,
@@ -182,7 +183,7 @@ fn simple_paths<'v, S: keyloom::Reader + 'v>(
     for (n, path) in k.iter().enumerate() {
         assert!(all.contains(&path.vertices));
         assert!(distinct.insert((path.vertices.clone(), path.labels.clone())), "twice");
-        // Parallel edges only add paths, none of which is cheaper than the cheapest so far.
+        // Parallel edges only add paths, and no added path is cheaper than the cheapest so far.
         assert!(path.cost <= costs.get(n).copied().unwrap_or(f64::INFINITY));
         assert!(path.cost >= cost(&path.vertices));
     }
@@ -190,14 +191,14 @@ fn simple_paths<'v, S: keyloom::Reader + 'v>(
     assert!(k.len() >= all.len().min(4));
 }
 
-/// Weights whose sums round differently in another order.
+/// Weights whose sum depends on the order of the additions.
 const TENTHS: [f64; 5] = [0.1, 0.2, 0.3, 0.7, 1e-16];
 
 fn tenths(hop: &Hop<'_, u32, u32>) -> f64 {
     TENTHS[hop.properties as usize % TENTHS.len()]
 }
 
-/// The cost of a path is the sum of its weights from its begin on, in each list of paths.
+/// In each list of paths, the cost of a path is the sum of its weights, added from its start.
 pub fn costs_are_added_in_the_order_of_a_path(store: &impl Store) {
     let case = (any::<bool>(), edges(VERTICES, 24), any_vertex(VERTICES));
     long_property(case, |(directed, all, target)| {
@@ -218,7 +219,7 @@ pub fn costs_are_added_in_the_order_of_a_path(store: &impl Store) {
             });
             assert_eq!(path.cost, weights.fold(0.0, |sum, weight| sum + weight), "{path:?}");
         }
-        // A label that is named twice is followed once.
+        // A repeated label is followed only once.
         let twice = || search().labels([LABELS[0], LABELS[2], LABELS[0]]);
         let once = search().labels([LABELS[0], LABELS[2]]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Step queries, compared with a naive evaluation of one walk after the other.
+//! Step queries, compared with a naive evaluation, one walk after the other.
 
 use keyloom::Store;
 use keyloom_graph::Direction;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::model::{Edges, LABELS, edges, neighbours, put, stored, vertex};
 
-/// The walks that continue `walks` by one edge. The order of the edges of a walk does not matter.
+/// The walks that extend `walks` by one edge. The order of the edges of a vertex does not matter.
 fn next(
     walks: Vec<Vec<u32>>,
     model: &Edges,
@@ -76,7 +76,8 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
         let first = view.from(&[0]).out([""; 0]).limit(2).paths().unwrap().found;
         let all_of_first = next(vec![vec![0]], &model, directed, Direction::Out, any);
         assert_eq!(first.len(), all_of_first.len().min(2));
-        // A limit keeps the first walks of those without one, whatever comes before it.
+        // A limit keeps the first of the walks that the same query has without it, whatever steps
+        // come before.
         let several = [0, 3, 0, 1].map(vertex);
         for limit in [0, 1, 2, 5, 100] {
             for direction in [Direction::Out, Direction::Both] {

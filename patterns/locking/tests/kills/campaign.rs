@@ -1,4 +1,4 @@
-//! Holders killed at each commit point, and processes that take over, which are killed as well.
+//! Holders are killed at each commit point. Processes that take over are killed as well.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::child::{BEGUN, COMMITS, DONE, Process, Role};
 use crate::rename::{Drive, FILES, OPTIONS, Place, both_directories, open};
 
 const NOW: u64 = 1_000_000;
-/// A holder commits in some 100 µs without optimization.
+/// A holder commits in about 100 µs in a debug build.
 const RACE: u64 = 600;
-/// A rescuer makes its commits in some 2 ms.
+/// A rescuer makes all its commits in about 2 ms.
 const RESCUE: u64 = 2_000;
 
-/// How far the clock is after all leases have ended, `times` times.
+/// The clock after all leases have ended, `times` times.
 fn later(times: u64) -> u64 {
     let over = OPTIONS.lease + OPTIONS.grace;
     NOW + times * u64::try_from(over.as_millis()).unwrap()
@@ -26,19 +26,19 @@ fn rounds_per_point() -> u32 {
     std::env::var("KEYLOOM_LOCK_KILLS").map_or(5, |rounds| rounds.parse().unwrap())
 }
 
-/// What a campaign has done.
+/// The results of a campaign.
 #[derive(Debug, Default)]
 struct Counts {
     kills: u32,
-    /// Holders that died with some files at the new place and some at the old one.
+    /// Holders that died with some files at the new place and some at the old place.
     half_done: u32,
     /// Rescuers that were killed in the middle of the work.
     rescuers: u32,
-    /// Dead work that was left to the last process, which finished or undid it.
+    /// Unfinished work that the last process finished or rolled back.
     recovered: u64,
 }
 
-/// Where the files may be after the recovery.
+/// The possible places of the files after the recovery.
 fn expected(on_takeover: OnTakeover, acknowledged: u64, is_exact: bool) -> Vec<Place> {
     let from = match on_takeover {
         OnTakeover::RollForward => BEGUN,
@@ -47,7 +47,7 @@ fn expected(on_takeover: OnTakeover, acknowledged: u64, is_exact: bool) -> Vec<P
     match (acknowledged >= from, is_exact) {
         (true, _) => vec![Place::New],
         (false, true) => vec![Place::Old],
-        // The commit that decides may have been made, and not acknowledged.
+        // The deciding commit may have been made, but not acknowledged.
         (false, false) => vec![Place::Old, Place::New],
     }
 }
@@ -58,7 +58,7 @@ fn prepare(path: &Path) {
     Drive::open(&store, NOW).fill(&store);
 }
 
-/// Kills a holder after the commit `point`, or at a random time after it.
+/// Kills a holder after the commit `point`, exactly or at a random time later.
 fn kill_holder(path: &Path, role: Role, point: u64, is_exact: bool) -> u64 {
     let mut holder = Process::start(path, role, Some(NOW));
     holder.run_to(point);
@@ -104,7 +104,7 @@ fn recover(store: &Lmdb, drive: &Drive, on_takeover: OnTakeover) -> u64 {
     let locks = &drive.locks;
     let session = store.transact(|txn| locks.begin_session(txn, "last", &OPTIONS)).unwrap();
     let recovered = locks.recover(store, session, &drive.operations(on_takeover)).unwrap();
-    // The lock is free, also if no work was recorded under it.
+    // The lock is free, even if no work was recorded under it.
     let free = store.transact(|txn| locks.try_lock(txn, session, &both_directories())).unwrap();
     store.transact(|txn| locks.release(txn, free)).unwrap();
     store.transact(|txn| locks.end_session(txn, session)).unwrap();
@@ -145,8 +145,8 @@ fn renames_of_killed_processes_are_undone() {
     campaign(OnTakeover::RollBack);
 }
 
-/// The negative control: without recorded work, the same recovery leaves half a rename, and the
-/// same judgement finds it.
+/// The negative control: without recorded work, the same recovery leaves a rename half done, and
+/// the same check finds it.
 #[test]
 fn renames_without_recorded_work_stay_half_done() {
     let directory = tempfile::tempdir().unwrap();
@@ -160,6 +160,6 @@ fn renames_without_recorded_work_stay_half_done() {
         let places = drive.places(&store.snapshot().unwrap()).unwrap();
         half_done += u32::from(places != [Place::Old; FILES] && places != [Place::New; FILES]);
     }
-    // Three of the four steps leave files at both places.
+    // After three of the four steps there are files at both places.
     assert_eq!(half_done, 3);
 }

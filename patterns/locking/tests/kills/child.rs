@@ -1,4 +1,5 @@
-//! The processes that are killed, and how the parent leads them from commit to commit.
+//! The processes that are killed, and the protocol by which the parent steps them from commit to
+//! commit.
 
 use std::io::{BufRead, BufReader, Lines, StdinLock, Write};
 use std::path::Path;
@@ -14,19 +15,19 @@ use crate::rename::{Drive, OPTIONS, argument, both_directories, open};
 const PATH: &str = "KEYLOOM_LOCK_KILLS_PATH";
 const ROLE: &str = "KEYLOOM_LOCK_KILLS_ROLE";
 const NOW: &str = "KEYLOOM_LOCK_KILLS_NOW";
-/// Begins each line of the protocol; the test harness prints other lines.
+/// The prefix of each line of the protocol, because the test harness also prints lines.
 const MARK: &str = "@";
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Locks the directories and renames, as recorded work. It makes [`COMMITS`] commits.
+    /// Locks the directories and renames, as recorded work. Makes [`COMMITS`] commits.
     Holder,
     /// The negative control: moves the files under the lock, but records no work.
     Unrecorded,
     /// Finishes the work of dead processes.
     Rescuer(OnTakeover),
-    /// Holds a short lease of the system clock, with a heartbeat.
+    /// Holds a short lease with the system clock and a heartbeat.
     Beating,
 }
 
@@ -41,12 +42,12 @@ const ROLES: [Role; 5] = [
 /// The commits of a holder: session, lock, record of the work, four steps, end of the work,
 /// release, end of the session.
 pub const COMMITS: u64 = 10;
-/// From this commit on there is unfinished work.
+/// From this commit on there is recorded, unfinished work.
 pub const BEGUN: u64 = 3;
 /// From this commit on the work is done.
 pub const DONE: u64 = 8;
 
-/// Lets the process go from commit to commit, and acknowledges each.
+/// Blocks the process before each commit, and acknowledges each.
 struct Gate {
     lines: Lines<StdinLock<'static>>,
     is_open: bool,
@@ -62,7 +63,7 @@ impl Gate {
         Ok(done)
     }
 
-    /// Waits for a line of the parent: "run" opens the gate for all commits.
+    /// Waits for a line from the parent; "run" opens the gate for all commits.
     fn wait(&mut self) {
         if !self.is_open {
             match self.lines.next() {
@@ -73,7 +74,7 @@ impl Gate {
     }
 }
 
-/// Not a test by itself: plays a role until it is killed, where a test below has asked for it.
+/// Not a test of its own: a child process that plays a role until a test below kills it.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(path) = std::env::var(PATH) else { return };
@@ -117,7 +118,7 @@ fn rename(
     is_recorded: bool,
 ) -> Result<()> {
     let Drive { locks, .. } = drive;
-    // The holder itself does not roll back.
+    // The holder itself never rolls back.
     let operation = drive.operation(OnTakeover::RollForward);
     let name = operation.name();
     if is_recorded {
@@ -162,7 +163,7 @@ fn beat(store: &Lmdb, drive: &Drive, gate: &mut Gate) -> Result<()> {
     Ok(())
 }
 
-/// A child process, as its parent sees it.
+/// A child process, controlled by its parent.
 pub struct Process {
     child: Child,
     input: ChildStdin,
@@ -172,7 +173,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process whose clock is at `now`; `None` is the system clock.
+    /// Starts a process whose clock is set to `now`; `None` means the system clock.
     pub fn start(path: &Path, role: Role, now: Option<u64>) -> Self {
         let number = ROLES.iter().position(|other| *other == role).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -192,7 +193,7 @@ impl Process {
         process
     }
 
-    /// The next line of the protocol.
+    /// Reads the next line of the protocol.
     fn hear(&mut self) -> Option<String> {
         let marked =
             |line: std::io::Result<String>| Some(line.ok()?.strip_prefix(MARK)?.to_owned());
@@ -203,7 +204,7 @@ impl Process {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    /// Lets the process make its commits up to this number, and waits for each.
+    /// Runs the process up to this commit, and waits for each commit.
     pub fn run_to(&mut self, commit: u64) {
         while self.acknowledged < commit {
             let heard = self.step();
@@ -211,7 +212,7 @@ impl Process {
         }
     }
 
-    /// Lets the process make one commit; returns its error if it is refused.
+    /// Lets the process make one commit. Returns the error if the commit is refused.
     pub fn step(&mut self) -> Result<(), String> {
         self.say("step");
         let heard = self.hear().unwrap();
@@ -219,14 +220,14 @@ impl Process {
         Ok(())
     }
 
-    /// Lets the process run without a stop, and kills it after a pause.
+    /// Runs the process without stops, and kills it after a pause.
     pub fn run_and_kill(mut self, pause: Duration) -> u64 {
         self.say("run");
         std::thread::sleep(pause);
         self.kill()
     }
 
-    /// Kills the process with SIGKILL, and returns the last commit that it acknowledged.
+    /// Kills the process with SIGKILL. Returns the last acknowledged commit.
     pub fn kill(mut self) -> u64 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Holders that are not killed but wake too late, and a session that waits for a killed one.
+//! Holders that are not killed but resume too late, and a session that waits for a killed holder.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use crate::rename::{Drive, FILES, OPTIONS, Place, both_directories, open};
 
 const NOW: u64 = 1_000_000;
 
-/// A process pauses at each point of its work; another one takes over; the first one continues.
+/// A process pauses at each point of its work, another process takes over, and the first one
+/// resumes.
 #[test]
 fn a_process_that_wakes_late_commits_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -42,8 +43,8 @@ fn a_process_that_wakes_late_commits_nothing() {
     }
 }
 
-/// With the clock of the system: the waiting session finishes the work when the lease has ended,
-/// and not while the heartbeat renews it.
+/// With the system clock, the waiting session finishes the work after the lease has ended, and not
+/// while the heartbeat renews it.
 #[test]
 fn a_waiting_session_takes_over_from_a_killed_process() {
     let directory = tempfile::tempdir().unwrap();
@@ -54,7 +55,7 @@ fn a_waiting_session_takes_over_from_a_killed_process() {
         drive.fill(&store);
         let mut holder = Process::start(directory.path(), Role::Beating, None);
         holder.run_to(point);
-        // Longer than the lease and the grace period: the heartbeat keeps the lock.
+        // The wait is longer than the lease and the grace period: the heartbeat keeps the lock.
         std::thread::sleep((SHORT.lease + SHORT.grace) * 2);
         let session = Session::begin_with(&store, &drive.locks, "next", LeaseOptions::default());
         let session = session.unwrap().with_operations(drive.operations(OnTakeover::RollForward));

@@ -1,4 +1,4 @@
-//! The data: files under their paths, and the rename of a directory as an operation in steps.
+//! The data: files under their paths, and the rename of a directory as a multi-step operation.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,19 +13,19 @@ use keyloom_tables::{Schema, Table, in_order, starting_with};
 pub const OPTIONS: LeaseOptions =
     LeaseOptions { lease: Duration::from_secs(10), grace: Duration::from_secs(2) };
 pub const FILES: usize = 12;
-/// How many files one step moves.
+/// Number of files that one step moves.
 const BATCH: usize = 3;
-/// Files that are not in the directory, though their names are similar.
+/// Files outside the directory, with similar names.
 const OTHERS: [&str; 5] = ["/doc", "/docs", "/docs2/a", "/archives/a", "/zoo/docs/a"];
 const OLD: &str = "/docs/";
 const NEW: &str = "/archive/";
 
 pub fn open(path: &Path) -> Lmdb {
-    // The writes of a killed process survive, whatever reached the disk.
+    // The writes of a killed process survive in the page cache, even without a sync.
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// The contents of files, each under its whole path, and the locks of directories.
+/// Files by their full paths, and the locks of directories.
 pub struct Drive {
     pub files: Table<String, String>,
     pub locks: Locks,
@@ -61,7 +61,8 @@ impl Drive {
         Operations::default().with(self.operation(on_takeover))
     }
 
-    /// Where the files are. Fails if one is at both places or at none, or has another content.
+    /// The places of the files. Fails if a file is at both places or at neither, or has wrong
+    /// contents.
     pub fn places(&self, reader: &impl Reader) -> Result<Vec<Place>, String> {
         let records = self.files.range(reader, ..).unwrap();
         let mut found: BTreeMap<_, _> = records.map(|record| record.unwrap()).collect();
@@ -106,7 +107,7 @@ fn old(n: usize) -> String {
     }
 }
 
-/// The lock of a rename: both directories at once.
+/// The locks of a rename, for both directories at once.
 pub fn both_directories() -> [Lock; 2] {
     ["docs", "archive"].map(|name| Lock::exclusive(LockPath::of([name])))
 }
@@ -116,14 +117,15 @@ pub fn argument() -> Vec<u8> {
     format!("{OLD}\n{NEW}").into_bytes()
 }
 
-/// Moves the records of a directory, [`BATCH`] at a time. The position is how many were moved.
+/// Moves the records of a directory, [`BATCH`] at a time. The position is the number of moved
+/// records.
 pub struct Rename {
     files: Table<String, String>,
     on_takeover: OnTakeover,
 }
 
 impl Rename {
-    /// Moves some files from one directory to the other one, and returns how many.
+    /// Moves some files from one directory to the other. Returns their number.
     fn move_some(
         &self,
         txn: &mut impl Writer,
@@ -166,7 +168,8 @@ impl Operation for Rename {
     fn undo(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
         let argument = str::from_utf8(&work.argument).unwrap();
         let (from, to) = argument.split_once('\n').unwrap();
-        // Only files that the work has moved: the directory may have had others before.
+        // Only files that this work has moved count, because the directory may have contained
+        // others before.
         let left = moved(work);
         match self.move_some(txn, (to, from), Order::Descending, BATCH.min(left))? {
             0 => Ok(Step::Done),

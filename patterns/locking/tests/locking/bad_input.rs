@@ -1,4 +1,4 @@
-//! Refused locks, with nothing changed.
+//! Refused locks change nothing.
 
 use keyloom::{Error, Memory};
 use keyloom_locking::{LeaseOptions, Lock, LockPath, Session};

@@ -1,5 +1,5 @@
-//! An uncontended lock costs a constant number of keys, however many others are held, and so does
-//! each step of a waiter, however many others wait.
+//! An uncontended lock costs a constant number of keys, independent of the number of other locks. A
+//! step of a waiter also has a constant cost, independent of the number of other waiters.
 
 use keyloom::{Memory, Metered, Store};
 use keyloom_locking::{Grant, Lock, Outcome};
@@ -30,13 +30,14 @@ fn a_lock_of_depth_d_writes_d_plus_1_claims() {
     let cases = [("", 1), ("a", 2), ("a/b", 3), ("a/b/c", 4), ("a/b/c/d/e/f/g", 8)];
     for (text, claims) in cases {
         let [locked, released, ..] = written(&bench, ada, &exclusive(text));
-        // The claims, the request and the counter of tokens; then the claims and the request.
+        // A lock writes the claims, the request and the counter of tokens. A release writes the
+        // claims and the request.
         assert_eq!((locked, released), (claims + 2, claims + 1), "{text}");
     }
 }
 
-/// The claims with all that the request reads, and the commit; then the request with its work, and
-/// the commit.
+/// A lock takes two round trips: one reads the claims with everything else that the request needs,
+/// and one commits. A release also takes two: one reads the request with its work, and one commits.
 fn a_lock_and_its_release_cost_few_round_trips<S: Store + Clone>(store: &S) {
     let store = Metered::new(store.clone());
     let bench = Bench::new(&store);
@@ -83,13 +84,13 @@ fn a_verified_write_costs_one_get_more() {
     assert_eq!([gets, ranges, read, written], [1, 0, 1, 0]);
 }
 
-/// A queue of waiters, in which every operation is measured.
+/// A queue of waiters that measures every operation.
 struct Queue<'s> {
     bench: Bench<'s, Metered<Memory>>,
     waiters: Vec<(u64, u64)>,
-    /// What all operations read and wrote.
+    /// The reads and writes of all operations.
     total: u64,
-    /// The most that one operation read.
+    /// The maximum reads of one operation.
     most: u64,
 }
 
@@ -113,7 +114,8 @@ impl<'s> Queue<'s> {
         self.waiters.push((session, ticket));
     }
 
-    /// The grant of the waiter at this place, `None` if it waits or there is no such waiter.
+    /// Polls the waiter at this index. Returns its grant; `None` if it still waits or does not
+    /// exist.
     fn poll(&mut self, at: usize) -> Option<Grant> {
         let (session, ticket) = *self.waiters.get(at)?;
         match self.measured(|bench| bench.poll(session, ticket)).unwrap() {
@@ -122,7 +124,7 @@ impl<'s> Queue<'s> {
         }
     }
 
-    /// Serves all waiters. Each is woken by the grant and by the release of its predecessor.
+    /// Serves all waiters. The grant and the release of the predecessor wake each waiter.
     fn serve(&mut self, mut held: Grant) {
         for at in 0..self.waiters.len() {
             self.measured(|bench| bench.release(held)).unwrap();
@@ -135,7 +137,7 @@ impl<'s> Queue<'s> {
 
 #[test]
 fn a_wake_up_reads_as_many_keys_for_any_number_of_waiters() {
-    // The last one takes a minute without optimization.
+    // The last queue length takes a minute in a debug build.
     let is_full = ProptestConfig::default().cases >= 256;
     let most = if is_full { 10_000 } else { 2_000 };
     let mut all = Vec::new();
@@ -191,7 +193,7 @@ fn a_wake_up_among_readers_and_writers_reads_few_keys() {
     assert!(all[0] == all[1] && all[0] <= 120, "{all:?}");
 }
 
-/// A session that holds the lock passes its queue as a whole.
+/// A session that holds the lock passes the whole queue.
 #[test]
 fn a_holder_passes_any_number_of_waiters_at_one_price() {
     let mut all = Vec::new();
@@ -208,8 +210,8 @@ fn a_holder_passes_any_number_of_waiters_at_one_price() {
     assert!(all[2] <= all[0] + 10 && all[2] <= 70, "{all:?}");
 }
 
-/// The search for a deadlock follows the chain of waiters. Only a session pays for it that holds a
-/// lock for which another one waits.
+/// The search for a deadlock follows the chain of waiters. It costs reads only for a session whose
+/// lock another session waits for.
 #[test]
 fn only_a_session_that_is_awaited_searches_a_deadlock() {
     let store = Metered::new(Memory::new());
@@ -232,7 +234,7 @@ fn only_a_session_that_is_awaited_searches_a_deadlock() {
     assert!(awaited > alone + 200, "{awaited} and {alone}");
 }
 
-/// Sessions that all share another lock, as programs share the lock of a whole collection.
+/// All sessions also share another lock, like programs that share the lock of a whole collection.
 #[test]
 fn a_second_lock_does_not_make_waiters_search() {
     let mut all = Vec::new();

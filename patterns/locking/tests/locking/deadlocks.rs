@@ -21,7 +21,7 @@ fn a_cycle_of_three_names_its_sessions<S: Store>(store: &S) {
     assert!(
         error.to_string().starts_with(r#"X on /"a" would never be granted: session "ada", which"#)
     );
-    // The victim releases, and the others go on.
+    // The victim releases its locks, and the other sessions continue.
     bench.release(grants[2]).unwrap();
     bench.release(grants[1]).unwrap();
     assert!(bench.is_granted(sessions[0], first));
@@ -40,7 +40,7 @@ fn two_upgrades_are_a_deadlock<S: Store>(store: &S) {
     assert!(bench.is_granted(ada, ticket));
 }
 
-/// A chain without a cycle is none, however the sessions are related.
+/// A chain without a cycle is not a deadlock, however the sessions are related.
 fn a_chain_of_waits_is_no_deadlock<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let sessions: Vec<_> = (0..20).map(|n| bench.session(&n.to_string())).collect();
@@ -55,7 +55,7 @@ fn a_chain_of_waits_is_no_deadlock<S: Store>(store: &S) {
     assert_eq!(cycle.len(), 19);
 }
 
-/// The locks of a single request are taken at once, so two requests in opposite orders are safe.
+/// The locks of one request are acquired atomically, so two requests in opposite orders are safe.
 fn requests_for_several_locks_do_not_deadlock<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let (ada, bob) = (bench.session("ada"), bench.session("bob"));
@@ -70,8 +70,8 @@ fn requests_for_several_locks_do_not_deadlock<S: Store>(store: &S) {
     assert!(bench.is_granted(bob, ticket));
 }
 
-/// Carol waits for both locks. Ada has one and requests the other, which is free: Carol would have
-/// to wait for her in any case.
+/// Carol waits for both locks. Ada holds one and requests the other, which is free. Ada may pass
+/// Carol, because Carol has to wait for Ada in any case.
 fn a_waiter_for_a_lock_of_the_session_is_passed<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let (ada, carol) = (bench.session("ada"), bench.session("carol"));

@@ -1,4 +1,4 @@
-//! Errors name the tables of locks and queues as the program does.
+//! Errors name the tables of locks and queues by the names in the program.
 
 use std::time::Duration;
 

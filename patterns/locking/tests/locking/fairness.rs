@@ -1,4 +1,4 @@
-//! Requests are granted in their order.
+//! Requests are granted in their arrival order.
 
 use keyloom::Store;
 use keyloom_locking::{Lock, Mode, Outcome};
@@ -19,7 +19,7 @@ fn waiting_requests_are_granted_in_order<S: Store>(store: &S) {
     let mut grant = holder;
     for n in 0..5 {
         bench.release(grant).unwrap();
-        // The later ones ask first, in vain.
+        // The later requests are polled first, without success.
         for (session, ticket) in waiters[n + 1..].iter().rev() {
             assert!(!bench.is_granted(*session, *ticket));
         }
@@ -31,7 +31,7 @@ fn waiting_requests_are_granted_in_order<S: Store>(store: &S) {
     assert!(bench.faults().is_empty());
 }
 
-/// A stream of readers does not starve a writer, and readers after it wait for it.
+/// A stream of readers does not starve a writer: later readers wait for the writer.
 fn a_waiting_writer_stops_later_readers<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let first = bench.try_lock(bench.session("first"), &shared("a")).unwrap();
@@ -47,13 +47,14 @@ fn a_waiting_writer_stops_later_readers<S: Store>(store: &S) {
     assert!(bench.is_granted(late, late_ticket));
 }
 
-/// A session that holds a lock passes those that wait for it: they would wait for each other.
+/// A session that holds a lock passes the requests that wait for this lock; otherwise they would
+/// wait for each other.
 fn a_holder_passes_the_queue_below_its_lock<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let (ada, bob) = (bench.session("ada"), bench.session("bob"));
     bench.try_lock(ada, &exclusive("a/1")).unwrap();
     bench.wait(bob, &exclusive("a"));
-    // A third one is after Bob.
+    // A third session waits behind Bob.
     assert!(bench.try_lock(bench.session("carol"), &exclusive("a/2")).is_err());
     bench.try_lock(ada, &exclusive("a/3")).unwrap();
     bench.try_lock(ada, &shared("a/1")).unwrap();
@@ -99,7 +100,7 @@ fn a_downgrade_lets_readers_in<S: Store>(store: &S) {
     assert!(bench.faults().is_empty());
 }
 
-/// Every pair of modes, against the table in the papers on granularity of locks.
+/// Every pair of modes, compared with the table in the papers on lock granularity.
 fn modes_exclude_as_in_the_table<S: Store>(store: &S) {
     use Mode::{
         Exclusive as X, IntentExclusive as IX, IntentShared as IS, Shared as S,

@@ -1,4 +1,4 @@
-//! Every operation of a change can fail.
+//! Injects a fault into every operation of a change.
 
 use keyloom::{Fault, Faulty, Memory, Store};
 use keyloom_locking::{Grant, LeaseOptions, Locks, Mode};
@@ -14,7 +14,7 @@ fn locks_are_granted_as_a_whole_or_not_at_all() {
     laws::faults_leave_nothing_half_done(
         &store,
         |store| {
-            // The ids of sessions are random.
+            // Session ids are random, so the generator is seeded.
             fastrand::seed(7);
             let bench = Bench::new(store);
             ids.set((bench.session("ada"), bench.session("bob")));
@@ -59,8 +59,8 @@ fn a_lock_of_unknown_outcome_is_withdrawn() {
     }
 }
 
-/// After an upgrade with a fault, the guard holds one lock, or the lock is lost: no second request
-/// stays.
+/// After a failed upgrade, the guard holds one lock, or the lock is lost: no second request
+/// remains.
 #[test]
 fn a_failed_upgrade_leaves_one_request_or_none() {
     let faults = [Fault::Error, Fault::UnknownButCommitted, Fault::UnknownAndLost];
@@ -85,7 +85,7 @@ fn a_failed_upgrade_leaves_one_request_or_none() {
     assert!(upgraded > 10 && failed > 10, "{upgraded} {failed}");
 }
 
-/// A session that waits withdraws its request whatever fails.
+/// A waiting session withdraws its request, whichever operation fails.
 #[test]
 fn a_failed_wait_leaves_no_request() {
     let store = Memory::new();

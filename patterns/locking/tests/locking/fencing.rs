@@ -1,4 +1,4 @@
-//! A holder that was paused for longer than its lease changes nothing.
+//! A holder that is paused for longer than its lease changes nothing.
 
 use keyloom::{Reader, Store, Writer};
 use keyloom_locking::{Grant, LeaseOptions, LockError, Locks, ManualClock, Mode, Session};
@@ -9,7 +9,7 @@ use super::support::{Bench, GRACE, LEASE, exclusive, refused, shared};
 
 const FILE: &[u8] = b"the file";
 
-/// What a holder does: it reads the file, works for long, and writes the result.
+/// The work of a holder: it reads the file, computes for a long time, and writes the result.
 fn write(store: &impl Store, text: &[u8], verify: Option<(&Locks, Grant)>) -> keyloom::Result<()> {
     store.transact(|txn| {
         verify.map_or(Ok(()), |(locks, grant)| locks.verify(txn, grant))?;
@@ -21,7 +21,8 @@ fn content(store: &impl Store) -> Vec<u8> {
     store.snapshot().unwrap().get(FILE).unwrap().unwrap().to_vec()
 }
 
-/// Ada locks and is paused. Her lease ends, Bob locks, writes, and Ada wakes. Returns her result.
+/// Ada acquires the lock and is paused. Her lease ends, Bob locks and writes, and Ada resumes.
+/// Returns the result of Ada's write.
 fn paused_holder<S: Store>(store: &S, is_fenced: bool) -> keyloom::Result<()> {
     let bench = Bench::new(store);
     let (ada, file) = (bench.session("ada"), exclusive("file"));
@@ -43,13 +44,13 @@ fn a_stale_holder_cannot_commit<S: Store>(store: &S) {
     assert_eq!(content(store), b"bob's");
 }
 
-/// The negative control: without the verification the stale write is made.
+/// The negative control: without the verification, the stale write commits.
 fn without_fencing_a_stale_write_is_made<S: Store>(store: &S) {
     paused_holder(store, false).unwrap();
     assert_eq!(content(store), b"ada's");
 }
 
-/// The verification and the takeover conflict, whichever commits first.
+/// The verification and the takeover conflict, in either order of the commits.
 fn a_takeover_before_the_commit_stops_the_holder<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let grant = bench.try_lock(bench.session("ada"), &exclusive("file")).unwrap();
@@ -61,7 +62,8 @@ fn a_takeover_before_the_commit_stops_the_holder<S: Store>(store: &S) {
     });
     assert!(result.is_ok() && attempts == 1);
     bench.let_leases_end();
-    // Her lease has ended, but no other session has taken the lock: the write is safe, and is made.
+    // Her lease has ended, but no other session has acquired the lock, so the write is safe and
+    // commits.
     write(store, b"ada's again", Some((&bench.locks, grant))).unwrap();
     bench.try_lock(bench.session("bob"), &exclusive("file")).unwrap();
     refused(write(store, b"too late", Some((&bench.locks, grant))));
@@ -80,7 +82,7 @@ fn a_swallowed_refusal_does_not_commit<S: Store>(store: &S) {
     assert!(store.snapshot().unwrap().get(FILE).unwrap().is_none());
 }
 
-/// The numbers of several counters may be equal, but an old grant is never taken for a new one.
+/// Tokens of several counters may be equal, but an old grant is never accepted for a new lock.
 fn an_old_grant_is_not_that_of_a_new_lock<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let ada = bench.session("ada");
@@ -95,7 +97,7 @@ fn an_old_grant_is_not_that_of_a_new_lock<S: Store>(store: &S) {
     assert!(bench.faults().is_empty());
 }
 
-/// Tokens of locks that exclude each other grow, also between levels and for the root.
+/// Tokens of locks that exclude each other increase, also across levels and for the root.
 fn tokens_grow_between_levels<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let ada = bench.session("ada");
@@ -109,16 +111,17 @@ fn tokens_grow_between_levels<S: Store>(store: &S) {
     }
 }
 
-/// How a session loses its lock while its lease lives by its own clock.
+/// How a session loses its lock while its lease is still valid by its own clock.
 #[derive(Clone, Copy)]
 enum Loss {
     Revoked,
-    /// Another program removes it, whose clock is 1.5 s ahead: less than the grace period.
+    /// A program whose clock is 1.5 s ahead, less than the grace period, removes the lock.
     FastClock,
 }
 
-/// Ada shares the file and reads it. She loses the lock, Bob writes, and she upgrades her lock and
-/// writes what she computed from the old content. Returns her result.
+/// Ada locks the file in shared mode and reads it. She loses the lock, and Bob writes. Then she
+/// upgrades her lock and writes a result computed from the old content. Returns the result of her
+/// upgrade and write.
 fn upgrade_after<S: Store + Clone>(store: &S, loss: Loss) -> keyloom::Result<()> {
     laws::clear(store);
     let bench = Bench::new(store);

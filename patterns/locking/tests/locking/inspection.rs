@@ -1,4 +1,4 @@
-//! Who holds what, who waits for whom; locks broken by hand; planted damage.
+//! Inspection of holders and waiters, locks broken by hand, and planted damage.
 
 use keyloom::{Memory, Store};
 use keyloom_testing::on_every_store_and_server;
@@ -21,7 +21,8 @@ fn requests_say_who_waits_for_whom<S: Store>(store: &S) {
     assert_eq!(bench.locks.sessions(&store.snapshot().unwrap()).unwrap().len(), 2);
 }
 
-/// More requests of ended sessions than one request removes hide no holder that lives.
+/// A live holder is found even if it follows more requests of ended sessions than one request
+/// removes.
 fn a_holder_behind_many_ended_ones_is_found<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let bob = bench.session("bob");
@@ -64,7 +65,7 @@ fn ended_sessions_are_cleaned_up<S: Store>(store: &S) {
     bench.let_leases_end();
     let bob = bench.session("bob");
     let text = refused(bench.try_lock(bob, &exclusive("a"))).to_string();
-    // A request removes only some of them.
+    // A request removes only some of the ended requests.
     assert!(text.contains("Locks::sweep"), "{text}");
     assert_eq!(bench.locks.sweep(store).unwrap().removed, 250);
     bench.try_lock(bob, &exclusive("a")).unwrap();
@@ -96,7 +97,7 @@ fn planted_damage_is_found() {
         keyloom::Writer::delete(&mut txn, key).unwrap();
         keyloom::Transaction::commit(txn).unwrap();
         found += usize::from(!bench.faults().is_empty());
-        // Without its claim the lock is no longer in the way of a second one.
+        // A lock without its claim no longer excludes a second lock.
         let is_held_twice = bench.try_lock(bench.session("bob"), &exclusive("a/b")).is_ok();
         if is_held_twice {
             let faults = bench.faults();

@@ -1,8 +1,8 @@
-//! Random schedules of requests, compared with a list of locks that knows nothing of claims.
+//! Random schedules of requests, compared with a list of locks without claims.
 //!
-//! The model defines when two locks exclude each other: their resources overlap, and one of them is
-//! exclusive. It knows neither intentions nor the key layout. The number of schedules is
-//! `KEYLOOM_LOCK_SCHEDULES`, 500 by default.
+//! The model defines when two locks exclude each other: their resources overlap, and one of the
+//! locks is exclusive. The model has neither intention locks nor a key layout. The number of
+//! schedules is `KEYLOOM_LOCK_SCHEDULES`, 500 by default.
 
 use keyloom::key::Element;
 use keyloom::{Memory, Store, pack};
@@ -13,7 +13,7 @@ use super::support::{Bench, GRACE, LEASE};
 /// The number of names that a resource or a range may have.
 const NAMES: u8 = 12;
 
-/// The names in the order of their keys, which begin and end like each other. A tuple is one name.
+/// The names in key order; they share prefixes and suffixes. A tuple is one name.
 fn name(n: u8) -> Element {
     let text = |text: &str| Element::Str(text.to_owned());
     match n {
@@ -32,7 +32,7 @@ fn name(n: u8) -> Element {
     }
 }
 
-/// Mostly one of three names, so that resources overlap.
+/// Usually one of three names, so that resources overlap.
 fn random_name(random: &mut fastrand::Rng) -> u8 {
     if random.u8(0..4) == 0 { random.u8(0..NAMES) } else { random.u8(3..6) }
 }
@@ -43,8 +43,8 @@ fn names_of_the_model_are_in_the_order_of_their_keys() {
     assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
 }
 
-/// A resource of the model: names from the root, and a range of children. A name is its place in
-/// the order of all names.
+/// A resource of the model: names from the root, and a range of children. A name is given by its
+/// index in the order of all names.
 #[derive(Clone, Debug)]
 pub struct Resource {
     names: Vec<u8>,
@@ -115,7 +115,7 @@ struct Asked {
     session: usize,
     ticket: u64,
     resource: Resource,
-    /// `None` while it waits.
+    /// The grant, or `None` while the request waits.
     grant: Option<Grant>,
 }
 
@@ -139,7 +139,7 @@ impl Schedule<'_> {
 
     fn request(&mut self, session: usize, resource: Resource) {
         let expected = self.excluded(session, &resource);
-        // A session waits for one request at a time, as a thread does.
+        // A session waits for at most one request at a time, like a thread.
         if self.asked.iter().any(|a| a.session == session && a.grant.is_none()) {
             return;
         }
@@ -230,7 +230,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// All sessions but one renew their leases, and that one ends.
+    /// All sessions except one renew their leases, and the lease of that one ends.
     fn expire(&mut self, dead: usize) {
         for part in [LEASE, GRACE] {
             self.bench.clock.advance(part);
@@ -240,12 +240,12 @@ impl Schedule<'_> {
                 }
             }
         }
-        // What it held is still there, but excludes no other session.
+        // The locks of the session still exist, but exclude no other session.
         self.asked.retain(|asked| asked.session != dead);
         self.sessions[dead] = self.bench.session("successor");
     }
 
-    /// Polls in the order of the tickets until nothing waits; each round must grant something.
+    /// Polls in ticket order until no request waits. Each round must grant a request.
     fn finish(mut self) -> (u64, u64) {
         loop {
             let holders: Vec<_> =
@@ -299,7 +299,7 @@ fn locks_exclude_exactly_what_the_model_excludes() {
     assert!(granted > schedules && deadlocks > 0);
 }
 
-/// The negative control: sessions that forget intentions are caught by the same model.
+/// The negative control: the same model catches sessions that do not take intention locks.
 #[test]
 fn locks_without_intentions_are_caught() {
     let caught = (0..300).any(|seed| {
@@ -309,7 +309,7 @@ fn locks_without_intentions_are_caught() {
             let mut random = fastrand::Rng::with_seed(seed);
             let (ada, bob) = (bench.session("ada"), bench.session("bob"));
             let [one, two] = [(); 2].map(|()| Resource::random(&mut random));
-            // A program that locks a child as if it were a resource of its own.
+            // A program that locks a child like a separate resource.
             let flat = |r: &Resource| {
                 let name = format!("{:?}", r.names);
                 Lock::new(LockPath::root().child(name), mode(r))

@@ -51,7 +51,7 @@ fn a_wait_ends_with_its_deadline<S: Store + Clone>(store: &S) {
     assert!(began.elapsed() >= Duration::from_millis(30));
     let text = error.to_string();
     assert!(text.contains(r#"session "ada" holds S on /"a""#), "{text}");
-    // Its request is withdrawn, so readers enter.
+    // Its request is withdrawn, so readers can enter.
     drop(bob.try_lock(&[shared("a")]).unwrap());
 }
 
@@ -60,7 +60,7 @@ fn a_dropped_guard_releases<S: Store + Clone>(store: &S) {
     let ada = Session::begin(store, &locks, "ada").unwrap();
     drop(ada.lock(&[exclusive("a")]).unwrap());
     assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
-    // One whose lock is lost cannot, and says why.
+    // An upgrade of a lost lock is refused with the reason.
     let guard = ada.lock(&[exclusive("a")]).unwrap();
     store.transact(|txn| locks.revoke(txn, *guard.grant())).unwrap();
     drop(guard);
@@ -103,11 +103,11 @@ fn an_upgrade_whose_lock_is_lost_meanwhile_is_refused<S: Store + Clone>(store: &
         reader.release().unwrap();
         assert!(matches!(refused(upgrade.join().unwrap()), LockError::Lost { .. }));
     });
-    // Nothing is left of the upgrade.
+    // Nothing of the upgrade remains.
     assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
 }
 
-/// An upgraded lock is one request: the old one is gone, and the guard releases the new one.
+/// An upgraded lock is one request: the old request is gone, and the guard releases the new one.
 fn an_upgrade_replaces_the_old_request<S: Store + Clone>(store: &S) {
     let locks = locks(store);
     let ada = Session::begin(store, &locks, "ada").unwrap();
@@ -125,8 +125,8 @@ fn an_upgrade_replaces_the_old_request<S: Store + Clone>(store: &S) {
     assert!(ada.take_failures().is_empty());
 }
 
-/// Waits until no request is left, for less than a third of the lease of 10 seconds: the session
-/// does not wait for its next renewal.
+/// Waits until no request is left, for less than a third of the lease of 10 seconds. This shows
+/// that the session does not wait for its next renewal.
 fn soon_is_free<S: Store>(store: &S, locks: &Locks) -> bool {
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(2_500) {
@@ -152,7 +152,7 @@ fn a_guard_dropped_within_a_transaction_releases<S: Store + Clone>(store: &S) {
     assert!(ada.take_failures().is_empty());
 }
 
-/// Without a thread of its own, the session releases at its next request.
+/// A session without a thread releases dropped locks at its next request.
 fn the_next_request_releases_what_was_dropped<S: Store + Clone>(store: &S) {
     let locks = locks(store);
     let options = LeaseOptions::default();
@@ -187,7 +187,7 @@ fn a_permit_dropped_within_a_transaction_is_released<S: Store + Clone>(store: &S
     assert!(ada.take_failures().is_empty());
 }
 
-/// The thread of the session may wait for the transaction that this thread has open.
+/// The session's thread may have to wait for the transaction that this thread has open.
 fn a_session_dropped_within_a_transaction_ends<S: Store + Clone>(store: &S) {
     let locks = locks(store);
     let mut ada = Some(Session::begin(store, &locks, "ada").unwrap());
@@ -215,8 +215,8 @@ on_every_store_and_server! {
     an_upgrade_holds_the_lock_all_the_time,
 }
 
-/// All of them would be woken by each commit, and read in vain, if a commit woke more than those
-/// that wait for its keys: 400 threads then take a hundred times as long.
+/// A commit must wake only the threads that wait for its keys. If each commit woke all 400 threads
+/// to read without success, the test would take a hundred times as long.
 fn four_hundred_threads_wait_for_one_lock<S: Store + Clone>(store: &S) {
     const THREADS: u64 = 400;
     let locks = locks(store);
@@ -257,7 +257,7 @@ fn four_hundred_threads_wait_for_one_lock_on_lmdb() {
     four_hundred_threads_wait_for_one_lock(&*TemporaryLmdb::new());
 }
 
-/// With the clock of the system: a lease of 60 ms outlives many of its lengths while it is renewed.
+/// With the system clock, a lease of 60 ms survives many times its length while it is renewed.
 #[test]
 fn a_lease_is_renewed_by_its_thread() {
     let store = Memory::new();

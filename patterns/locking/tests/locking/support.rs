@@ -41,7 +41,7 @@ impl<'s, S: Store> Bench<'s, S> {
         self.store.transact(|txn| self.locks.request(txn, session, locks))
     }
 
-    /// Requests a lock that is not free, and returns the ticket.
+    /// Requests a lock that is not free. Returns the ticket.
     pub fn wait(&self, session: u64, lock: &Lock) -> u64 {
         match self.request(session, lock).unwrap() {
             Outcome::Waiting { ticket, .. } => ticket,
@@ -65,7 +65,7 @@ impl<'s, S: Store> Bench<'s, S> {
         self.store.transact(|txn| self.locks.renew(txn, session, LEASE))
     }
 
-    /// Lets the leases end, and the grace period after them.
+    /// Ends all leases, and the grace period after them.
     pub fn let_leases_end(&self) {
         self.clock.advance(LEASE + GRACE);
     }

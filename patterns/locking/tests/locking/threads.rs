@@ -1,4 +1,4 @@
-//! Threads that lock at random: their critical sections never overlap, whatever fails.
+//! Threads lock at random; their critical sections never overlap, whichever operation fails.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ const THREADS: u64 = 4;
 const ROUNDS: u64 = 25;
 const DOCUMENTS: usize = 3;
 
-/// Readers are counted up from 0; a writer is -1.
+/// Counts the readers of each document; a writer is -1.
 struct Inside([AtomicI64; DOCUMENTS]);
 
 impl Inside {
@@ -31,10 +31,10 @@ impl Inside {
     }
 }
 
-/// What the threads do, and what has happened.
+/// The configuration and the results of the threads.
 struct Run<'s, S> {
     bench: &'s Bench<'s, S>,
-    /// The store of the threads. Some of its operations are made to fail.
+    /// The store of the threads, with injected faults.
     store: Faulty<S>,
     is_locking: bool,
     has_faults: bool,
@@ -44,7 +44,7 @@ struct Run<'s, S> {
     failures: AtomicU64,
 }
 
-/// Documents that are read or written together: one, or all of them.
+/// Documents that are read or written together: one or all.
 struct Section {
     documents: std::ops::Range<usize>,
     lock: Lock,
@@ -64,7 +64,7 @@ impl Section {
 }
 
 impl<S: Store + Clone> Run<'_, S> {
-    /// The work of one thread: sections until enough of them were entered.
+    /// The work of one thread: enters sections until enough were entered.
     fn work(&self, thread: u64) {
         let mut random = fastrand::Rng::with_seed(thread);
         let mut session = self.begin(thread);
@@ -85,7 +85,7 @@ impl<S: Store + Clone> Run<'_, S> {
         self.end(session);
     }
 
-    /// Lets an operation of some thread fail soon, in any way.
+    /// Makes a later operation of some thread fail, with a random kind of fault.
     fn disturb(&self, random: &mut fastrand::Rng) {
         let kinds =
             [Fault::Error, Fault::Conflict, Fault::UnknownAndLost, Fault::UnknownButCommitted];
@@ -132,7 +132,7 @@ impl<S: Store + Clone> Run<'_, S> {
         }
     }
 
-    /// Ends the session as its lease would, if it cannot end itself.
+    /// Ends the session as an expired lease would, if the session cannot end itself.
     fn end(&self, session: Session<Faulty<S>>) {
         let id = session.id();
         if session.end().is_err() {
@@ -196,7 +196,7 @@ on_every_store_and_server! {
     critical_sections_do_not_overlap_through_faults,
 }
 
-/// The negative control: without locks they do.
+/// The negative control: without locks the sections overlap.
 #[test]
 fn without_locks_they_overlap() {
     let found = (0..100).any(|_| run(&keyloom::Memory::new(), false, false).overlaps > 0);

@@ -6,7 +6,7 @@ use keyloom_tables::{Schema, entry};
 
 use super::support::{Bench, exclusive, refused};
 
-/// An index of version 1: its parts do not matter, since version 2 replaces them.
+/// Writes an index of version 1. Its contents do not matter, since version 2 replaces them.
 fn write_first_version(store: &Memory) {
     let schema = Schema::open(store, "shop").unwrap();
     let requests = schema.table::<(u64, u64), Request>("locks_requests").unwrap();

@@ -1,4 +1,4 @@
-//! Work of a dead process is finished or undone by another one, after each of its commits.
+//! Another process finishes or rolls back the work of a dead process, after each of its commits.
 
 use keyloom::{DynWriter, Reader, Result, Store, Writer};
 use keyloom_locking::work::{OnTakeover, Operation, Operations, Step, Work};
@@ -9,7 +9,7 @@ use super::support::{Bench, exclusive, refused, shared};
 
 const STEPS: u8 = 5;
 
-/// Moves units from one counter to the other, in [`STEPS`] steps.
+/// Moves units from one counter to another, in [`STEPS`] steps.
 #[derive(Clone, Copy)]
 struct Transfer(OnTakeover);
 
@@ -48,7 +48,7 @@ fn balance(store: &impl Store) -> (i64, i64) {
     (snapshot.counter(b"a").unwrap(), snapshot.counter(b"b").unwrap())
 }
 
-/// Begins the work and does `steps` of it.
+/// Begins the work and runs `steps` steps of it.
 fn begin<S: Store>(bench: &Bench<'_, S>, steps: u8, operation: &Transfer) -> Grant {
     let grant = bench.try_lock(bench.session("ada"), &exclusive("a")).unwrap();
     let Bench { store, locks, .. } = bench;
@@ -67,7 +67,7 @@ fn dead_work<S: Store>(store: &S, on_takeover: OnTakeover, expected: impl Fn(u8)
             let operation = Transfer(on_takeover);
             let ada = begin(&bench, steps, &operation);
             bench.let_leases_end();
-            // Bob takes over, does some steps, and dies as well.
+            // Bob takes over, runs some steps, and dies as well.
             let bob = bench.session("bob");
             let key = (ada.session, ada.ticket);
             let locks = &bench.locks;
@@ -149,8 +149,8 @@ impl Operation for Failing {
     }
 }
 
-/// A program that fails to finish work gives it back: another one, or a second attempt, finishes
-/// it.
+/// A program that fails to finish work releases it, so another program or a second attempt can
+/// finish it.
 fn work_that_fails_is_given_back<S: Store>(store: &S) {
     let bench = Bench::new(store);
     begin(&bench, 1, &Transfer(OnTakeover::RollForward));
@@ -158,7 +158,7 @@ fn work_that_fails_is_given_back<S: Store>(store: &S) {
     let bob = bench.session("bob");
     let failed = bench.locks.recover(store, bob, &Operations::default().with(Failing));
     assert!(failed.unwrap_err().to_string().contains("disk of a service"));
-    // Bob does not get the half-done resource, although he touched it.
+    // Bob does not get the half-done resource, although he has tried to finish the work.
     assert!(bench.try_lock(bob, &exclusive("a")).is_err());
     let operations = Operations::default().with(Transfer(OnTakeover::RollForward));
     assert_eq!(bench.locks.recover(store, bob, &operations).unwrap(), 1);
@@ -166,14 +166,14 @@ fn work_that_fails_is_given_back<S: Store>(store: &S) {
     assert!(bench.faults().is_empty());
 }
 
-/// A holder whose own work failed does not get its resource again as if it were whole.
+/// A holder whose own work failed does not get its resource back as if the data were consistent.
 fn own_unfinished_work_excludes_the_session<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let grant = begin(&bench, 2, &Transfer(OnTakeover::RollForward));
     let again = refused(bench.try_lock(grant.session, &exclusive("a/b")));
     assert!(matches!(again, LockError::UnfinishedWork { .. }), "{again}");
     bench.try_lock(grant.session, &exclusive("b")).unwrap();
-    // A weaker lock would show the half-changed data to others.
+    // A weaker lock would expose the half-changed data to other sessions.
     let weaker = store.transact(|txn| bench.locks.downgrade(txn, grant, Mode::Shared));
     assert!(matches!(refused(weaker), LockError::UnfinishedWork { .. }));
     assert!(bench.try_lock(bench.session("bob"), &shared("a")).is_err());
@@ -195,7 +195,7 @@ impl Operation for Named {
     }
 }
 
-/// Work of live sessions, and work that this program does not know, keep no other from its end.
+/// Neither work of live sessions nor work unknown to this program stops the recovery of other work.
 fn unknown_work_does_not_stop_a_recovery<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let unknown = bench.try_lock(bench.session("eve"), &exclusive("x")).unwrap();
@@ -212,7 +212,7 @@ fn unknown_work_does_not_stop_a_recovery<S: Store>(store: &S) {
     assert_eq!(bench.locks.unfinished(&store.snapshot().unwrap()).unwrap().len(), 2);
 }
 
-/// An operator forgets the work after its first step: the holder does not report success.
+/// An operator abandons the work after its first step; the holder does not report success.
 #[test]
 fn abandoned_work_is_not_reported_as_done() {
     struct Interrupted<'a>(&'a keyloom::Memory, &'a keyloom_locking::Locks, Grant);
@@ -226,7 +226,7 @@ fn abandoned_work_is_not_reported_as_done() {
             if work.position.is_empty() {
                 return Ok(Step::Continue(vec![1]));
             }
-            // Transactions of this store run side by side, so the step conflicts and runs again.
+            // This store runs transactions concurrently, so the step conflicts and is retried.
             store.transact(|txn| locks.abandon(txn, *grant))?;
             Ok(Step::Continue(vec![2]))
         }
@@ -239,7 +239,7 @@ fn abandoned_work_is_not_reported_as_done() {
     assert!(matches!(refused(result), LockError::Abandoned { .. }));
 }
 
-/// An operator forgets work that is being rescued: its lock does not stay with the rescuer.
+/// An operator abandons work during its rescue; the rescuer does not keep its lock.
 #[test]
 fn work_abandoned_during_its_rescue_is_released() {
     struct Forgotten(&'static keyloom::Memory, keyloom_locking::Locks);
@@ -269,7 +269,7 @@ fn work_abandoned_during_its_rescue_is_released() {
     bench.try_lock(bench.session("carol"), &exclusive("a")).unwrap();
 }
 
-/// A session that waits finishes the work that is in its way.
+/// A waiting session finishes the work that blocks it.
 fn a_waiting_session_finishes_dead_work<S: Store + Clone>(store: &S) {
     let bench = Bench::new(store);
     let operation = Transfer(OnTakeover::RollForward);
@@ -321,7 +321,7 @@ fn a_rescuer_that_panics_gives_the_work_back<S: Store>(store: &S) {
     assert_is_recovered(&bench, carol);
 }
 
-/// Neither the work nor the request that waited stays with the live session.
+/// The live session keeps neither the work nor its waiting request.
 fn a_waiter_whose_rescue_panics_leaves_nothing<S: Store + Clone>(store: &S) {
     let bench = Bench::new(store);
     begin(&bench, 1, &Transfer(OnTakeover::RollForward));
@@ -335,7 +335,8 @@ fn a_waiter_whose_rescue_panics_leaves_nothing<S: Store + Clone>(store: &S) {
     assert_is_recovered(&bench, bench.session("carol"));
 }
 
-/// Work that fails or panics under a guard is left to others, though its session lives.
+/// Work that fails or panics under a guard is left to other sessions, although its own session
+/// lives.
 fn a_dropped_guard_leaves_its_unfinished_work<S: Store + Clone>(store: &S) {
     for is_panicking in [false, true] {
         keyloom_testing::laws::clear(store);
@@ -368,8 +369,8 @@ fn a_dropped_guard_leaves_its_unfinished_work<S: Store + Clone>(store: &S) {
     }
 }
 
-/// Between the snapshot of the work and its takeover, another operation began under the same lock.
-/// It is not undone because the first one would have been.
+/// Between the snapshot of the work and the takeover, another operation began under the same lock.
+/// The takeover must not roll it back in place of the first operation.
 #[test]
 fn a_takeover_verifies_the_operation_it_was_decided_for() {
     struct Replaced<'a>(&'a keyloom::Memory, &'a keyloom_locking::Locks, Grant);

@@ -1,4 +1,4 @@
-//! A query reads exactly the parts that it explains.
+//! A query reads exactly the parts that its explanation lists.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn by_position() -> PointIndex<u32, Degrees> {
     })
 }
 
-/// Places all over the sphere, and some near the poles and the antimeridian.
+/// Positions all over the sphere, and some near the poles and the antimeridian.
 fn places() -> Vec<LatLng> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut place = |latitude: f64, longitude: f64, spread: f64| {

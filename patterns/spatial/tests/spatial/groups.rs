@@ -22,7 +22,7 @@ on_every_store_and_server! {
     small_groups_cost_what_they_hold,
 }
 
-/// The groups of a thing, its south-western corner, its height and width, and a time. All in whole
+/// The groups of a thing, its south-western corner, its height and width, and a time. All are whole
 /// numbers, so that plain comparisons are exact.
 type Thing = (Vec<Parts>, (i32, i32), (i32, i32), i64);
 
@@ -88,7 +88,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 impl Things {
-    /// The answers of all queries, each of them also in pages.
+    /// The results of all queries, each query also in pages.
     fn answers(&self, reader: &impl Reader, parts: &Parts, asked: &Asked) -> Result<Vec<Vec<u32>>> {
         let ((south, west), (north, east), from, to) = *asked;
         let [s, w, n, e] = [south, west, north, east].map(f64::from);
@@ -145,7 +145,7 @@ fn pages<T>(
     }
 }
 
-/// The answers by comparisons of all records.
+/// The results, by a scan over all records.
 fn filtered(all: &BTreeMap<u32, Thing>, parts: &Parts, asked: &Asked) -> Vec<Vec<u32>> {
     let ((south, west), (north, east), from, to) = *asked;
     let select = |is_in: &dyn Fn([i32; 4], i64) -> bool| {
@@ -184,7 +184,7 @@ fn queries_of_a_group_find_what_a_filter_finds(store: &impl Store) {
     });
 }
 
-/// 2,000 things at one place and time in one group, three in another one.
+/// 2,000 things at one place and time in one group, three in another group.
 fn small_groups_cost_what_they_hold(store: &(impl Store + Clone)) {
     clear(store);
     let things = Things::new();
@@ -213,7 +213,7 @@ fn small_groups_cost_what_they_hold(store: &(impl Store + Clone)) {
     assert!(cost.keys_read <= 9, "{cost}");
 }
 
-/// The indexes without leading parts have the keys and the definitions that they always had.
+/// Indexes without leading parts keep their keys and definitions from earlier versions.
 #[test]
 fn indexes_without_leading_parts_keep_their_bytes() {
     let thing: Thing = (vec![(b"a".to_vec(), 7)], (1, 2), (3, 4), 5);
@@ -297,7 +297,7 @@ macro_rules! subject {
             fn record(&self, n: u32, version: u32) -> (u32, Thing) {
                 let groups: Vec<Parts> = all_groups().collect();
                 let group = |n: u32| groups[n as usize % groups.len()].clone();
-                // Versions 0 and 1 are equal, and version 4 is in no group.
+                // Versions 0 and 1 are equal; version 4 is in no group.
                 let half = version / 2;
                 let all = match version % 5 {
                     4 => vec![],
@@ -321,7 +321,7 @@ macro_rules! subject {
     };
 }
 
-/// The southern part of the things.
+/// The southern half of the things.
 fn southern() -> Result<BoundingBox> {
     BoundingBox::new(-1.0, -180.0, 20.0, 180.0)
 }

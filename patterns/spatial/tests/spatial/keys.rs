@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use keyloom_testing::ids::number;
 
-/// Random tests have fewer records than this. Further records of larger tests have other keys.
+/// Random tests have fewer records than this number. Further records of larger tests have other
+/// keys.
 const FIRST: u32 = 200;
 const OTHERS: u32 = 0x1_0000;
 
@@ -17,7 +18,7 @@ pub fn key(n: u32) -> u32 {
     if n < FIRST { number(n.into()) as u32 } else { OTHERS + n }
 }
 
-/// Which record has this key.
+/// The index of the record with this key.
 pub fn index_of(key: u32) -> u32 {
     INDEXES.get(&key).copied().unwrap_or_else(|| key - OTHERS)
 }

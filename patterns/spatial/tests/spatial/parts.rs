@@ -13,7 +13,7 @@ pub fn all_groups() -> impl Iterator<Item = Parts> {
     BYTES.into_iter().flat_map(of)
 }
 
-/// The groups of a record. Most records are in one of two, so that these have several.
+/// The groups of a record. Most groups are one of two, so that these two have several records.
 pub fn groups() -> impl Strategy<Value = Vec<Parts>> {
     let any = prop::sample::select(all_groups().collect::<Vec<_>>());
     let common = prop::sample::select(vec![(b"a".to_vec(), 0), (b"a\0".to_vec(), 0)]);

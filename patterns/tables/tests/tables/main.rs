@@ -1,4 +1,4 @@
-//! The laws of tables and of everything derived from them, on every store.
+//! The laws of tables and of all their derived data, on every store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod aggregate;

@@ -7,7 +7,7 @@ use keyloom_bitmaps::{Bitmap, CHUNK_IDS};
 use super::sets::{LAST_CHUNK, Set, all, bitmap, put, random_set};
 use keyloom_testing::laws::dump;
 
-/// A chunk of each form.
+/// One chunk in each format.
 fn forms() -> [(u8, Set); 4] {
     [
         (0x11, random_set(5, 0..CHUNK_IDS, 1_500)),
@@ -23,8 +23,8 @@ fn value_of(set: &Set) -> Vec<u8> {
     dump(&store.snapshot().unwrap(), bitmap().space().range()).into_values().next().unwrap()
 }
 
-/// For any bytes, each read ends with a result or with an error that names the key. If the check
-/// finds no fault, all reads agree. Returns the number of faults.
+/// For any bytes, each read returns a result or an error that names the key. If the check finds no
+/// fault, all reads agree. Returns the number of faults.
 fn reads_end(store: &Memory, bitmap: &Bitmap, key: &[u8]) -> usize {
     let snapshot = store.snapshot().unwrap();
     let name = format!("at key {}: ", display(key));
@@ -65,12 +65,12 @@ fn a_byte_that_is_wrong_anywhere_is_refused_or_harmless() {
         let sound = value_of(&set);
         assert_eq!(sound[0], form);
         let (mut found, mut tried) = (0, 0);
-        // The words of a bitset are all alike: every fifth byte of them is tried, and every byte of
-        // everything else.
+        // All words of a bitset are similar, so only every fifth byte is tried. In all other
+        // chunks, every byte is tried.
         let is_tried = |at: &usize| form != 0x14 || *at < 16 || at.is_multiple_of(5);
         for at in (0..sound.len()).filter(is_tried) {
             let wrong = [sound[at] ^ 1 << (at % 8), 0xFF, 0];
-            // Every change of the headers, one of the ids.
+            // Header bytes get every wrong value, bytes of ids get one.
             let wrong = if at < 16 { &wrong[..] } else { &wrong[at % 3..][..1] };
             for wrong in wrong {
                 let mut bytes = sound.clone();

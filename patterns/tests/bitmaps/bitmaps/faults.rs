@@ -12,7 +12,7 @@ use keyloom_testing::laws::{
 };
 use keyloom_testing::waits_for_the_version;
 
-/// Ids in each of ten chunks.
+/// Some ids in each of ten chunks.
 fn in_ten_chunks() -> Set {
     (0..10).flat_map(|chunk| (0..300).map(move |id| chunk * CHUNK_IDS + id * 100)).collect()
 }
@@ -77,7 +77,7 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
     assert_eq!(reading(&|| page(None).map(drop)), [0, 1, 1, 0]);
     let second = page(first.next.as_ref()).unwrap();
     assert_eq!(second.items.last(), Some(&29_900));
-    // The page ends with the first chunk, and checks whether there is another one.
+    // The page ends with the first chunk, and checks whether another chunk exists.
     assert_eq!(reading(&|| page(first.next.as_ref()).map(drop)), [0, 1, 2, 0]);
     assert_eq!(reading(&|| page(second.next.as_ref()).map(drop)), [0, 1, 2, 0]);
     assert_eq!(reading(&|| bitmap.to_roaring(&snapshot).map(drop)), [0, 1, 10, 0]);
@@ -87,8 +87,8 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
 
 type Change = fn(&mut DynWriter<'_>) -> Result<()>;
 
-/// Some inserted and some deleted ids, in chunks that stay, are created and are deleted; a load
-/// that replaces another one.
+/// Inserts and deletes ids in chunks that remain, are created or are deleted; or replaces one load
+/// by another.
 const CHANGES: [Change; 2] = [one_after_the_other, at_once];
 
 fn one_after_the_other(txn: &mut DynWriter<'_>) -> Result<()> {
@@ -178,7 +178,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let empty = seats.clone().within_universe(0);
     refused(store, |txn| empty.insert(txn, 0).map(drop));
 
-    // In the very last chunk, too.
+    // The order is also checked in the very last chunk.
     let unsorted = |ids: [u64; 3]| refused(store, |txn| bitmap().replace(txn, ids).map(drop));
     for ids in [[1, 9, 5], [5, CHUNK_IDS, 9], [0, LAST_CHUNK * CHUNK_IDS, 9]] {
         let error = unsorted(ids).to_string();

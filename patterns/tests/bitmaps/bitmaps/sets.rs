@@ -1,4 +1,4 @@
-//! Sets of ids of every kind: dense, sparse, runs, at the borders of chunks, the last id.
+//! Sets of ids of every kind: dense, sparse, runs, at the borders of chunks, and the last id.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ pub type Set = BTreeSet<u64>;
 
 pub const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;
 
-/// The first id of some chunk: neighbours, one far away, the one with 2^32, the last one.
+/// The first id of a chunk: adjacent chunks, a distant chunk, the chunk of 2^32, and the last
+/// chunk.
 fn start() -> impl Strategy<Value = u64> {
     prop::sample::select(vec![0, 1, 2, 7, (1 << 32) / CHUNK_IDS, LAST_CHUNK])
         .prop_map(|chunk| chunk * CHUNK_IDS)
@@ -41,12 +42,12 @@ pub fn set() -> impl Strategy<Value = Set> {
     vec(some(), 0..5).prop_map(|some| some.into_iter().flatten().collect())
 }
 
-/// Ids in no order, some more than once.
+/// Unordered ids with some duplicates.
 pub fn ids() -> impl Strategy<Value = Vec<u64>> {
     vec(some(), 0..3).prop_map(|some| some.concat()).prop_shuffle()
 }
 
-/// A random set: each of `ids` with a probability of one in `odds`.
+/// A random set that contains each of `ids` with a probability of one in `odds`.
 pub fn random_set(seed: u64, ids: std::ops::Range<u64>, odds: u64) -> Set {
     let mut state = seed | 1;
     let mut is_in = || {

@@ -16,7 +16,7 @@ use keyloom_testing::laws::{clear, dump, long_property};
 enum Step {
     Insert(Vec<u64>),
     Remove(Vec<u64>),
-    /// Every n-th of the ids in the set.
+    /// Removes every n-th id of the set.
     RemoveEach(usize),
     InsertOne(u64),
     RemoveOne(u64),
@@ -128,7 +128,7 @@ fn agrees_at(reader: &impl Reader, bitmap: &Bitmap, model: &Set, id: u64) {
         (Bound::Excluded(id), Bound::Excluded(id.saturating_add(width))),
     ];
     for range in ranges {
-        // The set accepts no reversed or empty range of this kind.
+        // `BTreeSet::range` panics on a reversed or empty range of this kind.
         let expected =
             model.iter().copied().filter(|id| std::ops::RangeBounds::contains(&range, id));
         let expected: Vec<u64> = expected.collect();
@@ -140,7 +140,7 @@ fn agrees_at(reader: &impl Reader, bitmap: &Bitmap, model: &Set, id: u64) {
     }
 }
 
-/// The bytes after all steps are those of a load of the remaining ids.
+/// The bytes after all steps are equal to those of a load of the remaining ids.
 fn rebuilt_equals_maintained(store: &impl Store, bitmap: &Bitmap, model: &Set) {
     let range = bitmap.space().range();
     let maintained = dump(&store.snapshot().unwrap(), range.clone());
@@ -222,7 +222,7 @@ pub fn roaring_bitmaps_come_out_and_go_in(store: &(impl Store + Clone)) {
     });
 }
 
-/// The forms of a container, by their first bytes, and their sizes.
+/// The formats of a container, by their first bytes, and their sizes.
 #[test]
 fn every_form_is_stored_and_none_is_larger_than_it_need_be() {
     let store = keyloom::Memory::new();
@@ -242,7 +242,7 @@ fn every_form_is_stored_and_none_is_larger_than_it_need_be() {
     assert_eq!(stored(&Set::new()), []);
 }
 
-/// Changes of ids in one chunk write that chunk alone.
+/// Changes of ids in one chunk write only this chunk.
 #[test]
 fn insert_of_an_id_writes_one_chunk_or_nothing_if_present() {
     let store = Metered::new(keyloom::Memory::new());

@@ -10,7 +10,7 @@ use keyloom_testing::laws::{clear, counts};
 
 const CHUNKS: u64 = 300;
 
-/// Three ids in every `step`-th chunk.
+/// Three ids in every chunk whose number is a multiple of `step`.
 fn in_every(step: u64) -> Set {
     (0..CHUNKS)
         .step_by(step as usize)
@@ -45,8 +45,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(count(a.complement(..u64::MAX)), [0, 1, 300]);
     assert_eq!(count(BitmapExpr::range(7..u64::MAX)), [0; 3]);
 
-    // A chunk that the sparse bitmap lacks is skipped by a seek. So at most two chunks of the other
-    // bitmap are read for each chunk of the sparse one.
+    // A chunk that is missing in the sparse bitmap is skipped by a seek. So at most two chunks of
+    // the other bitmap are read for each chunk of the sparse one.
     for both in [a & sparse, sparse & a, BitmapExpr::all_of([a, b, sparse])] {
         let [gets, ranges, keys] = count(both.clone());
         let sought = 2 * (both.count(&snapshot).unwrap() / 3 + 1);
@@ -71,12 +71,12 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     };
     assert_eq!(reading(&|| ids(Order::Ascending)), [0, 2, 4]);
     assert_eq!(reading(&|| ids(Order::Descending)), [0, 2, 4]);
-    // A page ends with the chunk in which it is full, and checks whether there is another id.
+    // A page ends with the chunk that fills it, and checks whether another id exists.
     let page = || (a & b).page(&snapshot, .., 5, None).map(drop);
     assert_eq!(reading(&page), [0, 2, 4]);
 }
 
-/// Whether a walk seeks rather than steps over prefetched entries.
+/// Whether a scan seeks instead of stepping over prefetched entries.
 fn snapshot_is_local(reader: &impl keyloom::Reader) -> bool {
     reader.prefetched() == 0
 }

@@ -9,15 +9,15 @@ use roaring::RoaringBitmap;
 
 use keyloom_testing::laws::clear;
 
-/// A function that calls itself for each level needs 16 bytes or more each time, which is more than
-/// twice the small stack.
+/// A recursive function needs at least 16 bytes per level, which is more than twice the small
+/// stack.
 const LEVELS: usize = 20_000;
 
 const SMALL_STACK: usize = 128 << 10;
 
 const TERMS: u64 = 100_000;
 
-/// An expression, and its ids below 64, a bit for each.
+/// An expression, and its ids below 64 as a bitmask.
 type Known = (BitmapExpr, u64);
 
 fn ids(bits: u64) -> impl DoubleEndedIterator<Item = u64> {
@@ -31,7 +31,7 @@ fn leaves() -> [Known; 11] {
     })
 }
 
-/// One more level: the operator and the side alternate.
+/// Adds a level; the operator and the side alternate.
 fn level(n: usize, leaves: &[Known; 11], (expr, of_expr): Known) -> Known {
     let (leaf, bits) = leaves[n % 11].clone();
     match n % 7 {
@@ -44,7 +44,7 @@ fn level(n: usize, leaves: &[Known; 11], (expr, of_expr): Known) -> Known {
     }
 }
 
-/// With a small stack, which no depth may overflow.
+/// Runs `work` on a small stack, which no depth may overflow.
 fn on_a_small_stack(work: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(SMALL_STACK);
@@ -79,7 +79,7 @@ pub fn deep_expressions_are_read_on_a_small_stack(store: &impl Store) {
     });
 }
 
-/// In the form of long lists of conditions: `a - (b - (c - ..))`, `a ^ (b & (c ^ ..))`.
+/// Long lists of conditions, nested to the right: `a - (b - (c - ..))`, `a ^ (b & (c ^ ..))`.
 #[test]
 fn deep_expressions_of_one_shape_are_read() {
     let store = Memory::new();
@@ -107,7 +107,7 @@ fn deep_expressions_of_one_shape_are_read() {
     });
 }
 
-/// A fold takes as long as one call with all operands, by value and by reference, from the left and
+/// A fold takes as long as one call with all operands: by value and by reference, from the left and
 /// from the right.
 #[test]
 fn a_fold_of_100000_terms_is_linear() {
@@ -141,7 +141,7 @@ fn a_fold_of_100000_terms_is_linear() {
     }
 }
 
-/// Expressions that are composed in different ways are the same query.
+/// Expressions that are built in different ways are the same query.
 #[test]
 fn a_page_continues_with_an_expression_put_together_otherwise() {
     let store = Memory::new();
@@ -159,8 +159,8 @@ fn a_page_continues_with_an_expression_put_together_otherwise() {
     }
 }
 
-/// Deep operands are computed before others, which moves them within a plan; two queries stay
-/// separate.
+/// Deep operands are computed before others, which moves them within a plan; two different queries
+/// stay distinct.
 #[test]
 fn a_page_refuses_an_expression_of_another_structure() {
     let store = Memory::new();

@@ -91,7 +91,7 @@ impl Endless {
         let ids = sets.iter().flatten();
         edges.extend(ids.flat_map(|id| [*id, id.saturating_add(1)]));
         let edges: Vec<u64> = edges.into_iter().collect();
-        // If a range ends at the last id, `saturating_add` makes that id an edge too.
+        // For a range that ends at the last id, `saturating_add` returns this id.
         let ends = edges[1..].iter().map(|next| next - 1).chain([u64::MAX]);
         let ranges = edges.iter().copied().zip(ends).map(|(first, last)| first..=last);
         ranges.filter(|range| self.has(sets, *range.start())).collect()
@@ -150,7 +150,7 @@ pub fn a_complement_costs_what_its_expression_costs(store: &impl Store) {
     let (count, explain) = (expr.complement(..) | &b).explain(&snapshot).unwrap();
     assert_eq!((count, explain.keys_scanned), (u64::MAX - 7, 12));
     let (count, explain) = (expr.complement(..1 << 62) ^ &b).explain(&snapshot).unwrap();
-    // Of the three ids of `b`, one is in `a`, and two are in the complement.
+    // One of the three ids of `b` is in `a`, and two are in the complement.
     assert_eq!((count, explain.keys_scanned), ((1 << 62) - 9 + 1 - 2, 12));
 }
 

@@ -1,4 +1,4 @@
-//! Results that are written to a bitmap, and ranges too long to be listed id by id.
+//! Results that are stored as a bitmap, and ranges too long for a list of ids.
 
 use keyloom::{Result, Store};
 use keyloom_bitmaps::{Bitmap, BitmapExpr, CHUNK_IDS};

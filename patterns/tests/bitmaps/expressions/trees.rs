@@ -195,7 +195,7 @@ pub fn any_tree_is_read_in_part(store: &impl Store) {
     );
 }
 
-/// Some ids of many sets.
+/// Concatenates some ids of many sets.
 trait ConcatSome {
     fn concat_some(&self) -> impl Iterator<Item = u64>;
 }
@@ -206,7 +206,7 @@ impl ConcatSome for Vec<Set> {
     }
 }
 
-/// All ids, page by page, through continuations that are converted to bytes.
+/// Reads all ids page by page, through continuations that are converted to bytes.
 pub fn pages(reader: &impl Reader, expr: &BitmapExpr, order: Order, limit: usize) -> Vec<u64> {
     let (mut ids, mut next): (Vec<u64>, Option<Continuation>) = (Vec::new(), None);
     loop {

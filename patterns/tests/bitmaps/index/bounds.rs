@@ -1,4 +1,4 @@
-//! Bounded selections of values of all types, which begin and end like each other.
+//! Bounded selections of values of all types, with common prefixes and suffixes.
 
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -10,7 +10,8 @@ use keyloom_tables::{Index, Table, entry, within};
 use keyloom_testing::laws::clear;
 use uuid::Uuid;
 
-/// All pairs of bounds among the values: the bitmaps hold what a filter and an index hold.
+/// For all pairs of bounds among the values, the bitmaps contain the same ids as a filter and an
+/// index.
 fn agrees<T>(store: &impl Store, values: Vec<T>)
 where
     T: Parts<Owned = T>
@@ -36,7 +37,7 @@ where
     store.transact(|txn| table.put_many(txn, ids.clone().map(|id| (id, ())))).unwrap();
     let snapshot = store.snapshot().unwrap();
 
-    // The packed bytes are in the order of the values.
+    // The packed bytes have the order of the values.
     let is_in = |value: &T, bounds: &(Bound<T>, Bound<T>)| {
         let value = pack(&(value,));
         let from = match &bounds.0 {

@@ -44,7 +44,7 @@ fn find_and_repair<K: RecordKey + Ord + Clone + Debug>(
     compare(of, &store.snapshot().unwrap(), &model);
 }
 
-/// Each entry is deleted, overwritten with garbage, or given another value of its kind.
+/// Each entry is deleted, overwritten with invalid bytes, or replaced by another value of its kind.
 fn damage_each<K: RecordKey + Ord + Clone + Debug>(of: &Audience<K>, store: &impl Store) {
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
     let stored = of.stored(store);
@@ -69,13 +69,13 @@ pub fn every_kind_of_damage_is_found_and_repaired(store: &(impl Store + Clone)) 
     store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
     damage_each(&of, store);
 
-    // Entries that no record explains.
+    // Entries without a corresponding record.
     clear(store);
     store.transact(|txn| of.table.put_many(txn, users(0..7))).unwrap();
     store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
     let (id, container) = (pack(&1_u64), &b"\x11\x01\x00"[..]);
-    // The first id of a block has "x"; or it has the integer 7.
+    // A wrong "x" at the first id of a block, or a wrong integer 7.
     let column = &b"\x11\x01\x00\x02\x01\x00\x01\x00\x00\x00\x03\x02x\x00\x01"[..];
     let integers = &b"\x13\x00\x00\x01\x00\x07\x00\x00\x00\x00\x00\x00\x00"[..];
     let space = of.index.space();
@@ -105,7 +105,7 @@ pub fn every_kind_of_damage_is_found_and_repaired(store: &(impl Store + Clone)) 
         assert_eq!(mended, whole, "{} {batch}", keyloom::key::display(key));
     }
 
-    // All of these at once, and two records with one id.
+    // All of these faults at once, and two records with one id.
     restore(store, &whole);
     store
         .transact(|txn| {
@@ -127,7 +127,7 @@ pub fn strays_in_other_blocks_are_found_and_repaired(store: &(impl Store + Clone
     let ids = [0, 1, 255, 256, 700, 32_511, 32_512, 70_000];
     store.transact(|txn| of.table.put_many(txn, ids.map(|n| (n, sample(n))))).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // Ids of their own blocks and of others, in existing and in new containers.
+    // Ids in their own block and in other blocks, in existing and in new containers.
     let city = sample(1).city.unwrap();
     let key = of.index.space().pack(&("terms", "city", city, 0));
     for batch in [1, 1_000, 40_000] {
@@ -156,12 +156,12 @@ pub fn a_column_of_records_that_hold_nothing_there_is_found_and_repaired(
 ) {
     clear(store);
     let of = by_number();
-    // None of them has an integer, and the last no city.
+    // No id has an integer, and the last id has no city.
     let ids = [1, 5, 9, 2_045];
     store.transact(|txn| of.table.put_many(txn, ids.map(|n| (n, sample(n))))).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
     let space = of.index.space();
-    // The second id of its block has an integer, the thirteenth a city.
+    // The second id of its block gets an integer, the thirteenth a city.
     let integer = &b"\x13\x00\x01\x02\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02"[..];
     let mut city = b"\x11\x01\x00\x02\x0e\x00\x01\x00\x00\x00\x03\x02x\x00".to_vec();
     city.extend_from_slice(&(1_u16 << 13).to_le_bytes());
@@ -180,7 +180,7 @@ pub fn a_column_of_records_that_hold_nothing_there_is_found_and_repaired(
     }
 }
 
-/// The same records; those from `from` on have cities and integers, the others none.
+/// The same records, but only those from `from` on have cities and integers.
 fn narrowed(of: &Audience<u32>, from: u32) -> Audience<u32> {
     let city = move |n: &u32, user: &User| match *n < from {
         true => FieldValues::none(),
@@ -202,8 +202,8 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_repaired
     let users: Vec<_> = (0..3_500).step_by(7).chain([40_002]).map(|n| (n, sample(n))).collect();
     store.transact(|txn| of.table.put_many(txn, &users)).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // Within a block, at its end, and after all records; and the number of columns of a field
-    // without a value.
+    // `from` is within a block, at its end, or after all records; `without` is the number of stale
+    // columns per field, whose blocks have no values left.
     for (from, without) in [(700, 0), (2_032, 2), (50_000, 5)] {
         let now = narrowed(&of, from);
         let fresh = {
@@ -231,7 +231,7 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_repaired
     }
 }
 
-/// A NUL is escaped in a key, so the stored bytes of such a name differ from the name.
+/// A NUL byte is escaped in keys, so the stored bytes of such a name differ from the name.
 pub fn repair_keeps_fields_whose_names_hold_nul(store: &impl Store) {
     let index = InvertedIndex::new(&Subspace::new("index"))
         .field("ci\0ty", |_: &u32, user: &User| one(user.city.as_ref()))

@@ -25,22 +25,22 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let table = of.table.clone();
         move |txn: &mut DynWriter<'_>| table.put(txn, &name(n), &user)
     };
-    // Gets, ranges, keys read, keys written. The record; its id and the next one; its containers:
-    // all, a city, a site, members, users with cents, and two bits of the five cents; and a column
-    // for each of four fields. Three fields get a new container, which is counted.
+    // Gets, ranges, keys read, keys written. Written are the record, its id and the next id, and a
+    // column for each of four fields. The containers are: all, a city, a site, members, users with
+    // cents, and two bits of the five cents. Three fields get a new container, which is counted.
     let first = writing(&metered, put(0, user("Oslo", &["a.org"], Some(5))));
     assert_eq!(first, [1 + 2 + 7 + 4, 0, 0, 1 + 3 + 7 + 4 + 3]);
     let second = writing(&metered, put(1, user("Oslo", &["a.org"], Some(5))));
     assert_eq!(second, [1 + 2 + 7 + 4, 0, 1 + 7 + 4, 1 + 3 + 7 + 4], "no container is new");
-    // A record without values costs the record alone; one with a value in one field also two
-    // containers and a column.
+    // A record without values costs only the record. A value in one field adds two containers and a
+    // column.
     let again = writing(&metered, put(1, User { visits: 9, ..user("Oslo", &["a.org"], Some(5)) }));
     assert_eq!(again, [1, 0, 1, 1]);
     let moved = writing(&metered, put(1, user("Rome", &["a.org"], Some(5))));
     let cities = "the record, its id, two cities and the column";
     assert_eq!(moved, [1 + 2 + 2 + 1, 0, 1 + 2 + 1 + 1, 1 + 2 + 1 + 1], "{cities}");
     assert_eq!(waits(&metered, put(1, user("Oslo", &[], Some(4)))), 1 + 1 + 1 + 1);
-    // A thousand records need no more round trips than one.
+    // A thousand records need as many round trips as one record.
     let many = |txn: &mut DynWriter<'_>| {
         of.table.put_many(txn, (10..1_010).map(|n| (name(n), user("Oslo", &["a.org"], Some(4)))))
     };
@@ -121,11 +121,11 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
     }
 }
 
-/// On a store whose limit of values is less than some columns need.
+/// The store limits values to fewer bytes than some columns need.
 #[test]
 fn column_above_the_value_limit_is_refused_and_nothing_written() {
     let mut limits = Limits::foundationdb();
-    // On a slow machine the test may take longer than this.
+    // A slow machine may need longer than the age limit.
     limits.max_age_ms = None;
     let store = Memory::builder().limits(limits).build();
     let of = by_number();
@@ -140,11 +140,11 @@ fn column_above_the_value_limit_is_refused_and_nothing_written() {
             panic!("{told}");
         };
         assert_eq!((&**index, &**field, *limit), (r#"("index",)"#, "site", 100_000));
-        // Ten values of 28 bytes for each id, as packed.
+        // Each id has ten values of 28 bytes, in packed form.
         assert!(*bytes > 100_000 && *bytes < 1_016 * 10 * 34, "{bytes}");
     };
-    // Each value is small; together they exceed the limit, whether they are put at once or one by
-    // one.
+    // Each value is small, but together they exceed the limit, whether they are put at once or one
+    // by one.
     is_refused(refused(&store, |txn| of.table.put_many(txn, &users)));
     const CERTAIN: usize = 250;
     store.transact(|txn| of.table.put_many(txn, &users[..CERTAIN])).unwrap();
@@ -156,7 +156,7 @@ fn column_above_the_value_limit_is_refused_and_nothing_written() {
     assert_eq!(of.faults(&store), []);
     let (key, user) = &users[fits];
     is_refused(refused(&store, |txn| of.table.put(txn, key, user)));
-    // The same in a repair, with any batch.
+    // The same in a repair, with any batch size.
     store.transact(|txn| of.bare().put(txn, key, user)).unwrap();
     let before = dump_all(&store);
     for batch in [1, 40_000] {
@@ -195,7 +195,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert!(other.contains("values, not integers"), "{other}");
     drop(snapshot);
 
-    // A value too long for a key; and the longest that fits.
+    // A value that is too long for a key, and the longest value that fits.
     let with_city = |length: usize| User { city: Some("é".repeat(length)), ..sample(1) };
     let put = |length: usize| {
         let many = [(name(1), sample(4)), (name(30), with_city(length))];
@@ -232,7 +232,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let error = refused(store, |txn| bounded.put(txn, &100, &sample(1)));
     assert!(error.to_string().contains("not below 100"), "{error}");
 
-    // Stored bytes that are not a container, and those of a newer program.
+    // Stored bytes that are not a container, and a container of a newer program.
     clear(store);
     prepare(store);
     let key = index.space().pack(&("terms", "member", true, 0));

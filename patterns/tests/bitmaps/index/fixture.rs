@@ -22,7 +22,7 @@ pub struct User {
     pub sites: Vec<String>,
     pub is_member: bool,
     pub cents: Option<i64>,
-    /// Not indexed.
+    /// A field that is not indexed.
     pub visits: u8,
 }
 
@@ -45,12 +45,12 @@ fn declare<K: RecordKey>(index: InvertedIndex<K, User>) -> Audience<K> {
     Audience { table, index }
 }
 
-/// Of records with assigned ids.
+/// Records with assigned ids.
 pub fn audience() -> Audience<String> {
     declare(InvertedIndex::new(&Subspace::new("index")))
 }
 
-/// Of records whose keys are ids.
+/// Records whose keys are ids.
 pub fn by_number() -> Audience<u32> {
     declare(InvertedIndex::with_keys_as_ids(&Subspace::new("index")))
 }
@@ -71,7 +71,7 @@ impl<K: RecordKey + Ord + Clone + Debug> Audience<K> {
         assert!(done.unwrap().finished);
     }
 
-    /// The stored entries of the index, except counters that are 0.
+    /// The stored entries of the index, except counters of 0.
     pub fn stored(&self, store: &impl Store) -> Dump {
         let mut all = dump(&store.snapshot().unwrap(), self.index.space().range());
         let counters = self.index.space().child("containers");
@@ -117,7 +117,7 @@ pub enum Step<K> {
     DeleteMany(Vec<K>),
 }
 
-/// Transactions of steps.
+/// A list of transactions, each a list of steps.
 pub fn history<K: Clone + Debug + 'static>(
     key: impl Strategy<Value = K> + Clone + 'static,
 ) -> impl Strategy<Value = Vec<Vec<Step<K>>>> {

@@ -26,12 +26,12 @@ pub fn a_table_that_is_full_already_is_built_by_chunks(store: &(impl Store + Clo
         metered.measure(|s| of.index.build(s, &of.table, |_| ControlFlow::Continue(())).unwrap());
     assert_eq!(of.stored(store), maintained);
     assert_eq!((done.records, done.removed), (users.len() as u64, 0));
-    // Each container once, each entry of the forward index once, and three counters.
+    // Written are each container once, each entry of the forward index once, and three counters.
     assert_eq!(cost.keys_written, maintained.len() as u64);
     assert_eq!(done.written, maintained.len() as u64);
     // All chunks in one step, the last step, and a commit for each counter.
     assert_eq!(cost.commits, 1 + 1 + 3);
-    // One chunk at a time: three of them, the step that finds the end, and as before.
+    // With one chunk per step: three chunks, the step that finds the end, and the rest as before.
     clear_index(&of, store, KeyRange::all());
     let options = RepairOptions { batch: CHUNK_IDS as usize, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
@@ -70,7 +70,7 @@ pub fn a_repair_continues_where_it_was_stopped(store: &(impl Store + Clone)) {
     let of = audience();
     let users = || (0..600).map(|n| (name(n), sample(n)));
     store.transact(|txn| of.bare().put_many(txn, users())).unwrap();
-    // A few of them exist, and one container too many.
+    // A few containers exist already, and one is superfluous.
     let stray = of.index.space().pack(&("terms", "city", "zz", 0));
     store
         .transact(|txn| {

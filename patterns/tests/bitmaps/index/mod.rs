@@ -34,7 +34,7 @@ on_every_store! {
     repairs::a_universe_that_was_made_smaller_lets_records_go,
 }
 
-// Without tests that put more into one transaction than etcd accepts.
+// Without the tests whose transactions exceed etcd's limit.
 on_every_server! {
     model::an_index_answers_as_a_filter_over_the_records,
     damage::every_kind_of_damage_is_found_and_repaired,

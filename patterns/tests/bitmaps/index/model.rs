@@ -153,7 +153,7 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
     }
 }
 
-/// Runs a history, and returns its result.
+/// Runs a history. Returns its final state.
 fn run<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     store: &impl Store,
@@ -207,7 +207,7 @@ pub fn an_index_answers_as_a_filter_over_the_records(store: &(impl Store + Clone
 
 pub fn where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte(store: &(impl Store + Clone)) {
     let of = by_number();
-    // Some of them are at the ends of chunks and blocks.
+    // Some ids are at the ends of chunks and blocks.
     let near = |n: u32| n.saturating_sub(2)..n + 2;
     let key = prop_oneof![
         3 => 0..4_u32,

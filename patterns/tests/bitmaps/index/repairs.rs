@@ -1,4 +1,4 @@
-//! Ids in a repair, and concurrent writers.
+//! Ids during a repair, and concurrent writers.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -46,7 +46,7 @@ pub fn a_repair_takes_ids_that_are_free(store: &(impl Store + Clone)) {
             .transact(|txn| of.bare().put_many(txn, [7, 8].map(|n| (name(n), sample(n)))))
             .unwrap();
         if is_claimed {
-            // A record has an id that is marked as free and has no owner entry.
+            // A record has an id that is marked as free and has no entry for its owner.
             let ids = of.index.space().child("ids");
             store
                 .transact(|txn| {
@@ -62,7 +62,7 @@ pub fn a_repair_takes_ids_that_are_free(store: &(impl Store + Clone)) {
         assert_eq!(id(&of, store, 6), is_claimed.then_some(1));
         let model = of.records(&store.snapshot().unwrap());
         compare(&of, &store.snapshot().unwrap(), &model);
-        // And writers find the free ids afterwards.
+        // Writers can then allocate the free ids.
         let last = store.transact(|txn| of.table.put(txn, &name(9), &sample(9)));
         assert_eq!(last.is_ok(), !is_claimed, "{last:?}");
     }
@@ -78,7 +78,7 @@ fn found(of: &Audience<u32>, store: &impl Store, cities: [&User; 2]) -> [BTreeSe
 pub fn a_put_before_the_index_is_built_brings_in_what_the_documentation_says(
     store: &(impl Store + Clone),
 ) {
-    // With assigned ids: nothing is rebuilt if no field differs, and everything otherwise.
+    // With assigned ids: if no field differs, nothing is rebuilt, otherwise everything is.
     clear(store);
     let of = audience();
     store.transact(|txn| of.bare().put_many(txn, (0..9).map(|n| (name(n), sample(n))))).unwrap();
@@ -97,7 +97,7 @@ pub fn a_put_before_the_index_is_built_brings_in_what_the_documentation_says(
     assert_eq!(of.faults(store), []);
     compare(&of, &store.snapshot().unwrap(), &of.records(&store.snapshot().unwrap()));
 
-    // If keys are ids: only the differences.
+    // With keys as ids, only the differences are rebuilt.
     clear(store);
     let of = by_number();
     store.transact(|txn| of.bare().put_many(txn, (0..9).map(|n| (n, sample(n))))).unwrap();
@@ -114,7 +114,7 @@ pub fn a_put_before_the_index_is_built_brings_in_what_the_documentation_says(
     compare(&of, &store.snapshot().unwrap(), &of.records(&store.snapshot().unwrap()));
 }
 
-/// A repair of two chunks, with another writer that puts a new record in each of its transactions.
+/// A repair of two chunks, while another writer puts a new record during each of its transactions.
 #[test]
 fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     const RECORDS: u32 = CHUNK_IDS as u32 + 40;
@@ -132,7 +132,7 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     let beside = {
         let (store, written, seen) = (store.clone(), Arc::clone(&written), Arc::clone(&seen));
         move |n: u32| {
-            // The first time that a transaction reaches a block of the first chunk.
+            // Runs the first time that a transaction reaches a block of the first chunk.
             if n < CHUNK_IDS as u32 && n.is_multiple_of(256) {
                 seen.lock().unwrap().insert(n);
                 let new = RECORDS + written.fetch_add(1, Ordering::Relaxed);
@@ -149,14 +149,13 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     let mut steps = 0;
     let done = index.repair_with(&store, &repaired, &options, |done| {
         steps += 1;
-        // Entries that no record explains are also searched in the last chunk, which is the
-        // writer's.
+        // Entries without a record are also searched in the last chunk, to which the writer adds.
         match done.position.entries {
             false => ControlFlow::Continue(()),
             true => ControlFlow::Break(()),
         }
     });
-    // Nine of them extend over two spans of 2,048 ids, each of which writes its part.
+    // Nine columns extend over two spans of 2,048 ids, and each span writes its part.
     assert_eq!(done.unwrap().written, 20 + 9);
     assert_eq!(seen.lock().unwrap().len(), 127, "blocks");
     assert_eq!(written.load(Ordering::Relaxed), 127, "no transaction was run again");
@@ -176,7 +175,7 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
     let table = Table::<u32, u32>::new(&Subspace::new("numbers"));
     let writer = table.clone().with(&plain);
     store.transact(|txn| writer.put_many(txn, (0..9).map(|n| (n, n)))).unwrap();
-    // There is a fault to repair, so that the first attempt conflicts.
+    // A fault makes the repair write, so that the first attempt conflicts.
     store.transact(|txn| txn.delete(&plain.space().pack(&("direct", "rest", 0)))).unwrap();
     let attempts = Arc::new(AtomicU32::new(0));
     let beside = {
@@ -203,7 +202,7 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
     assert_eq!(plain.check(&store.snapshot().unwrap(), &table.clone().with(&plain)).unwrap(), []);
 }
 
-/// A number with another packed form.
+/// A number with a non-default key encoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Padded(u64);
 
@@ -252,7 +251,7 @@ fn keys_that_are_not_packed_as_their_ids_are_refused() {
         ));
     };
     is_refused(refused(&store, |txn| table.put(txn, &Padded(7), &1)));
-    // Records that are already in the table are not skipped.
+    // Records already in the table are not skipped.
     store.transact(|txn| bare.put(txn, &Padded(7), &1)).unwrap();
     is_refused(index.check(&store.snapshot().unwrap(), &table).unwrap_err());
     is_refused(index.build(&store, &table, |_| ControlFlow::Continue(())).unwrap_err());

@@ -1,4 +1,4 @@
-//! Ten thousand strikes of aircraft and wildlife.
+//! Ten thousand wildlife strikes of aircraft.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -74,7 +74,7 @@ fn strikes_are_found_and_counted() {
         let ids = expr.ids(&snapshot, ..).unwrap();
         ids.collect::<Result<BTreeSet<u64>>>().unwrap()
     };
-    // In California, in an approach, not at night of a year, and expensive.
+    // In California, during an approach, not in 1999, and expensive.
     let approach =
         index.term("state", "California").unwrap() & index.term("phase", "Approach").unwrap();
     let of_1999 = index.any_term(&snapshot, "date", starting_with("1999")).unwrap();
@@ -102,7 +102,7 @@ fn strikes_are_found_and_counted() {
     assert_eq!(found(&gulls), whose(&is_gull));
     let early = index.any_term(&snapshot, "date", within(.."1990-02")).unwrap();
     assert_eq!(found(&early), whose(&|s| s.date.as_str() < "1990-02"));
-    // The number per state.
+    // The number of strikes per state.
     let mut states = BTreeMap::<String, u64>::new();
     for (_, strike) in all.iter().filter(|(_, s)| !s.state.is_empty()) {
         *states.entry(strike.state.clone()).or_default() += 1;

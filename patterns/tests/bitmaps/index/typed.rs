@@ -1,4 +1,4 @@
-//! A selection in a field must have the type of its values, or is refused.
+//! A selection in a field must have the type of the field's values; otherwise it is refused.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -90,7 +90,7 @@ pub fn values_are_selected_by_what_they_are(store: &impl Store) {
     found("note", &|| index.any_term(&snapshot, "note", within(None..=Some("b"))), &|sale| {
         sale.note.is_some()
     });
-    // A field of two types: each is selected separately.
+    // A field with values of two types; each type is selected separately.
     found("mixed", &|| index.any_term(&snapshot, "mixed", within(..500_u32)), &|sale| {
         (sale.cents + 20) % 2 == 0
     });
@@ -141,7 +141,7 @@ pub fn a_selection_of_another_type_is_refused(store: &impl Store) {
     assert!(error.contains("(5, 0)") && error.contains("\"cents\""), "{error}");
 }
 
-/// A free id is assigned to the next record: a stored audience would then contain it too.
+/// A free id is assigned to the next record, which a stored audience would then contain.
 #[test]
 fn an_audience_is_kept_only_where_ids_stay() {
     let store = Memory::new();

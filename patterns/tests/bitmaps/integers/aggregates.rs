@@ -13,7 +13,7 @@ use super::values::{Values, integers, store_values, value, values};
 use crate::bitmaps::sets::{Set, ids, set};
 use keyloom_testing::laws::very_long_property;
 
-/// Values that repeat, and as many different ones as ids.
+/// Values that repeat, and as many distinct values as ids.
 fn any_values() -> impl Strategy<Value = Values> {
     let all_different = (ids(), any::<i64>()).prop_map(|(ids, factor)| {
         ids.into_iter().map(|id| (id, (id as i64).wrapping_mul(factor))).collect()
@@ -88,7 +88,7 @@ impl Found {
 
 pub fn whole_percents_are_ranks_without_rounding(store: &impl Store) {
     for count in [100, 250, 1_000] {
-        // The value of a rank is the rank itself.
+        // The value at a rank is the rank itself.
         store_values(store, &(1..=count).map(|n| (n, n as i64)).collect());
         let percents: Vec<f64> = (0..=100).map(f64::from).collect();
         let ranks = (0..=100).map(|percent| (percent * count).div_ceil(100).max(1) as i64);
@@ -112,7 +112,7 @@ pub fn sums_of_extremes_are_exact(store: &impl Store) {
         assert_eq!(integers().top(&snapshot, None, 2).unwrap(), [(0, extreme), (113, extreme)]);
         assert_eq!(integers().eq(extreme).count(&snapshot).unwrap(), count);
     }
-    // Extremes that cancel each other, with a sum of one.
+    // Extreme values that cancel each other; their sum is one.
     store_values(store, &[(1, i64::MIN), (CHUNK_IDS, i64::MAX), (2, 2)].into());
     let snapshot = store.snapshot().unwrap();
     assert_eq!(integers().sum(&snapshot, None).unwrap(), 1);

@@ -36,7 +36,7 @@ pub fn every_comparison_is_what_a_filter_over_a_map_finds(store: &impl Store) {
         (values(), value(), value(), any::<prop::sample::Index>()),
         |(values, a, b, at)| {
             store_values(store, &values);
-            // Also one of the stored values.
+            // One operand is also a stored value.
             let there = values.values().nth(at.index(values.len().max(1))).copied();
             for (a, b) in [(b, a), (there.unwrap_or(a), b)] {
                 for (expr, takes) in cases(a, b) {

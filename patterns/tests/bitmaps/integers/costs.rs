@@ -65,7 +65,7 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>) {
     assert_eq!(reading(&|| of.counts_by_value(&snapshot, None).map(drop)), [0, 1, all]);
     let median = || of.percentiles(&snapshot, None, &[10.0, 50.0, 90.0]).map(drop);
     assert_eq!(reading(&median), [0, 1, all]);
-    // Only chunks of the filter are read, and those stepped over between them.
+    // Only chunks of the filter are read, and the chunks between them that are stepped over.
     let filter = BitmapExpr::range(7..9) | BitmapExpr::range(30 * CHUNK_IDS..31 * CHUNK_IDS);
     let [gets, ranges, keys] = reading(&|| of.sum(&snapshot, Some(&filter)).map(drop));
     let is_local = keyloom::Reader::prefetched(&snapshot) == 0;
@@ -86,7 +86,7 @@ fn prepare(store: &impl Store) {
     store_values(store, &small().into_iter().take(10).collect());
 }
 
-/// Ids with a sign or a bit but no value: the remains of an incomplete change.
+/// Ids with a sign or a bit but without a value: the remains of an incomplete change.
 fn faults_of(store: &impl Store) -> Vec<String> {
     let snapshot = store.snapshot().unwrap();
     let faults = integers().check(&snapshot).unwrap();

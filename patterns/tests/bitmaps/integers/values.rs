@@ -16,7 +16,7 @@ pub fn integers() -> BitSliced {
     BitSliced::new(&Subspace::new("integers"))
 }
 
-/// The extremes and their neighbours, powers of two and their neighbours, and small values.
+/// The extreme values, the powers of two, the neighbours of both, and small values.
 pub fn value() -> impl Strategy<Value = i64> {
     let near_power = (0..63_u32, -2..2_i64, any::<bool>()).prop_map(|(bit, by, is_negative)| {
         let near = (1_i64 << bit).saturating_add(by);
@@ -76,7 +76,7 @@ pub fn integers_are_a_map_whatever_is_done_with_them(store: &impl Store) {
         for id in asked.iter().take(20) {
             assert_eq!(integers().get(&snapshot, *id).unwrap(), model.get(id).copied());
         }
-        // Replaced values leave no entries behind.
+        // Replaced values leave no entries.
         let maintained = dump_all(store);
         store_values(store, &model);
         assert_eq!(dump_all(store), maintained);

@@ -27,7 +27,8 @@ pub fn a_batch_gives_what_each_audience_gives_by_itself(store: &impl Store) {
     });
 }
 
-/// More ids of a chunk than a list of marks has, and fewer, in every combination.
+/// Combinations of audiences with more ids of a chunk than a list of marks can have, and with
+/// fewer.
 pub fn a_batch_over_full_chunks_gives_the_same(store: &impl Store) {
     let users = crowd(2, 2_500);
     let fixture = Fixture::holding(store, &users);

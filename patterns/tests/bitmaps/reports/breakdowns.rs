@@ -86,7 +86,7 @@ fn agree_on_selections(
     assert_eq!(report.breakdown_of::<String>(snapshot, "tag", ()).unwrap().rows, tags);
 }
 
-/// Of tuples, the beginnings and ranges.
+/// Selections of tuples by prefixes and by ranges.
 pub fn selected_tuples_are_counted(store: &impl Store) {
     type Month = (u16, u8);
     let space = Subspace::new("test");
@@ -121,7 +121,7 @@ pub fn selected_tuples_are_counted(store: &impl Store) {
     }
 }
 
-/// More ids in a chunk than are looked up individually.
+/// The audience has more ids in a chunk than are looked up individually.
 pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
     let users = crowd(3, 1_000);
     let fixture = Fixture::holding(store, &users);
@@ -138,7 +138,7 @@ pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
     }
 }
 
-/// Blocks with 2,000 values, of which one id is counted in some and all in others.
+/// Blocks with 2,000 values; some blocks count one id, others all ids.
 pub fn values_of_large_dictionaries_are_counted(store: &impl Store) {
     let tags = |id: u32| [format!("a long tag: {}", id % 2_000), (id * 7 % 1_999).to_string()];
     let users = crowd(1, 4_500).into_iter();
@@ -162,8 +162,8 @@ pub fn values_of_large_dictionaries_are_counted(store: &impl Store) {
     }
 }
 
-/// Gets, ranges, keys read, keys written. The counter of the field is a get; a range counts the
-/// chunks, and there is one for each term of the audience.
+/// Gets, ranges, keys read, keys written. The counter of the field is one get. One range counts the
+/// chunks, and each term of the audience is one range.
 pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &crowd(4, 60));
     let store = Metered::new(store.clone());
@@ -179,7 +179,7 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let (intersect, walk) = (INTERSECTED, WALKED);
     // The audience has 4 chunks, the field 8 containers.
     assert_eq!(cost(all(), intersect, &breakdown), [1, 3, 1 + 4 + 4 + 8, 0]);
-    // Its ids are in 4 blocks that are far apart.
+    // The ids of the audience are in 4 distant blocks.
     assert_eq!(cost(all(), walk, &breakdown), [1 + 4, 2, 1 + 4 + 4 + 4, 0]);
     let nobody = || Ask::City(9);
     assert_eq!(cost(nobody(), intersect, &breakdown), [1, 1, 1, 0]);
@@ -189,14 +189,14 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
         let fields = ["tag", "city"];
         report.breakdown_by::<(String, u8)>(&snapshot, &fields).map(drop).unwrap();
     };
-    // For each of the two tags its four containers, and the containers of its one or two cities.
+    // For each of the two tags: its four containers, and the containers of its one or two cities.
     assert_eq!(cost(all(), walk, &both), [2 + 2 * 4, 2, 2 + 4 + 4 + 2 * 4, 0]);
     assert_eq!(cost(all(), intersect, &both), [2, 3 + 2 * 2, 2 + 4 + 4 + 8 + 2 * (4 + 8), 0]);
 
     let selected = |report: Report<'_, u32, User>| {
         report.breakdown_of::<String>(&snapshot, "tag", "tag 1").map(drop).unwrap();
     };
-    // The type of the selection, a count of its containers, and these: half as many.
+    // The type of the selection, a count of its containers, and the containers: half as many.
     assert_eq!(cost(all(), walk, &selected), [4, 2 + 2, 1 + 4 + 4 + 4 + 4, 0]);
     assert_eq!(cost(all(), intersect, &selected), [0, 3 + 2, 1 + 4 + 4 + 4 + 4, 0]);
 
@@ -204,12 +204,13 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
         report.sums::<String>(&snapshot, "tag", "cents").map(drop).unwrap();
     };
     assert_eq!(cost(all(), walk, &sums), [1 + 2 * 4, 2, 1 + 4 + 4 + 2 * 4, 0]);
-    // For each tag its containers again, and the slices of the integers up to 9: existence, and
+    // For each tag, its containers again, and the slices of the integers up to 9: existence and
     // four bits.
     assert_eq!(cost(all(), intersect, &sums), [1, 3 + 2 * 2, 1 + 4 + 4 + 8 + 2 * (4 + 4 * 5), 0]);
 }
 
-/// A field with a container in every chunk, of which the audience has the last: one seek per value.
+/// A field has a container in every chunk, and the audience is in the last chunk: one seek per
+/// value.
 pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &crowd(60, 2));
     let store = Metered::new(store.clone());
@@ -219,8 +220,8 @@ pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     let (found, cost) = store.measure(|_| report.breakdown::<String>(&snapshot, "tag").unwrap());
     assert_eq!(found.rows.len(), 2);
     assert_eq!(cost.gets, 1);
-    // The count of the chunks; the needed chunk of all records; two values, each by a seek or from
-    // a prefetched page.
+    // The count of the chunks; the required chunk of all records; two values, each by a seek or
+    // from a prefetched page.
     assert!(cost.ranges <= 1 + 1 + 3, "{cost}");
     assert!(found.explain.keys_scanned <= 120 + 1, "{}", found.explain);
     if snapshot.prefetched() == 0 {
@@ -232,7 +233,7 @@ pub fn ids_without_a_record_are_left_out(store: &impl Store) {
     let fixture = Fixture::holding(store, &crowd(2, 40));
     let (index, snapshot) = (&fixture.index, store.snapshot().unwrap());
     let (city, everybody) = (index.term("city", 1_u8).unwrap(), BitmapExpr::range(..));
-    // Each of these has ids in every possible chunk.
+    // Each of these audiences has ids in every possible chunk.
     let audiences = [
         (everybody.clone(), 80),
         (BitmapExpr::all_of::<BitmapExpr>([]), 80),
@@ -251,18 +252,18 @@ pub fn ids_without_a_record_are_left_out(store: &impl Store) {
             assert_eq!(found.ids, *ids, "{audience:?}");
         }
     }
-    // A million ids; one of them has a record.
+    // A million ids, only one of which has a record.
     let held = (39..1_000_000).filter(|id| id / CHUNK_IDS != 1).collect::<RoaringTreemap>();
     let found = index.report(held).breakdown::<String>(&snapshot, "tag").unwrap();
     assert_eq!((found.ids, found.walked), (1, true));
 }
 
-/// The cost of the reads, in units of about one step to the next key; a seek costs more.
+/// The cost of the reads, in steps to the next key; a seek costs more than a step.
 fn steps(cost: Cost) -> u64 {
     cost.keys_read + 12 * (cost.gets + cost.ranges)
 }
 
-/// The plan that a report chooses costs at most three times as much as the cheaper one.
+/// The chosen plan costs at most three times as much as the cheaper plan.
 fn chooses_well(store: &(impl Store + Clone), users: &Users, ask: &Ask, walked: bool) {
     let fixture = Fixture::holding(store, users);
     let store = Metered::new(store.clone());
@@ -289,29 +290,29 @@ pub fn the_way_that_is_taken_reads_little_more_than_the_better_one(store: &(impl
     let everybody = 0..1_000;
     let common = |id: u32| format!("common {}", id % 20);
     let (few, all) = (Ask::Ids(0, 2), Ask::Ids(0, 1_000));
-    // Values with about equal numbers of records.
+    // Values with about equally many records.
     let users = tagged(&mut everybody.clone(), &common);
     chooses_well(store, &users, &few, true);
     chooses_well(store, &users, &all, false);
-    // A value for each record.
+    // A unique value for each record.
     let rare = |id: u32| format!("rare {id}");
     let users = tagged(&mut everybody.clone(), &rare);
     chooses_well(store, &users, &Ask::Ids(0, 10), true);
-    // The same, with an id that is far from the others: there are three chunks, not 120,000.
+    // The same with one distant id: there are three chunks, not 120,000.
     let users = tagged(&mut everybody.clone().chain([chunk, 4_000_000_000]), &rare);
     chooses_well(store, &users, &Ask::Ids(0, 10), true);
-    // A few values are in the chunk of the audience. Each of many other chunks has values of its
-    // own, though the number of containers could also result from ten values.
+    // A few values are in the chunk of the audience. Many other chunks have values that occur
+    // nowhere else, although ten values could have the same number of containers.
     let mut ids = (0..300).chain((1..300).flat_map(|n| (0..10).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &|id| if id < 300 { common(id) } else { rare(id) });
     chooses_well(store, &users, &Ask::Ids(0, 40), true);
-    // Values in all chunks, and an audience in one.
+    // Values in all chunks, and an audience in one chunk.
     let mut ids = (0..300).chain((1..60).flat_map(|n| (0..20).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &common);
     chooses_well(store, &users, &Ask::Ids(0, 300), true);
 }
 
-/// A sum by intersection reads all slices of the integers again for every value.
+/// A sum by intersection reads all slices of the integers for every value.
 pub fn sums_of_many_slices_are_walked(store: &(impl Store + Clone)) {
     let mut users = crowd(10, 20);
     for (id, user) in &mut users {

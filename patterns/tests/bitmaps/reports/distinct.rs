@@ -1,4 +1,4 @@
-//! Distinct users per day and site: exact by bitmaps, and rolled up by sketches.
+//! Distinct users per day and site: exact with bitmaps, and rolled up with sketches.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,8 @@ pub fn distinct_users_are_rolled_up_within_the_error_of_a_sketch(store: &impl St
         assert!(error < MOST_ERROR, "{estimate} is not near {exact}");
     };
     let all = |site: &str| (0..DAYS).map(|day| bitmap(site, day)).collect::<Vec<_>>();
-    // A day of a site; a site over all days; everything. No visitor is counted twice.
+    // Distinct users of a site on one day, of a site over all days, and overall. No visitor is
+    // counted twice.
     let day = distinct(&|visit| visit.0 == "a.org" && visit.1 == 3);
     assert_eq!(exact(vec![bitmap("a.org", 3)]), day);
     is_near(sketches.estimate(&snapshot, ("a.org", 3_u32)).unwrap(), day);

@@ -127,8 +127,8 @@ pub fn damage_is_named(store: &impl Store) {
     let column = |field: &str| index.pack(&("direct", field, 0));
     // The slice of the ids that have an integer.
     let slice = index.pack(&("integers", "cents", 0_u64, 0_u8));
-    // Three of the reports intersect, three walk; of those on integers two intersect and two walk;
-    // the last ones are those of a batch, which reads cities.
+    // Three of the reports intersect and three walk. Of the reports on integers, two intersect and
+    // two walk. The last reports are those of a batch, which reads cities.
     for (key, bytes, reading) in [
         (&container, &b"\x13no"[..], &[0, 1, 2][..]),
         (&container, b"\x21", &[0, 1, 2]),

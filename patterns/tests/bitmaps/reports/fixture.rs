@@ -44,7 +44,8 @@ impl Fixture {
         let fixture = Self::new();
         clear(store);
         let records: Vec<_> = users.iter().map(|(id, user)| (*id, user.clone())).collect();
-        // A transaction of etcd takes 4,096 writes: of a record, its values and its columns.
+        // A transaction of etcd takes 4,096 writes, and each record has several: the record, its
+        // values and its columns.
         for some in records.chunks(500) {
             store.transact(|txn| fixture.table.put_many(txn, some)).unwrap();
         }
@@ -62,7 +63,7 @@ pub fn user() -> impl Strategy<Value = User> {
     })
 }
 
-/// Ids around the borders of chunks, so that some chunks have many and some have none.
+/// Ids around the borders of chunks, so that some chunks have many ids and some have none.
 pub fn id() -> impl Strategy<Value = u32> {
     let chunk = CHUNK_IDS as u32;
     prop_oneof![0..40_u32, chunk - 3..chunk + 40, 5 * chunk..5 * chunk + 3, 9 * chunk..10 * chunk]
@@ -131,7 +132,7 @@ impl Ask {
         }
     }
 
-    /// The expected users.
+    /// The users that the audience must contain.
     pub fn of<'u>(&'u self, users: &'u Users) -> impl Iterator<Item = (u32, &'u User)> {
         users.iter().map(|(id, user)| (*id, user)).filter(|(id, user)| self.has(*id, user))
     }

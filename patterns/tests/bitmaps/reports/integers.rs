@@ -15,7 +15,7 @@ fn integers(ask: &Ask, users: &Users) -> Vec<(u64, i64)> {
     ask.of(users).filter_map(|(id, user)| Some((id.into(), user.cents?))).collect()
 }
 
-/// By ascending id, then by the integer: a stable sort keeps the ids of equal integers in order.
+/// By integer, then by ascending id: a stable sort keeps the ids of equal integers in order.
 fn ranked(mut integers: Vec<(u64, i64)>, order: Order) -> Vec<(u64, i64)> {
     integers.sort_by(|a, b| match order {
         Order::Ascending => a.1.cmp(&b.1),
@@ -24,7 +24,7 @@ fn ranked(mut integers: Vec<(u64, i64)>, order: Order) -> Vec<(u64, i64)> {
     integers
 }
 
-/// The smallest integer that at least this percentage of all do not exceed.
+/// The smallest integer that is not exceeded by at least this percentage of all integers.
 fn percentile(integers: &[(u64, i64)], percent: f64) -> i64 {
     let up_to = |bound: i64| integers.iter().filter(|row| row.1 <= bound).count() as f64;
     let reached = |bound: &i64| up_to(*bound) * 100.0 >= percent * integers.len() as f64;
@@ -47,7 +47,7 @@ fn agree(store: &impl Store, users: &Users, ask: &Ask, page: usize, value: i64) 
         let report = report(&fixture, ask, way);
         assert_eq!(report.sum(&snapshot, "cents").unwrap(), sum);
         assert_eq!(report.min_max(&snapshot, "cents").unwrap(), extremes);
-        // Few of them are selected, many are sorted.
+        // Few percentiles use a selection, many use a sort.
         for few in [percents.len(), 5] {
             let found = report.percentiles(&snapshot, "cents", &percents[..few]).unwrap();
             assert_eq!(found.as_deref(), percentiles.as_ref().map(|all| &all[..few]));
@@ -61,7 +61,7 @@ fn agree(store: &impl Store, users: &Users, ask: &Ask, page: usize, value: i64) 
     }
 }
 
-/// The rows of all pages, each of which begins after the stored continuation of the one before.
+/// The rows of all pages. Each page starts after the stored continuation of the previous one.
 fn pages(
     report: &Report<'_, u32, User>,
     snapshot: &impl Reader,
@@ -92,7 +92,7 @@ pub fn integers_of_many_chunks_are_reported_whole(store: &impl Store) {
     }
 }
 
-/// A page begins after a row that is no longer there.
+/// A page starts after a row that no longer exists.
 pub fn a_page_begins_after_a_deleted_row(store: &impl Store) {
     let fixture = Fixture::holding(store, &crowd(1, 40));
     let page = |way: Way, after: Option<&Continuation>| {
@@ -114,7 +114,7 @@ pub fn a_page_begins_after_a_deleted_row(store: &impl Store) {
     }
 }
 
-/// No id follows the largest one, and the rows after it have another integer.
+/// No id follows the largest one, so the next rows have another integer.
 pub fn a_page_begins_after_the_largest_id(store: &impl Store) {
     clear(store);
     let space = Subspace::new("test");
@@ -154,7 +154,7 @@ pub fn a_page_refuses_continuations_of_other_reports(store: &impl Store) {
         assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
         assert!(error.to_string().contains(why), "{error}");
     };
-    // Another limit is the same query, and a limit of 0 returns a row.
+    // Another limit is still the same query, and a limit of 0 returns one row.
     assert_eq!(page(&audience, Order::Ascending, 0, &next).unwrap().items.len(), 1);
     refused(page(&audience, Order::Descending, 2, &next), "another query");
     refused(page(&index.all(), Order::Ascending, 2, &next), "another query");
@@ -182,8 +182,8 @@ pub fn reports_on_integers_cost_what_the_documentation_says(store: &(impl Store 
     let fixture = Fixture::holding(store, &crowd(4, 60));
     let store = Metered::new(store.clone());
     let snapshot = store.snapshot().unwrap();
-    // The audience has 4 chunks, and its ids are in 4 blocks; the integers up to 9 have a slice of
-    // existence, and four bits.
+    // The audience has 4 chunks, and its ids are in 4 blocks. The integers up to 9 have five
+    // slices: existence and four bits.
     let sum = |way| {
         let report = report(&fixture, &Ask::City(1), way);
         counts(store.measure(|_| report.sum(&snapshot, "cents").unwrap()).1)
@@ -221,7 +221,7 @@ pub fn reports_on_integers_cost_what_the_documentation_says(store: &(impl Store 
     assert_eq!(page(INTERSECTED), [0, 2, 4 + 4 * 5, 0]);
 }
 
-/// An audience of everybody reads the slices, although a walk is possible.
+/// An audience of all users reads the slices, although a walk would be possible.
 pub fn a_large_audience_reads_the_slices(store: &(impl Store + Clone)) {
     let user = |id: u32| User { city: None, tags: Vec::new(), cents: Some(i64::from(id % 2)) };
     let users: Users = (0..CHUNK_IDS as u32).map(|id| (id, user(id))).collect();

@@ -1,4 +1,5 @@
-//! The six misuses, by a program that runs concurrently with one that has the shop open.
+//! The six kinds of misuse, by a program that runs concurrently with a program that has the shop
+//! open.
 
 use keyloom::value::Codec;
 use keyloom::{Result, Store, Subspace};
@@ -10,7 +11,7 @@ use super::program::{Program, Record, Said, TOWNS, said, sale};
 const OF_SCHEMAS: &str = "belong to schemas";
 const OTHER_TABLE: &str = "does not maintain this derived data";
 
-/// A part of each error, by misuse.
+/// Parts of the errors, for each misuse.
 pub const ANSWERS: [&[&str]; 6] = [
     &["outside of the assigned subspace", OF_SCHEMAS],
     &["the record is Sale in the store and f64 in the program", OF_SCHEMAS],
@@ -20,7 +21,7 @@ pub const ANSWERS: [&[&str]; 6] = [
     &[OTHER_TABLE, OTHER_TABLE, OTHER_TABLE],
 ];
 
-/// Tries a misuse in several ways, and reports each outcome.
+/// Tries a misuse in several ways. Reports each outcome.
 pub fn misuse<S: Store, V: Record, C: Codec<V> + Codec<f64>>(
     program: &Program<'_, S, V, C>,
     number: usize,

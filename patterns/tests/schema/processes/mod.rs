@@ -52,7 +52,7 @@ impl Process {
         writeln!(self.input).unwrap();
     }
 
-    /// Its reports until its step is done.
+    /// Reads the reports of the process until its step is done.
     fn said(&mut self) -> Vec<Said> {
         let mut all = Vec::new();
         for line in self.output.by_ref().map(Result::unwrap) {
@@ -67,13 +67,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         drop(self.process.kill());
         drop(self.process.wait());
     }
 }
 
-/// The shop that the old program left.
+/// The shop as the old program left it.
 fn prepare(store: &(impl Store + Clone), change: Change) -> (BTreeMap<u32, Sale>, Places) {
     clear(store);
     let records: BTreeMap<u32, Sale> = (0..20).map(|id| (id, sale(id))).collect();
@@ -129,8 +129,8 @@ fn every_pair_is_refused_or_right(store: &(impl Store + Clone), address: &[Strin
             of_change = [of_change[0] + right, of_change[1] + refused];
         }
         println!("{change:?}: {} right, {} refused", of_change[0], of_change[1]);
-        // Another name of a type under one version is no change: both programs work, and only what
-        // depends on the moment is refused, such as a query during a build.
+        // Another name of a type under the same version is not a change. Both programs work, and
+        // only timing-dependent operations are refused, such as a query during a build.
         let least = if change == (Change::TypeChanged { raised: false }) { 0 } else { 9 };
         assert!(of_change[0] > 8 && of_change[1] >= least, "{change:?}: {of_change:?}");
         counts = [counts[0] + of_change[0], counts[1] + of_change[1]];
@@ -150,7 +150,8 @@ fn bypasses_are_caught(store: &(impl Store + Clone), address: &[String]) {
     assert!(faults.iter().any(|fault| fault.starts_with("a query found")), "{faults:?}");
 }
 
-/// One program has the shop open and writes; the other one tries each misuse, and changes nothing.
+/// One program has the shop open and writes. The other program tries each misuse, and changes
+/// nothing.
 fn misuses_are_refused(store: &(impl Store + Clone), address: &[String]) {
     // The two programs have the same definition.
     let change = Change::IndexAdded;

@@ -1,4 +1,4 @@
-//! The expected data, computed from the records without the schema and the patterns.
+//! The expected data, computed from the records without the schema and without the patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use keyloom_testing::laws::{Dump, dump_all};
 
 type Records = BTreeMap<u32, Sale>;
 
-/// The subspaces of the data, as far as they exist.
+/// The subspaces of the data that exist.
 #[derive(Clone, Debug)]
 pub struct Places {
     pub sales: Subspace,
@@ -20,7 +20,7 @@ pub struct Places {
     pub by_town: Option<Subspace>,
 }
 
-/// The faults after the programs have worked.
+/// The faults after both programs have run.
 pub fn faults(
     store: &impl Store,
     change: Change,
@@ -140,7 +140,7 @@ fn fault_of(change: Change, said: &Said) -> Option<String> {
     }
 }
 
-/// The words that an error must contain.
+/// The words that the error must contain.
 fn sides(change: Change, variant: &str) -> Vec<&'static str> {
     match (variant, change) {
         ("Contradiction" | "Changed", Change::IndexChanged { raised: true }) => {

@@ -1,4 +1,4 @@
-//! A program with one definition of the shop, in its own process.
+//! A program with one definition of the shop, in a separate process.
 
 use std::io::{BufRead, Write};
 use std::ops::ControlFlow;
@@ -17,7 +17,8 @@ use super::misuse;
 
 pub const TOWNS: [&str; 3] = ["Bern", "Chur", "Genf"];
 
-/// The difference of the new program from the old one. With `raised`, it declares a higher version.
+/// The difference between the new and the old program. With `raised`, the new program declares a
+/// higher version.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     IndexAdded,
@@ -32,31 +33,32 @@ pub enum Role {
     Reader,
     Writer,
     Builder,
-    /// Writes records without their table: a planted fault.
+    /// Writes records without their table, as a planted fault.
     RawWriter,
-    /// Queries an index without its handle: a planted fault.
+    /// Queries an index without its handle, as a planted fault.
     RawReader,
-    /// Tries the misuse of this number.
+    /// Tries the misuse with this number.
     Misuser(usize),
 }
 
-/// The part of a process.
+/// The role of a process, its store and its change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
-    /// `lmdb` and a directory, or `postgres`, an address and a table.
+    /// `lmdb` and a directory; or `postgres`, an address and a table.
     pub store: Vec<String>,
     pub change: Change,
     pub is_new: bool,
     pub role: Role,
 }
 
-/// The reports of a process, a line each.
+/// The reports of a process, one per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Said {
     Opened,
     /// The write was acknowledged.
     Wrote(u32, Option<Sale>),
-    /// All read in one snapshot; towns and the ids of their records, towns and their totals.
+    /// Read in one snapshot: the records, the towns with the ids of their records, and the towns
+    /// with their totals.
     Read {
         records: Vec<(u32, Sale)>,
         by_town: Option<Vec<(String, Vec<u32>)>>,
@@ -79,7 +81,7 @@ pub struct Sale {
     pub cents: i64,
 }
 
-/// The same bytes under another name.
+/// The same bytes under another type name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sold {
     town: String,
@@ -111,7 +113,7 @@ impl Record for Sold {
     }
 }
 
-/// Writes JSON, and reads records of [`Postcard`] too.
+/// Writes JSON, and also reads records of [`Postcard`].
 pub struct Either;
 
 impl<V: Serialize + DeserializeOwned> Codec<V> for Either {
@@ -177,14 +179,14 @@ impl<'s, S: Store, V: Record, C: Codec<V> + Codec<f64>> Program<'s, S, V, C> {
         self.store.transact(|txn| self.sales.put(txn, &id, &V::of(sale.clone())))
     }
 
-    /// Like a program without a schema.
+    /// Puts a record like a program without a schema.
     fn put_raw(&self, id: u32, sale: Sale) -> Result<()> {
         let mut bytes = Vec::new();
         C::encode(&V::of(sale), &mut bytes)?;
         self.store.transact(|txn| txn.put(&self.sales.space().pack(&id), &bytes))
     }
 
-    /// Writes ids of its own, and ids that the other program writes too.
+    /// Writes ids that only this program uses, and ids that the other program writes, too.
     fn write(&self, is_new: bool, round: u32, say: &mut impl FnMut(Said)) {
         let first = 100 * (1 + u32::from(is_new)) + 10 * round;
         for n in 0..6 {
@@ -226,7 +228,7 @@ impl<'s, S: Store, V: Record, C: Codec<V> + Codec<f64>> Program<'s, S, V, C> {
         }
     }
 
-    /// Like a program that does not check the state and the definition of the index.
+    /// Reads like a program that does not check the state and the definition of the index.
     fn read_raw(&self) -> Result<Said> {
         let snapshot = self.store.snapshot()?;
         let space = self.by_town.as_ref().unwrap().space();
@@ -257,7 +259,7 @@ impl<'s, S: Store, V: Record, C: Codec<V> + Codec<f64>> Program<'s, S, V, C> {
         say(said(self.rebuild(&self.totals), |_| Said::Built));
     }
 
-    /// Completes a build, also of another program, and builds once more.
+    /// Completes a build, possibly of another program, and builds once more.
     fn rebuild<D: Maintained<Key = u32, Value = V>>(&self, derived: &Attached<D, C>) -> Result<()> {
         let on = |_: &_| ControlFlow::Continue(());
         derived.build_with(self.store, 3, on)?;
@@ -284,7 +286,7 @@ fn of_towns<T>(of: impl Fn(&str) -> Result<T>) -> Result<Vec<(String, T)>> {
     TOWNS.into_iter().map(|town| Ok((town.to_owned(), of(town)?))).collect()
 }
 
-/// An outcome as the report for the parent.
+/// Converts an outcome to a report for the parent.
 pub fn said<T>(outcome: Result<T>, done: impl FnOnce(T) -> Said) -> Said {
     let error = match outcome {
         Ok(value) => return done(value),
@@ -300,7 +302,7 @@ pub fn said<T>(outcome: Result<T>, done: impl FnOnce(T) -> Said) -> Said {
     }
 }
 
-/// The first character of each line of the protocol; the test harness prints other lines.
+/// The prefix of each line of the protocol, because the test harness also prints lines.
 pub const MARK: char = '@';
 
 pub fn say(what: Said) {
@@ -310,7 +312,7 @@ pub fn say(what: Said) {
     out.flush().unwrap();
 }
 
-/// Opens the schema at the first line of the input, and runs a step for each further one.
+/// Opens the schema at the first line of the input, and runs a step for each further line.
 fn follow<V: Record, C: Codec<V> + Codec<f64>>(store: &impl Store, part: &Part) {
     let mut lines = std::io::stdin().lock().lines().map(Result::<_, _>::unwrap);
     if lines.next().is_none() {
@@ -344,7 +346,7 @@ pub fn lmdb(path: &str) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// Not a test by itself: runs the command of a test in another process.
+/// Not a test of its own: runs the command of a test in another process.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(part) = std::env::var(PART) else { return };

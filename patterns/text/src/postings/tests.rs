@@ -1,5 +1,5 @@
-//! Tests of blocks: decoding inverts encoding, and damaged bytes yield an error or other postings,
-//! but never a panic.
+//! Tests of blocks: decoding inverts encoding. Damaged bytes give an error or other postings, but
+//! never a panic.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -38,7 +38,8 @@ fn drawn(range: IdRange) -> impl Strategy<Value = Vec<Drawn>> {
 }
 
 fn block() -> impl Strategy<Value = (IdRange, Detail, Postings)> {
-    // Level 7 has as many ids as a full block has postings; smaller ranges are never split.
+    // A range of level 7 has as many ids as a full block has postings; smaller ranges are never
+    // split.
     let range = (any::<u32>(), 7..=32_u8).prop_map(|(id, level)| IdRange::of(id, level));
     (range, prop::sample::select(&DETAILS[..])).prop_flat_map(|(range, detail)| {
         let drawn = drawn(range).prop_map(move |drawn| postings(&drawn, detail));
@@ -71,7 +72,7 @@ proptest! {
             let exceeds = |bound: &(u32, u32)| bound.0 >= posting.freq && bound.1 <= posting.len;
             prop_assert!(bounds.iter().any(exceeds));
         }
-        // Only the last of eight bounds may be a pair of two postings.
+        // Only the last of eight bounds may combine two postings.
         for bound in bounds.iter().take(7) {
             prop_assert!(postings.as_slice().iter().any(|one| (one.freq, one.len) == *bound));
         }
@@ -123,7 +124,7 @@ proptest! {
     }
 }
 
-/// Reads all parts of a block that may be damaged.
+/// Reads all parts of a possibly damaged block.
 fn read_all(bytes: &[u8], other: Option<&[u8]>, last: u32, detail: Detail) {
     let Ok(block) = Block::parse(bytes, last) else { return };
     assert!(block.bounds().count() <= 8);

@@ -86,7 +86,7 @@ fn filled(texts: &Texts) -> Memory {
     store
 }
 
-/// The same query in the form of the tests of operators.
+/// The same query in the form that the tests of operators use.
 fn operators(query: &Query) -> Option<tests::Query> {
     use super::proximity::Arrangement;
     use tests::Query as Q;
@@ -121,7 +121,7 @@ fn operators(query: &Query) -> Option<tests::Query> {
             let excluded = all(&boolean.must_not);
             let had_positive = boolean.clauses().count() > boolean.must_not.len();
             if required.is_empty() && should.is_empty() && had_positive {
-                // The remaining clauses cannot match, or none remain.
+                // The remaining clauses cannot match, or no clause remains.
                 return (!excluded.is_empty()).then_some(Q::Below(0, 0.0));
             }
             if excluded.is_empty() && !boolean.must_not.is_empty() && !had_positive {
@@ -240,7 +240,7 @@ proptest! {
             let explained = request.explain(&Digits, &snapshot, *doc).unwrap();
             prop_assert_eq!(explained.score, Some(*score));
         }
-        // Pages follow each other without gaps.
+        // Consecutive pages leave no gaps.
         request.limit = k;
         let mut paged = Vec::new();
         loop {
@@ -277,7 +277,7 @@ fn left_out_stop_words_do_not_match_all_documents() {
         (Query::none_of([zero.clone()]), &[2]),
         (new().must(x.clone()).should(zero.clone()).into(), &[1, 3]),
         (new().must(one.clone()).filter(x.clone()).into(), &[2, 3]),
-        // A stop word in two fields is left out like a stop word in one field.
+        // A stop word in two fields is ignored like a stop word in one field.
         (Query::all_of([both(), zero.clone()]), &[1, 3]),
         (new().must(one).must_not(both()).into(), &[2, 3]),
     ];
@@ -319,7 +319,7 @@ fn all_clauses_and_patterns_count_for_the_limit_of_terms() {
         let shown = format!("the query {query} stands for more than {} terms", terms - 1);
         assert!(error.contains(&shown), "{error}");
     }
-    // A long text is rejected before a cursor is opened for each of its clauses.
+    // A text with too many clauses is rejected before a cursor is opened for each clause.
     let text = "*:* ".repeat(100_000);
     let query = crate::QueryParser::new(["body"]).parse(&text).unwrap();
     let error = count(&query, 1_024).unwrap_err();

@@ -1,4 +1,4 @@
-//! Tests that random queries on random texts have the same best documents as plain loops over all
+//! Random queries on random texts must return the same best documents as plain loops over all
 //! texts.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::postings::{
 
 pub(super) const TERMS: u8 = 8;
 
-/// The term of the lengths.
+/// The term number of the document lengths.
 pub(super) const LENGTHS: u8 = TERMS;
 
 /// Texts by id, each a list of terms.
@@ -60,7 +60,7 @@ pub(super) fn postings(texts: &Texts, term: u8) -> Postings {
     postings
 }
 
-/// Writes the blocks of some postings. A range with too many postings is divided.
+/// Writes the blocks of some postings. Splits a range with too many postings.
 fn write(txn: &mut impl Writer, keys: &TermKeys, range: IdRange, postings: PostingsSlice<'_>) {
     if postings.is_empty() {
         return;
@@ -152,7 +152,7 @@ fn node<'r, R: Reader>(reader: &'r R, texts: &Texts, query: &Query) -> Node<'r, 
     }
 }
 
-/// The score of a text by the definition; `None` if it does not match.
+/// The score of a text by the definition; `None` if the text does not match.
 pub(super) fn naive(texts: &Texts, id: u32, text: &[u8], query: &Query) -> Option<f64> {
     let average = statistics(texts).tokens as f64 / texts.len() as f64;
     let bm25 = |idf: f64, frequency: f64| {
@@ -187,7 +187,7 @@ pub(super) fn naive(texts: &Texts, id: u32, text: &[u8], query: &Query) -> Optio
     }
 }
 
-/// All choices of a distinct place for each term.
+/// All choices of a distinct position for each term.
 fn places(text: &[u8], terms: &[Vec<u8>]) -> Vec<Vec<usize>> {
     terms.iter().fold(vec![Vec::new()], |choices, term| {
         let with = |choice: Vec<usize>| {
@@ -199,7 +199,7 @@ fn places(text: &[u8], terms: &[Vec<u8>]) -> Vec<Vec<usize>> {
     })
 }
 
-/// Visits all choices of places by ascending end, the shortest one first.
+/// Visits all choices of positions in order of their ends, and the shortest first.
 fn near(text: &[u8], terms: &[Vec<u8>], slop: u32, arrangement: Arrangement) -> f64 {
     let mut found = Vec::new();
     for choice in places(text, terms) {
@@ -224,7 +224,7 @@ fn near(text: &[u8], terms: &[Vec<u8>], slop: u32, arrangement: Arrangement) -> 
 }
 
 pub(super) fn texts() -> impl Strategy<Value = Texts> {
-    // Low terms are frequent.
+    // Small term numbers are frequent.
     let term = (0..TERMS, 0..TERMS).prop_map(|(a, b)| a.min(b));
     let text = prop::collection::vec(term, 1..12);
     let id = prop_oneof![6 => 0..1_500_u32, 1 => (0..40_u32).prop_map(|n| n * 100_000_000)];
@@ -271,7 +271,7 @@ fn best<R: Reader>(
     top.into_hits()
 }
 
-/// All matches, the best first.
+/// All matches, best first.
 fn ranked(texts: &Texts, query: &Query) -> Vec<ScoredDoc> {
     let hit = |(id, text): (&u32, &Vec<u8>)| {
         naive(texts, *id, text, query).map(|score| ScoredDoc { doc: *id, score })
@@ -291,7 +291,7 @@ proptest! {
         let (store, wanted) = (stored(&texts), ranked(&texts, &query));
         let snapshot = store.snapshot().unwrap();
         prop_assert_eq!(count(&mut node(&snapshot, &texts, &query)).unwrap(), wanted.len() as u64);
-        // Every document is in the full ranking, with its score.
+        // Each document occurs in the full ranking with its score.
         let all = best(&snapshot, &texts, &query, wanted.len() + 1, None);
         prop_assert_eq!(all.len(), wanted.len());
         let scores: BTreeMap<u32, f64> = wanted.iter().map(|hit| (hit.doc, hit.score)).collect();

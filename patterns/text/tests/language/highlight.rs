@@ -1,4 +1,4 @@
-//! Highlighting: marks are those of all choices of tokens, fragments those of all windows.
+//! Highlighting: the marks are compared with all choices of tokens, the fragments with all windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -137,7 +137,7 @@ fn fragments_have_the_most_distinct_terms() {
     assert_eq!(texts(3), three);
     assert_eq!(texts(0), []);
     assert_eq!(highlighter.highlight("nothing"), []);
-    // A long word stays whole, and a fragment at the end is filled from the left.
+    // A long word is not split, and a fragment at the end is extended to the left.
     let small = highlighter.clone().fragment_chars(3);
     assert_eq!(small.highlight("xyxyxy b")[0].text, "[b]");
     assert_eq!(highlighter.highlight("One two. Three four. b")[0].text, "Three four. [b]");
@@ -152,7 +152,7 @@ fn bad_queries_are_refused() {
     assert!(Highlighter::new(&Query::regex("x", "("), "b", &Analyzer::simple()).is_ok());
 }
 
-/// Backtracking without a bound would take years.
+/// Backtracking without a bound would take years on this input.
 #[test]
 fn common_words_and_long_phrases_end() {
     let text = "a b ".repeat(3_000);
@@ -173,7 +173,7 @@ fn common_words_and_long_phrases_end() {
     }
 }
 
-/// A match: its first position, the one after its last, and all of its tokens.
+/// A match: its first position, the position after its last one, and all of its tokens.
 type Found = (usize, usize, BTreeSet<usize>);
 
 fn phrase(text: &str, words: &[String]) -> Vec<Found> {
@@ -183,7 +183,7 @@ fn phrase(text: &str, words: &[String]) -> Vec<Found> {
     found.map(|(at, window)| (at, at + window.len(), (at..at + window.len()).collect())).collect()
 }
 
-/// All matches, by trying all choices.
+/// All matches, found by trying all choices.
 fn naive(spans: &Spans, words: &[String]) -> Vec<Found> {
     match spans {
         Spans::Term(text) | Spans::Phrase(text) => phrase(text, words),
@@ -247,14 +247,14 @@ fn naive_phrase(text: &str, slop: u32, words: &[String]) -> BTreeSet<usize> {
     all
 }
 
-/// The tokens that a query marks, and of each the parts of the query.
+/// The tokens that a query marks, by the definition.
 fn naive_tokens(query: &Query, words: &[String]) -> BTreeSet<usize> {
     let matching = |matches: &dyn Fn(&str) -> bool| {
         (0..words.len()).filter(|at| matches(&words[*at])).collect::<BTreeSet<usize>>()
     };
     match query {
         Query::Term { text, .. } => matching(&|word| word == text),
-        // That a field exists is not a word of it.
+        // A query for the existence of a field marks no words.
         Query::Prefix { prefix, .. } if prefix.is_empty() => BTreeSet::new(),
         Query::Prefix { prefix, .. } => matching(&|word| word.starts_with(&**prefix)),
         Query::Phrase { text, slop, .. } => naive_phrase(text, *slop, words),
@@ -316,7 +316,7 @@ fn boxed<T: std::fmt::Debug>(strategy: impl Strategy<Value = T> + 'static) -> Bo
     strategy.boxed()
 }
 
-/// The chosen windows, each found by trying all.
+/// The chosen windows, each found by a scan over all windows.
 fn naive_fragments(
     text: &str,
     terms: &BTreeMap<usize, String>,

@@ -1,4 +1,4 @@
-//! The query language: expected trees, places of errors, and printing as the inverse.
+//! The query syntax: expected trees, error positions, and printing as the inverse of parsing.
 
 use std::ops::Bound;
 
@@ -131,7 +131,7 @@ fn terms_and_patterns_are_parsed() {
             .boost(2.0),
         ),
         ("title:NEAR(a c)", Query::near("title", Near::unordered(["a", "c"]))),
-        // Words with signs inside, and words that look like operators.
+        // Words that contain signs, and words that look like operators.
         ("e-mail C++ AT&T a/b x=1", {
             Query::any_of(words(["e-mail", "C++", "AT&T", "a/b", "x=1"]))
         }),
@@ -160,7 +160,7 @@ fn clauses_without_a_field_are_searched_in_default_fields() {
     assert_eq!(parser.parse("b:(a c)~1"), Ok(counted.into()));
 }
 
-/// The error of a text: its offset and what the message says.
+/// The error of a text: its offset and its message.
 fn error(parser: &QueryParser, text: &str) -> (usize, String) {
     let error = parser.parse(text).expect_err(text);
     assert!(text.is_char_boundary(error.offset()), "{text}");
@@ -267,7 +267,7 @@ fn deep_texts_are_refused_at_their_place() {
     let limit = ParseErrorKind::Refused(QueryError::TooDeep { limit: 100 });
     let nested = |open: &str, levels: usize, close: &str| {
         let text = format!("{}a{}", open.repeat(levels), close.repeat(levels));
-        // The stack of a thread by default.
+        // A thread with the default stack size.
         let parse = move || parser().parse(&text).map(drop);
         std::thread::Builder::new().stack_size(2 << 20).spawn(parse).unwrap().join().unwrap()
     };
@@ -311,7 +311,7 @@ fn boosts_that_are_no_scores_are_refused() {
     assert!(matches!(error.kind(), ParseErrorKind::Refused(QueryError::Score { .. })));
 }
 
-/// Texts with everything that has a meaning.
+/// Texts with all characters that have a syntactic meaning.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-c]{0,3}",
@@ -358,14 +358,14 @@ fn weights() -> impl Strategy<Value = f32> {
     prop_oneof![Just(1.0_f32), 0.01..10.0_f32, prop::num::f32::POSITIVE | prop::num::f32::SUBNORMAL]
 }
 
-/// Trees in normal form: each is what the printed text is parsed to.
+/// Trees in normal form: parsing the printed text returns the same tree.
 fn queries() -> impl Strategy<Value = Query> {
     let term = |(field, text): (String, String)| match text.is_empty() {
-        // An empty term is printed as the phrase without terms.
+        // An empty term is printed as a phrase without terms.
         true => Query::phrase(field, text),
         false => Query::term(field, text),
     };
-    // A slash needs no backslash in an expression, and one at the end has no meaning.
+    // A slash in an expression needs no backslash, and a trailing backslash has no meaning.
     let regex = |text: String| {
         let (mut chars, mut pattern) = (text.chars(), String::new());
         while let Some(c) = chars.next() {
@@ -510,7 +510,7 @@ fn refused_kinds_of_clauses_are_errors_with_the_clause() {
             parser.parse(&format!("{before}{allowed}{after}")).unwrap();
         }
     }
-    // All documents, and all of a field, read no dictionary.
+    // Queries for all documents, and for all documents with a field, do not read the dictionary.
     let parser = QueryParser::new(["x"]).refuse([ClauseKind::LeadingWildcard]);
     assert!(["*:*", "*", "x:*"].iter().all(|text| parser.parse(text).is_ok()));
 }

@@ -1,4 +1,4 @@
-//! The tree of a query: what builders make, what is printed, what is refused.
+//! Query trees: the results of builders, printing, and refused queries.
 
 use keyloom_text::{BooleanQuery, Near, Query, QueryError, Spans};
 

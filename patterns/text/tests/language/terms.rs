@@ -1,4 +1,5 @@
-//! Terms found by seeks are those found by comparing one by one, and few others are read.
+//! A search with seeks finds the same terms as a comparison with every term, and reads few other
+//! terms.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -16,7 +17,7 @@ struct Found {
     read: usize,
 }
 
-/// Walks over a dictionary as an index does.
+/// Scans a dictionary in the same way as an index.
 fn find(matcher: &TermMatcher, dictionary: &Dictionary) -> Found {
     let mut found = Found { terms: vec![], seeks: 0, read: 0 };
     let mut from = matcher.first();
@@ -55,7 +56,7 @@ fn assert_found(
     Ok(())
 }
 
-/// The optimal string alignment, by its recurrence.
+/// The optimal string alignment distance, by its recurrence.
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -75,7 +76,7 @@ fn edits(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// Whether a pattern of characters, `*` and `?` matches, by backtracking.
+/// Whether a pattern of characters, `*` and `?` matches, found by backtracking.
 fn wildcard(pattern: &[char], text: &[char]) -> bool {
     match (pattern, text) {
         ([], []) => true,
@@ -92,7 +93,7 @@ fn chars(text: &str) -> Vec<char> {
     text.chars().collect()
 }
 
-/// Words of few letters, so that they are similar; some are longer than one byte.
+/// Words of few letters, so that they are similar; some letters have more than one byte.
 fn words() -> impl Strategy<Value = String> {
     prop_oneof!["[abc]{0,6}", "[ab\u{0}\u{7F}é\u{80}中\u{D7FF}\u{E000}🦀\u{10FFFF}]{0,5}"]
 }
@@ -168,7 +169,7 @@ proptest! {
 }
 
 proptest! {
-    // Automata of long texts take some 100 ms each in tests without optimization.
+    // Automata of long texts take about 100 ms each in debug builds.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
 
     #[test]
@@ -190,8 +191,8 @@ fn famous_misspellings_have_their_distance() {
         ("kitten", "sitten", Some(1)),
         ("rabbit", "rabibt", Some(1)),
         ("flaw", "lawn", Some(2)),
-        ("kitten", "sitting", None), // 3
-        ("ca", "abc", None), // 3 for optimal string alignment, 2 with edits of swapped letters
+        ("kitten", "sitting", None), // distance 3
+        ("ca", "abc", None),         // distance 3; 2 if swapped letters may be edited
         ("Zürich", "Zurich", Some(1)),
     ];
     for (a, b, distance) in pairs {
@@ -199,7 +200,7 @@ fn famous_misspellings_have_their_distance() {
     }
 }
 
-/// All words of four letters out of `letters`, and `wanted`.
+/// All words of four letters from `letters`, and the words `wanted`.
 fn dictionary_of(letters: &str, wanted: &[&str]) -> Dictionary {
     let mut words = vec![String::new()];
     for _ in 0..4 {
@@ -231,7 +232,7 @@ fn seeks_grow_with_the_matches_not_the_dictionary() {
             assert!(found.read <= 2 * matches + 2, "read {} for {matches}", found.read);
             (found.seeks, found.read)
         });
-        // From 256 to 65,536 words.
+        // The cost is the same for 256 and for 65,536 words.
         assert!(costs.iter().all(|cost| *cost == costs[0]), "{costs:?}");
     }
 }
@@ -243,7 +244,8 @@ fn a_fuzzy_term_reads_a_small_part_of_the_dictionary() {
         let matcher = TermMatcher::fuzzy("rabbit", distance, 0).unwrap();
         find(&matcher, &dictionary).read
     };
-    // Of 65,537 words. Any first letter is possible, and with distance 2 any two.
+    // Keys read from 65,537 words. Any first letter is possible, and with distance 2 any first two
+    // letters.
     assert!(read(1) < 200, "{}", read(1));
     assert!(read(2) < 2_000, "{}", read(2));
 }
@@ -284,7 +286,7 @@ fn texts_of_queries_are_normalized() {
     assert!(matches(&Query::fuzzy("f", "Zürisch", 1), "zurich"));
     assert!(matches(&Query::range("f", "Z".to_owned()..), "zurich"));
     assert!(!matches(&Query::regex("f", "Z.*"), "zurich"));
-    // A full-width question mark is folded to one that is no wildcard.
+    // A full-width question mark is folded to an ASCII one, but is not a wildcard.
     assert!(matches(&Query::wildcard("f", "a*b？"), "ab?"));
     assert!(!matches(&Query::wildcard("f", "a*b？"), "abc"));
     assert!(TermMatcher::of(&Query::All, &Analyzer::names()).unwrap().is_none());

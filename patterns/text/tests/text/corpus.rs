@@ -1,4 +1,4 @@
-//! Random documents, and their terms without the crate.
+//! Random documents, and their terms computed without the crate.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ pub fn post(random: &mut fastrand::Rng) -> Post {
     Post { title, body, year: random.i64(1990..2030) }
 }
 
-/// The tokens of a field: terms with positions, in the order of the text.
+/// The tokens of a field: terms with positions, in text order.
 pub fn tokens(post: &Post, field: &str) -> Vec<(String, u32)> {
     let (mut tokens, mut position) = (Vec::new(), 0);
     let texts = match field {
@@ -85,12 +85,12 @@ pub fn tokens(post: &Post, field: &str) -> Vec<(String, u32)> {
     tokens
 }
 
-/// The key of the `n`-th record. Ids are below `u32::MAX`, also those that are keys.
+/// The key of the `n`-th record. Ids are below `u32::MAX`, including keys that are ids.
 pub fn key(n: u32) -> u32 {
     (number(n.into()) as u32).min(u32::MAX - 1)
 }
 
-/// Random puts and deletes, some of them in batches.
+/// Random puts and deletes, some in batches.
 pub fn history(random: &mut fastrand::Rng, store: &impl Store, posts: &Posts, docs: u32) -> Model {
     let mut model = Model::new();
     for _ in 0..random.usize(3..12) {

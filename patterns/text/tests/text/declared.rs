@@ -1,4 +1,4 @@
-//! What a schema refuses, and what a declaration means for queries.
+//! Declarations that a schema refuses, and the effect of declarations on queries.
 
 use keyloom::{Memory, Reader, Store, Subspace};
 use keyloom_bitmaps::one;
@@ -75,7 +75,7 @@ fn near_queries_with_too_many_spans_are_refused() {
         let error = found(&index, &store, query).unwrap_err();
         assert!(error.contains(limit), "{error}");
     }
-    // A phrase without slop has no limit.
+    // A phrase without slop has no length limit.
     assert_eq!(found(&index, &store, Query::phrase("body", words.join(" "))), Ok(vec![1]));
 }
 
@@ -89,7 +89,7 @@ fn query_texts_have_the_search_analyzer() {
     assert_eq!(found(&plain, &store, query("rab")), Ok(vec![1, 2, 3, 4]));
     assert_eq!(found(&index, &store, query("Rab")), Ok(vec![1, 3, 4]));
     assert_eq!(found(&index, &store, Query::phrase("body", "a rab")), Ok(vec![1]));
-    // The stored bytes do not depend on it.
+    // The stored bytes do not depend on this option.
     assert_eq!(
         keyloom_tables::Maintained::options(&index),
         keyloom_tables::Maintained::options(&plain)
@@ -132,7 +132,7 @@ fn tokens_of_one_position_count_once_in_the_length() {
     let synonyms = Synonyms::new().equivalent(["sofa", "couch", "settee"]);
     let expanded = Analyzer::simple().synonyms(&synonyms).unwrap();
     let grams = Analyzer::simple().ngrams(1..=3).unwrap();
-    // Two texts, one with a repeated word, and a gap of positions between them.
+    // Two texts, one of them with a repeated word, and a gap of positions between them.
     let two = |text: &String| [text.clone(), "a sofa a bed".to_owned()];
     for (analyzer, wanted) in [(expanded, 7), (grams, 7), (Analyzer::simple().stop_words(["a"]), 4)]
     {

@@ -9,7 +9,7 @@ use keyloom_text::TextIndex;
 
 use super::corpus::{FIELDS, Index, Post, tokens, with_fields};
 
-/// Counts of documents by field and term.
+/// Document counts by field and term.
 type Counts = Vec<(String, i64)>;
 
 const TERMS: [&str; 6] = ["a", "b", "c0", "c1", "c2", "z"];

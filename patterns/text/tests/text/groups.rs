@@ -1,5 +1,5 @@
-//! Groups answer as indexes of their own: the oracle is an index without groups over the records of
-//! one group alone.
+//! A group returns the same results as a separate index: the oracle is an ungrouped index over the
+//! records of one group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn words(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&WORDS[..]), 0..=most).prop_map(|all| all.join(" "))
 }
 
-/// Most records are in one of two groups, so that these have several.
+/// Most records are in one of two groups, so that these two have several records.
 fn text() -> impl Strategy<Value = Text> {
     let any = prop::sample::select(all_groups().collect::<Vec<_>>());
     let common = prop::sample::select(vec![(b"a".to_vec(), 0), (b"a\0".to_vec(), 0)]);
@@ -111,7 +111,7 @@ fn of_group(model: &Model, group: &Parts) -> Model {
     own.map(|(id, text)| (*id, text.clone())).collect()
 }
 
-/// An index of the records of one group alone.
+/// An index of the records of one group only.
 fn stored_alone(model: &Model) -> (Memory, Alone, Texts) {
     let (store, index) = (Memory::new(), alone());
     let table = table().with(&index);
@@ -140,7 +140,7 @@ fn queries() -> Vec<Query> {
     ]
 }
 
-/// All pages of a search, whose continuations travel as bytes.
+/// All pages of a search; continuations are converted to bytes and back.
 fn pages(index: &Alone, reader: &impl Reader, query: &Query) -> Vec<Hit<u32>> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -157,7 +157,7 @@ fn sorted(hits: Vec<Hit<u32>>) -> Vec<(u32, u64)> {
     hits
 }
 
-/// The results of all reads of an index. `key` is that of a record.
+/// The results of all reads of an index. `key` is the key of a record.
 fn answers(index: &Alone, reader: &impl Reader, table: &Texts, key: u32) -> Vec<String> {
     let mut all = Vec::new();
     for query in queries() {
@@ -182,8 +182,8 @@ fn answers(index: &Alone, reader: &impl Reader, table: &Texts, key: u32) -> Vec<
     all
 }
 
-/// The entries of the lists and statistics, without the prefix; a counter of 0 is equivalent to
-/// none.
+/// The entries of the lists and statistics, without the prefix. A counter of 0 is equivalent to a
+/// missing one.
 fn entries(store: &impl Store, kind: u8, group: &[u8]) -> laws::Dump {
     let prefix = [&space().pack(&kind)[..], group].concat();
     let all = laws::dump_all(store).into_iter();
@@ -207,7 +207,7 @@ pub fn groups_answer_as_indexes_of_their_own(store: &impl Store) {
         for parts in groups.into_iter().chain(empty) {
             let own = of_group(&model, &parts);
             singles += u32::from(own.len() == 1);
-            // Most groups have one record: some of them are enough.
+            // Most groups have one record; a few of them suffice.
             if own.len() == 1 && singles > 3 {
                 continue;
             }
@@ -220,7 +220,7 @@ pub fn groups_answer_as_indexes_of_their_own(store: &impl Store) {
             let of_group = index.group((&parts.0, parts.1));
             let wanted = answers(&alone, &other.snapshot().unwrap(), &table, key);
             assert_eq!(answers(&of_group, &snapshot, &texts, key), wanted, "{parts:?}");
-            // If ids are assigned, hits with equal scores have another order.
+            // With assigned ids, hits with equal scores have another order.
             let dense = dense.group((&parts.0, parts.1));
             for query in queries() {
                 let found = pages(&dense, &snapshot, &query);
@@ -252,7 +252,7 @@ pub fn rebuilt_groups_have_the_same_bytes(store: &impl Store) {
         let mut model = apply(store, &texts, &history);
         assert_eq!(index.check(&store.snapshot().unwrap(), &texts).unwrap(), []);
         let maintained = dump(store);
-        // The group of a record changes without the index.
+        // The group of a record changes without an update of the index.
         let first = model.iter_mut().find(|(_, text)| {
             text.group != moved.group && !(text.body.is_empty() && text.title.is_empty())
         });
@@ -265,7 +265,7 @@ pub fn rebuilt_groups_have_the_same_bytes(store: &impl Store) {
             let repaired = dump(store);
             let id = *id;
             assert!(repaired == rebuild(store, &index, &texts, &model));
-            // A put moves it back.
+            // A put moves the record back.
             model.get_mut(&id).unwrap().group = unmoved;
             store.transact(|txn| texts.put(txn, &id, &model[&id])).unwrap();
         }
@@ -274,7 +274,7 @@ pub fn rebuilt_groups_have_the_same_bytes(store: &impl Store) {
     });
 }
 
-/// `count` records in groups of 50, and 3 in a group of their own.
+/// `count` records in groups of 50, and 3 records in a separate group.
 fn beside(count: u32) -> Model {
     let text = |tenant: u32, n: u32| {
         let (group, title) = ((tenant.to_string().into_bytes(), 0), format!("t{}", n % 9));
@@ -304,7 +304,7 @@ pub fn damage_of_any_entry_of_a_group_is_found_and_repaired(store: &impl Store) 
     let whole = dump(store);
     let faults = || index.check(&store.snapshot().unwrap(), &texts).unwrap();
     for (n, (key, value)) in whole.iter().step_by(whole.len() / 24).enumerate() {
-        // In the lists of a group that does not exist.
+        // An entry in the lists of a group that does not exist.
         let other = [&space().pack(&(2, "none"))[..], &key[space().pack(&1).len()..]].concat();
         store
             .transact(|txn| match n % 4 {
@@ -320,7 +320,7 @@ pub fn damage_of_any_entry_of_a_group_is_found_and_repaired(store: &impl Store) 
     }
 }
 
-/// The keys that each read of a group costs.
+/// The number of keys that each read of a group costs.
 fn costs<S: Store>(index: &Alone, store: &Metered<S>) -> Vec<(String, u64, u64)> {
     let snapshot = store.snapshot().unwrap();
     let all = queries().into_iter().map(|query| {
@@ -347,7 +347,7 @@ fn small_groups_cost_what_they_cost_alone() {
     assert_eq!(among, costs(&of_group, &stored(&index, &few)));
     let total: u64 = among.iter().map(|(_, keys, _)| keys).sum();
     assert!(total < 400, "{among:?}");
-    // One index with a filter reads much more, and its scores are those of all tenants.
+    // One index with a filter reads many more keys, and its scores include all tenants.
     let index = with_fields(TextIndex::with_keys_as_ids(&space()))
         .values("tenant", |_, text: &Text| one(&text.group.0));
     let (store, few) = (stored(&index, &model), stored(&index, &few));
@@ -408,7 +408,7 @@ fn bytes_of_the_group_count_in_the_length_of_a_term() {
     };
     put(100, 200).unwrap();
     put(200, 100).unwrap();
-    // The list of the lengths has the empty term.
+    // The list of the document lengths has the empty term.
     for (tenant, term, named) in [(400, 200, "www"), (600, 0, "\"\"")] {
         let error = put(tenant, term).unwrap_err();
         let refused = error.downcast_ref::<TextError>();
@@ -509,7 +509,7 @@ impl Subject for Groups {
     fn record(&self, n: u32, version: u32) -> (u32, Text) {
         let half = version / 2;
         let all: Vec<Parts> = all_groups().collect();
-        // Versions 0 and 1 are equal, and each other one is in another group.
+        // Versions 0 and 1 are equal, and each other version is in another group.
         let group = all[(n + half) as usize % all.len()].clone();
         let body = if version % 5 == 4 { String::new() } else { format!("a w{}", n % 3) };
         (n, Text { group, title: String::new(), body, year: 2_000 })

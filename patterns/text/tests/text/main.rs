@@ -45,7 +45,7 @@ on_every_store! {
     groups::damage_of_any_entry_of_a_group_is_found_and_repaired,
 }
 
-// Without tests that put more into one transaction than etcd accepts.
+// Without the tests whose transactions exceed etcd's limit.
 on_every_server! {
     maintenance::statistics_are_those_of_the_records,
     search::queries_match_the_documents_of_their_definition,

@@ -1,4 +1,4 @@
-//! The bytes and the statistics of an index follow from its records.
+//! The bytes and the statistics of an index are a function of its records.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use keyloom_testing::laws;
 
 use super::corpus::{FIELDS, Model, history, index, post, posts, tokens};
 
-/// All entries; a counter of 0 is equivalent to none.
+/// All entries. A counter of 0 is equivalent to a missing one.
 fn dump(store: &impl Store) -> laws::Dump {
     let prefix = keyloom::pack("text");
     let all = laws::dump_all(store).into_iter();
@@ -97,7 +97,7 @@ pub fn batches_leave_the_bytes_of_single_puts(store: &impl Store) {
         store.transact(|txn| table.put_many(txn, some.to_vec())).unwrap();
     }
     assert!(dump(store) == at_once);
-    // Half of the documents is deleted, and blocks are joined.
+    // Half of the documents are deleted, and blocks are merged.
     let (gone, kept) = shuffled.split_at(490);
     for some in gone.chunks(50) {
         let delete = |(id, _): &(u32, _)| Ok(*id);

@@ -1,4 +1,4 @@
-//! Matches one by one, and the best of each group, against whole pages of the search.
+//! Single matches, and the best match of each group, compared with whole pages of the search.
 
 use keyloom::{Memory, Metered, Order, Store, Subspace};
 use keyloom_bitmaps::{BitmapExpr, one};
@@ -8,7 +8,7 @@ use keyloom_text::{Analyzer, Hit, Query, Ranked, Search, TextIndex};
 
 type Index = TextIndex<u32, String>;
 
-/// So many posts that the list of `a` has two layers of summaries.
+/// Enough posts that the list of `a` has two layers of summaries.
 const POSTS: u32 = 24_000;
 
 fn index(store: &impl Store, body: impl Fn(u32) -> String) -> Index {
@@ -30,7 +30,7 @@ fn hash(n: u32) -> usize {
     (n.wrapping_mul(2_654_435_761) >> 16) as usize
 }
 
-/// Few different scores, so that many are equal.
+/// Few distinct scores, so that many are equal.
 fn few_scores(n: u32) -> String {
     let rare = if n.is_multiple_of(301) { " b" } else { "" };
     vec!["a"; 1 + hash(n) % 12].join(" ") + &" c".repeat(hash(n) % 4) + rare
@@ -70,7 +70,7 @@ fn matches_one_by_one_are_those_of_a_page() {
             found.extend(pairs(&matches.next(many).unwrap()));
         }
         assert_eq!(found, wanted(&page), "{search:?}");
-        // From a continuation on.
+        // Starting from a continuation.
         let first = search.clone().limit(40).hits(&snapshot).unwrap();
         let ranking = search.after(first.next).ranking(&snapshot).unwrap();
         let mut matches = ranking.matches(&snapshot, None).unwrap();
@@ -86,7 +86,7 @@ fn the_best_of_each_group_are_those_of_a_filter() {
     let snapshot = store.snapshot().unwrap();
     let records = index.records();
     let of = |field: &str, value: u32| records.term(field, value).unwrap();
-    // The list is read as a whole, by its bounds, and at single ids.
+    // The list is read completely, with its bounds, and at single ids.
     let groups: [Vec<BitmapExpr>; 5] = [
         vec![of("small", 3), of("small", 470), of("small", 999)],
         vec![of("large", 0), of("large", 1), of("large", 2)],
@@ -109,7 +109,7 @@ fn the_best_of_each_group_are_those_of_a_filter() {
     }
 }
 
-/// The blocks with the best scores are read, and not those before them.
+/// The blocks with the best scores are read, without the blocks before them.
 #[test]
 fn matches_of_one_term_read_few_blocks() {
     let store = Metered::new(Memory::new());

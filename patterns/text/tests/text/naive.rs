@@ -1,4 +1,4 @@
-//! The meaning of queries by their definition: loops over the plain texts.
+//! Query results by definition: loops over the plain texts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,13 +8,14 @@ use keyloom_text::{Bm25, BooleanQuery, Near, Query, Spans};
 
 use super::corpus::{Model, Post, tokens};
 
-/// A span with the number of positions in it that none of its parts covers.
+/// A span, with the number of its positions that none of its parts covers.
 type Match = (i64, i64, i64);
 
 pub struct Naive<'m> {
     model: &'m Model,
     bm25: Bm25,
-    /// The lengths of each field in documents that have it, and of the documents of each term.
+    /// For each field, and for each term in it: the number of documents and the sum of their
+    /// lengths.
     counts: RefCell<BTreeMap<(String, Option<String>), (f64, f64)>>,
 }
 
@@ -23,7 +24,7 @@ fn places(tokens: &[(String, u32)], term: &str) -> Vec<i64> {
     all.map(|(_, position)| i64::from(*position)).collect()
 }
 
-/// All choices of one element of each list.
+/// All choices of one element from each list.
 fn choices<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     lists.iter().fold(vec![Vec::new()], |choices, list| {
         let with = |choice: &Vec<T>| {
@@ -90,7 +91,7 @@ fn spans_of(tokens: &[(String, u32)], spans: &Spans) -> Vec<Match> {
     }
 }
 
-/// Occurrences do not overlap: the one that ends first, then the shortest one.
+/// Counts non-overlapping occurrences: the one that ends first, and among these the shortest.
 fn frequency(mut found: Vec<Match>) -> f64 {
     found.sort_unstable_by_key(|(start, end, gaps)| (*end, -start, *gaps));
     let (mut from, mut sum) = (i64::MIN, 0.0);
@@ -103,7 +104,7 @@ fn frequency(mut found: Vec<Match>) -> f64 {
     sum
 }
 
-/// Optimal string alignment.
+/// The optimal string alignment distance.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -137,7 +138,8 @@ impl<'m> Naive<'m> {
         self.model.iter().filter_map(score).collect()
     }
 
-    /// How many documents have the field, or the term there, and the sum of the lengths.
+    /// The number of documents that have the field, or the term in the field, and the sum of their
+    /// lengths.
     fn count(&self, field: &str, term: Option<&str>) -> (f64, f64) {
         let key = (field.to_owned(), term.map(str::to_owned));
         if let Some(known) = self.counts.borrow().get(&key) {
@@ -181,7 +183,7 @@ impl<'m> Naive<'m> {
         (frequency > 0.0).then(|| idf * frequency * (k1 + 1.0) / (frequency + norm))
     }
 
-    /// BM25F of a word.
+    /// The BM25F score of a word.
     fn combined(&self, post: &Post, fields: &[(String, f32)], word: &str) -> Option<f64> {
         let (mut frequency, mut length, mut all_tokens) = (0.0, 0.0, 0.0);
         let (mut documents, mut with_word) = (0.0_f64, 0.0_f64);
@@ -213,7 +215,7 @@ impl<'m> Naive<'m> {
             Query::Phrase { field, text, slop } => {
                 let idf = text.split(' ').map(|term| self.idf(field, term)).sum();
                 let found = phrase(&tokens(post, field), text, *slop);
-                // Without slop a phrase takes its positions; with slop a place.
+                // Without slop a phrase occupies its positions; with slop, one position.
                 let length = if *slop == 0 { text.split(' ').count() as i64 - 1 } else { 0 };
                 let found = found.into_iter().map(|(start, end, gaps)| (start, end + length, gaps));
                 self.formula(post, field, idf, frequency(found.collect()))

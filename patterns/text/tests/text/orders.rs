@@ -1,4 +1,4 @@
-//! Orders, facets and similar records, against loops over the records.
+//! Orders, facets and similar records, compared with loops over the records.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::naive::{Naive, query};
 
 fn prepared(seed: u64, store: &impl Store) -> (Index, Posts, Model) {
     laws::clear(store);
-    // Ids are keys, so that the order of equal values is known.
+    // Ids are keys, so the order of equal values is known.
     let (mut random, index) = (fastrand::Rng::with_seed(seed), index(false));
     let table = posts(&index);
     let model = history(&mut random, store, &table, 300);
@@ -66,7 +66,7 @@ pub fn results_come_in_the_order_of_an_integer_field(store: &impl Store) {
     assert!(error.contains("yaer") && error.contains("year"), "{error}");
 }
 
-/// The extreme integers are values like others: only records without a value come last.
+/// The extreme integers are ordinary values: only records without a value come after them.
 #[test]
 fn records_without_a_value_come_after_the_extreme_integers() {
     let index = TextIndex::with_keys_as_ids(&Subspace::new("text"))
@@ -159,7 +159,7 @@ pub fn functions_replace_the_score(store: &impl Store) {
     assert!(index.search(Query::All).after(page.next).hits(&snapshot).is_err());
 }
 
-/// A ranking returns any part of the results with the scores of the whole.
+/// A ranking returns any subset of the results with the scores of the complete search.
 pub fn rankings_are_parts_of_the_results(store: &impl Store) {
     let (index, table, model) = prepared(26, store);
     let snapshot = store.snapshot().unwrap();
@@ -185,7 +185,7 @@ pub fn rankings_are_parts_of_the_results(store: &impl Store) {
         assert_eq!(hits(&found), wanted(&all), "{query}");
         assert!(found.is_sorted_by(|a, b| a.compare(b).is_lt()));
         assert_eq!(ranking.count(&snapshot, None).unwrap(), all.len() as u64);
-        // The second half, of records with a title of one kind.
+        // The second half of the records, whose titles are of one kind.
         let half = all.len() / 2;
         let Some(middle) = found.get(half) else { continue };
         let title = &model[&all[half].key].title;
@@ -198,7 +198,7 @@ pub fn rankings_are_parts_of_the_results(store: &impl Store) {
         let after = search.clone().after(next);
         assert_eq!(after.clone().limit(1_000).hits(&snapshot).unwrap().items, all[half + 1..]);
 
-        // A continued ranking has the scores of the first page, whatever is written.
+        // A continued ranking keeps the scores of the first page, regardless of later writes.
         let ranking = after.ranking(&snapshot).unwrap();
         assert!(ranking.is_continued());
         let is_after = |found: &Ranked| ranking.is_on_this_page(found);

@@ -1,4 +1,4 @@
-//! Searches on a remote store: the same answers, in few round trips.
+//! Searches on a remote store return the same results, with few round trips.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use keyloom_text::Query;
 use super::corpus::{Model, index, post, posts};
 use super::naive::query;
 
-/// How many entries come with one round trip.
+/// The number of entries per round trip.
 const PAGE: usize = 64;
 
 /// A reader that counts the round trips of a remote store.

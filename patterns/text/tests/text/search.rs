@@ -1,4 +1,4 @@
-//! Searches answer as loops over the plain texts.
+//! Searches return the same results as loops over the plain texts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use keyloom_text::{Analyzer, Bm25, Hit, Query, QueryError, SearchError, TextErro
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
 
-/// Asserts that the hits are the expected documents with their scores, the best first.
+/// Asserts that the hits are the expected documents with their scores, best first.
 fn assert_hits(hits: &[Hit<u32>], wanted: &BTreeMap<u32, f64>, query: &Query) {
     assert_eq!(hits.len(), wanted.len(), "{query}");
     for Hit { key, score } in hits {
@@ -23,7 +23,7 @@ fn assert_hits(hits: &[Hit<u32>], wanted: &BTreeMap<u32, f64>, query: &Query) {
     assert!(hits.is_sorted_by(|a, b| a.score >= b.score), "{query}");
 }
 
-/// All pages of a search, whose continuations travel as bytes.
+/// All pages of a search; continuations are converted to bytes and back.
 fn pages(index: &Index, reader: &impl Reader, query: &Query, limit: usize) -> Vec<Hit<u32>> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -83,14 +83,14 @@ pub fn fields_are_ranked_as_if_they_were_one(store: &impl Store) {
     let (index, _, model) = prepared(3, 300, store);
     let snapshot = store.snapshot().unwrap();
     let hits = |query: Query| index.search(query).limit(1_000).hits(&snapshot).unwrap().items;
-    // One field is ranked as a term, and two fields with the same text as one of them.
+    // One field is ranked like a term, and two fields with the same text like one of them.
     let naive = Naive::new(&model, Bm25::default());
     let words = |field: &str| Query::any_of([Query::term(field, "w0"), Query::term(field, "w2")]);
     let one = hits(Query::combined([("body", 1.0)], "w0 w2"));
     assert_hits(&one, &naive.all(&words("body")), &words("body"));
     let both = hits(Query::combined([("title", 0.25), ("tags", 0.75)], "w0 w2"));
     assert_hits(&both, &naive.all(&words("title")), &words("title"));
-    // A word that is in no title: documents with a longer title are still ranked lower.
+    // The word is in no title, but documents with longer titles still rank lower.
     let with_title = Query::combined([("title", 4.0), ("body", 1.0)], "w40");
     assert_hits(&hits(with_title.clone()), &naive.all(&with_title), &with_title);
     let key = hits(with_title.clone()).first().unwrap().key;
@@ -136,7 +136,7 @@ pub fn filters_leave_scores_as_they_are(store: &impl Store) {
         let search = index.search(query.clone()).limit(1_000).filter(&since);
         let hits = search.hits(&snapshot).unwrap().items;
         assert_hits(&hits, &wanted(&|post| post.year >= 2_005), &query);
-        // Both filters must hold, and the matches of another search are a filter.
+        // Both filters must match; the matches of another search also work as a filter.
         let other = Query::term("body", "w1");
         let matches = index.search(other.clone()).matches(&snapshot).unwrap();
         let hits = search.filter(matches).hits(&snapshot).unwrap().items;
@@ -196,7 +196,7 @@ pub fn pages_are_stable_while_others_write(store: &impl Store) {
         if after.is_none() {
             break;
         }
-        // New documents change the statistics. Their scores may be anywhere.
+        // New documents change the statistics, so their scores are unpredictable.
         let new = Post { title: String::new(), body: vec!["w0 w1 w0".to_owned()], year: 1 };
         store.transact(|txn| table.put(txn, &next_id, &new)).unwrap();
         next_id += 1;
@@ -238,7 +238,7 @@ pub fn damage_is_an_error_with_the_key(store: &impl Store) {
     assert!(queries.iter().all(|query| search(query).is_ok()));
 }
 
-/// Another index has other ids, and another analyzer other terms.
+/// Another index has other ids, and another analyzer has other terms.
 #[test]
 fn a_continuation_of_another_index_is_refused() {
     let store = Memory::new();
@@ -263,7 +263,7 @@ fn a_continuation_of_another_index_is_refused() {
     }
 }
 
-/// A repair of an index in use may leave counters below 0 between its transactions.
+/// Between its transactions, a repair of an index in use may leave counters below 0.
 #[test]
 fn counters_below_0_count_as_0() {
     let (store, index) = (Memory::new(), index(false));
@@ -343,7 +343,8 @@ fn a_fault_in_a_put_leaves_nothing_half_done() {
     );
 }
 
-/// The lists of a term are before those of a term that goes on after a NUL, and begin alike.
+/// Terms that continue with a NUL: their lists come after those of the shorter term, with a common
+/// prefix.
 pub fn terms_that_continue_after_a_nul_are_other_terms(store: &impl Store) {
     const TERMS: [&str; 6] = ["", "a", "a\0", "a\0x", "a\u{1}", "\0"];
     let texts = TextIndex::with_keys_as_ids(&Subspace::new("text")).field(
@@ -353,7 +354,7 @@ pub fn terms_that_continue_after_a_nul_are_other_terms(store: &impl Store) {
     );
     let words = Table::<u32, String>::new(&Subspace::new("words")).with(&texts);
     laws::clear(store);
-    // So many that a list has several blocks, and summaries.
+    // Enough documents that a list has several blocks and summaries.
     let of = |id: u32| TERMS[id as usize % TERMS.len()].to_owned();
     for part in 0..12 {
         let some: Vec<_> = (part * 700..(part + 1) * 700).map(|id| (id, of(id))).collect();

@@ -1,4 +1,4 @@
-//! Suggestions are those of all terms of the records.
+//! Suggestions come from all terms of the records.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use keyloom_text::{Analyzer, Detail, TextError, TextIndex};
 
 use super::corpus::{FIELDS, Model, history, index, posts, tokens};
 
-/// The number of documents of each term.
+/// The number of documents with each term.
 fn counts(model: &Model, field: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for post in model.values() {
@@ -55,7 +55,7 @@ fn similar(counts: &BTreeMap<String, u64>, word: &str, most: usize, equal: usize
     found
 }
 
-/// A term, its documents and its distance.
+/// A term, its number of documents and its distance.
 type Found = (String, u64, u8);
 
 fn parts(found: Vec<Suggestion>) -> Vec<Found> {
@@ -189,7 +189,7 @@ fn names_are_found_by_a_misspelt_one_without_accents() {
 #[test]
 fn suggestions_read_a_part_of_the_dictionary() {
     let (store, (index, table)) = (Metered::new(Memory::new()), names());
-    // Words of three letters out of sixteen: 4,096.
+    // All 4,096 words of three letters from an alphabet of sixteen.
     let letter = |n: u32| char::from_u32(u32::from('a') + n % 16).unwrap();
     let word = |n: u32| [n / 256, n / 16, n].map(letter).iter().collect::<String>();
     store.transact(|txn| table.put_many(txn, (0..4_096).map(|n| (n, word(n))))).unwrap();

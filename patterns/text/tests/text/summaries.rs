@@ -1,4 +1,4 @@
-//! Long lists: their summaries follow from the records, and searches skip by them.
+//! Long lists: their summaries are a function of the records, and searches use them to skip blocks.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,12 +11,12 @@ use keyloom_text::{Bm25, Query};
 use super::corpus::{Index, Model, Post, Posts, index, posts};
 use super::naive::Naive;
 
-/// The subspace of the summaries.
+/// The number of summary entries.
 fn summaries(index: &Index, reader: &impl Reader) -> u64 {
     reader.count(index.space().child(&5).range()).unwrap()
 }
 
-/// Few words per text, so that many texts are made in little time.
+/// Few words per text, so that many texts are generated quickly.
 fn short_post(random: &mut fastrand::Rng) -> Post {
     let long = if random.u8(0..20) == 0 { 9 } else { 3 };
     let words = |random: &mut fastrand::Rng, many: usize| {
@@ -51,7 +51,7 @@ pub fn summaries_of_any_history_are_those_of_the_records(store: &impl Store) {
     let mut random = fastrand::Rng::with_seed(2);
     let none = || index.check(&store.snapshot().unwrap(), &table).unwrap();
     assert_eq!(none(), []);
-    // Single changes, far ids, and deletes until no list is long.
+    // Single changes, distant ids, and deletes until no list is long.
     for round in 0..5 {
         for _ in 0..40 {
             let id = if random.bool() { random.u32(0..16_000) } else { random.u32(0..u32::MAX) };
@@ -102,7 +102,7 @@ pub fn damaged_summaries_are_found_and_repaired(store: &impl Store) {
     assert!(refused > 0);
 }
 
-/// A repair of malformed summaries keeps to the size of a batch.
+/// A repair of malformed summaries respects the batch size.
 #[test]
 fn malformed_summaries_are_removed_batch_by_batch() {
     let (store, index) = (Memory::new(), index(false));
@@ -122,7 +122,7 @@ fn malformed_summaries_are_removed_batch_by_batch() {
     assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
-/// Searches of long lists have the answers of the definition, and read few keys.
+/// Searches of long lists return the results of the definition, and read few keys.
 #[test]
 fn searches_of_long_lists_read_a_small_part_of_them() {
     let store = Metered::new(Memory::new());
@@ -152,7 +152,7 @@ fn searches_of_long_lists_read_a_small_part_of_them() {
     }
 }
 
-/// The bounds of combined fields hold for each page, and skip blocks of one field.
+/// The bounds of combined fields are valid for each page, and skip blocks of one field.
 #[test]
 fn combined_fields_of_long_lists_have_the_best_documents() {
     let store = Metered::new(Memory::new());
@@ -198,7 +198,7 @@ fn combined_fields_of_long_lists_have_the_best_documents() {
     assert!(
         page.unwrap().items.iter().zip(wanted).all(|(hit, score)| (hit.score - score).abs() < 1e-6)
     );
-    // The list of lengths of the bodies, which all documents have.
+    // The length list of the bodies, which contains all documents.
     let lengths = snapshot.range(index.space().range_of(&(2, 1, "")), Order::Ascending).unwrap();
     let lengths = lengths.map(|entry| entry.map(|(key, value)| key.len() + value.len()).unwrap());
     let per_document = lengths.sum::<usize>() as f64 / model.len() as f64;
@@ -208,12 +208,12 @@ fn combined_fields_of_long_lists_have_the_best_documents() {
     assert!(page.unwrap().items.len() == 10 && cost.keys_read < 10, "{cost}");
 }
 
-/// Two terms with two layers of summaries each, of which one has no weight.
+/// Two terms with two layers of summaries each; one term has boost 0.
 #[test]
 fn terms_with_boost_0_match_in_lists_with_two_layers() {
     let (store, index) = (Memory::new(), index(false));
     let table = posts(&index);
-    // 129 of 256 ids are two blocks, so few texts have more than 256 blocks.
+    // 129 of 256 ids need two blocks, so relatively few texts give more than 256 blocks.
     let ids = (0..36_000_u32).filter(|id| id % 2 == 0 || id % 256 == 1);
     let text = |id: u32| if id.is_multiple_of(32) { "w0 w1 w1" } else { "w0" }.to_owned();
     let post = |id| Post { title: String::new(), body: vec![text(id)], year: 2_000 };
@@ -249,7 +249,7 @@ fn terms_with_boost_0_match_in_lists_with_two_layers() {
     }
 }
 
-/// All scores, the best first. Statistics are computed once per term, not once per document.
+/// All scores, best first. Statistics are computed once per term, not once per document.
 fn naive_top(naive: &Naive<'_>, model: &Model, query: &Query) -> Vec<(u32, f64)> {
     // Equal texts have equal scores.
     let mut scores: BTreeMap<&Vec<String>, Option<f64>> = BTreeMap::new();

@@ -11,7 +11,7 @@ use super::naive::Naive;
 
 const WRITERS: u32 = 16;
 
-/// 16 writers put documents, `batch` per transaction. Returns the runs and the commits.
+/// 16 writers put documents, `batch` per transaction. Returns the number of runs and of commits.
 fn write(store: &Memory, model: &Model, batch: usize) -> (u64, u64) {
     let table = posts(&index(false));
     let (runs, commits) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Trees with few labels, which are relabelled at nearly every change, compared with a naive tree.
+//! Trees with few labels, so that nearly every change relabels, compared with a naive tree.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -111,7 +111,7 @@ fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) 
     let all = naive.all();
     let target = match all.len() {
         0 => None,
-        // `None` stands for the roots.
+        // `None` means the roots.
         nodes => all.get(target as usize % (nodes + 1)).map(|(_, id)| *id),
     };
     let others = naive.children(target).iter().filter(|id| Some(**id) != moving).count();
@@ -171,7 +171,7 @@ proptest! {
                         InsertAt::Before(target) | InsertAt::After(target) => Some(target),
                     };
                     match target.filter(|target| naive.has_below(node, *target)) {
-                        // A node placed beside itself keeps its place.
+                        // A node that is placed beside itself keeps its position.
                         Some(target) if target == node && place.is_beside(node) => moved.unwrap(),
                         Some(target) => {
                             let error = moved.unwrap_err();
@@ -241,8 +241,8 @@ fn is_no_room(error: &keyloom::Error) -> bool {
     matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. }))
 }
 
-/// Inserts a node. If there is no room, makes room in steps, and checks the tree after each step.
-/// Returns the number of steps.
+/// Inserts a node. If there is no label left, relabels in steps, and checks the tree after each
+/// step. Returns the number of steps.
 fn insert_in_steps(
     tree: &NestedSets<u32>,
     store: &Memory,
@@ -257,7 +257,7 @@ fn insert_in_steps(
     }
     let mut steps = 0;
     loop {
-        // Stop after each transaction, as if the program were killed.
+        // Stops after each transaction, as if the program were killed.
         let made =
             tree.make_room(store, &id.to_string(), place, 1, |_| ControlFlow::Break(())).unwrap();
         same(tree, store, naive);
@@ -304,7 +304,7 @@ fn room_at_one_spot_is_made_in_steps_and_inserts_continue() {
 }
 
 /// A store with a tree in the first format, whose labels have 8 bytes: a root, 0, with `children`
-/// children. The labels of the children are so dense that the windows around them are full.
+/// children. The children's labels are so dense that the windows around them are full.
 fn first_format(children: u64) -> Memory {
     let store = Memory::new();
     let leaves = (1..=children).map(|id| crate::NestedNode::new(id, id.to_string(), 7));
@@ -403,7 +403,7 @@ fn tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
                 let mut changed = Vec::new();
                 let note = |_: &Progress| {
                     steps += 1;
-                    // Check in the middle, when some rows have the new format and others the first
+                    // Checks in the middle, when some rows have the new format and others the first
                     // format.
                     if steps == 20 {
                         let snapshot = store.snapshot().unwrap();

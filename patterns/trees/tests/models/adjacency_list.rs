@@ -1,4 +1,4 @@
-//! The adjacency list beyond the contract: the costs of operations, the growth of ranks, repairs.
+//! The adjacency list beyond the contract: costs of operations, growth of ranks, and repairs.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ fn filled<S: Store>(store: S, tree: &AdjacencyList<u32>, trees: &[NestedNode<u32
     store
 }
 
-/// Gets, ranges, keys read, keys written of a change.
+/// Gets, ranges, keys read and keys written by a change.
 fn cost(
     store: &Metered<Memory>,
     change: impl FnOnce(&mut keyloom::DynWriter<'_>) -> keyloom::Result<()>,
@@ -42,7 +42,8 @@ fn cost(
 #[test]
 fn operations_cost_what_the_documentation_says() {
     let tree = tree();
-    // Three levels below 1: 2 with children 3 and 4; 3 is a leaf; 4 has child 5.
+    // Three levels below 1. Node 2 has the children 3 and 4, node 3 is a leaf, and node 4 has the
+    // child 5.
     let four = NestedNode::new(4, "four", 4).with(NestedNode::new(5, "five", 5));
     let two = NestedNode::new(2, "two", 2).with(NestedNode::new(3, "three", 3)).with(four);
     let trees = [NestedNode::new(1, "one", 1).with(two), fan(100, 50)];
@@ -64,12 +65,12 @@ fn operations_cost_what_the_documentation_says() {
     // Node 5 has three ancestors.
     reads!(s, tree.ancestors(s, 5).unwrap(), ([4, 0, 4, 0], 4));
     reads!(s, tree.depth(s, 5).unwrap(), ([4, 0, 4, 0], 4));
-    // One of the two nodes and all ancestors of the other; all ancestors of both.
+    // Reads one of the two nodes and all ancestors of the other, or all ancestors of both.
     reads!(s, tree.is_ancestor(s, 1, 5).unwrap(), ([5, 0, 5, 0], 5));
     reads!(s, tree.lowest_common_ancestor(s, 5, 3).unwrap(), ([7, 0, 7, 0], 7));
-    // The roots, then the children of one of them.
+    // The roots, then the children of one root.
     reads!(s, tree.node_at(s, ["one", "two"]).unwrap(), ([1, 2, 3, 0], 3));
-    // Fifty leaves: their range, and two ranges to find that none has children; some are read
+    // Fifty leaves: one range for them, and two ranges that find no children; some leaves are read
     // first.
     let (count, leaves) = store.measure(|_| tree.descendants(&snapshot, 100, ..).unwrap().count());
     assert!(count == 51 && leaves.ranges <= 4, "{leaves:?}");
@@ -77,7 +78,7 @@ fn operations_cost_what_the_documentation_says() {
     let (count, children) =
         store.measure(|_| tree.descendants(&snapshot, 100, ..=1).unwrap().count());
     assert_eq!((count, children.ranges), (51, 1), "{children:?}");
-    // Operations that visit the whole subtree cost as much.
+    // Operations that visit the whole subtree have the same cost.
     type Through<'t> = &'t dyn Fn() -> u64;
     let through: [Through<'_>; 3] = [
         &|| tree.descendant_count(&snapshot, 100).unwrap() + 1,
@@ -100,8 +101,8 @@ fn operations_cost_what_the_documentation_says() {
     assert_eq!(insert(24, InsertAt::After(101)), [2, 1, 3, 3]);
     assert_eq!(insert(25, InsertAt::at(100, 10)), [2, 1, 12, 3]);
     let moving = |id, place: InsertAt| cost(&store, |txn| tree.move_to(txn, id, place));
-    // Node 2 with its subtree: below another root; back again; among its siblings; to its own
-    // place.
+    // Node 2 with its subtree moves below another root, back again, among its siblings, and to its
+    // own position.
     assert_eq!(moving(2, InsertAt::last(100)), [2, 1, 3, 5]);
     assert_eq!(moving(2, InsertAt::last(1)), [2, 1, 2, 5]);
     // The new parent has two ancestors.
@@ -172,15 +173,15 @@ fn ranks(store: &impl Store, parent: NodeId) -> (usize, usize) {
     lengths.fold((0, 0), |(longest, total), length| (longest.max(length), total + length))
 }
 
-/// The number of operations that the documented figures are for. Fewer in a build without
-/// optimization, unless the environment sets a number.
+/// The documented figures are for this number of operations. Debug builds run fewer, unless the
+/// environment sets a number.
 fn many(of: u64) -> u64 {
     let asked = std::env::var_os("KEYLOOM_TREE_OPERATIONS").is_some();
     if cfg!(debug_assertions) && !asked { of / 50 } else { of }
 }
 
-/// Inserts below one parent, each at the place that `place` returns. Returns the keys written per
-/// insert, and the longest rank.
+/// Inserts below one parent, each at the position that `place` returns. Returns the keys written
+/// per insert, and the longest rank.
 fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> InsertAt) -> (f64, usize) {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2)]);
@@ -216,7 +217,7 @@ fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> InsertAt) -> (f
 fn inserts_at_random_places_cost_three_key_writes() {
     let mut rng = Rng::with_seed(7);
     let (each, longest) = inserts("at random places", many(100_000), |id| {
-        // The first two have the ids 2 and 3.
+        // The first two nodes have the ids 2 and 3.
         let beside = match rng.u64(8..id) {
             first @ 8..10 => first - 6,
             other => other,
@@ -243,8 +244,8 @@ fn repeated_inserts_at_one_place_rerank_siblings_rarely() {
         ("before a fixed one", many, |_, _| InsertAt::Before(3)),
         ("behind a fixed one", many, |_, _| InsertAt::After(2)),
         ("behind the last one", many, |_, last| InsertAt::After(last)),
-        // The worst case: each insert leaves most of the free ranks on the side that the next one
-        // does not use.
+        // The worst case: each insert leaves most free ranks on the side that the next insert does
+        // not use.
         ("on both sides in turn", 3_000, |id, last| match id % 2 {
             0 => InsertAt::After(last),
             _ => InsertAt::Before(last),
@@ -275,7 +276,7 @@ fn order_below(tree: &AdjacencyList<u32>, store: &impl Store, parent: NodeId) ->
     children.map(|child| child.unwrap().id()).collect()
 }
 
-/// Writers without isolation, as after a merge of two stores, may assign one rank twice.
+/// Writers without isolation may assign one rank twice, for example after a merge of two stores.
 #[test]
 fn between_equal_ranks_there_is_room_all_the_same() {
     let tree = tree();
@@ -344,8 +345,8 @@ fn whatever_is_lost_or_damaged_is_found_and_repaired() {
                 .unwrap();
         }
     }
-    // The name of a node is free below another parent; another name entry below its own parent is
-    // not its own.
+    // The name of a node is free below another parent. Another name entry below the same parent
+    // does not belong to the node.
     let own = whole[&space().pack(&("name", 1, "n000002"))[..]].clone();
     for stray in [("name", 1, "n000099"), ("name", 10, "n000002")] {
         store.transact(|txn| txn.put(&space().pack(&stray), &own)).unwrap();
@@ -354,7 +355,7 @@ fn whatever_is_lost_or_damaged_is_found_and_repaired() {
         assert_eq!(tree.repair(&store).unwrap().changed(), 1);
         assert_eq!(dump_all(&store), whole);
     }
-    // A repair deletes unreferenced entries, but not those that are not the tree's.
+    // A repair deletes unreferenced entries of the tree, but no foreign entries.
     let foreign = [
         space().pack(&("child", 1, "no rank", 2)),
         space().pack(&("child", Some(1_u64), &[0x90_u8][..], 99_u64)),
@@ -381,7 +382,8 @@ fn repair_restores_lost_records_from_the_child_entries() {
     store.transact(|txn| txn.delete_range(space().child("node").range())).unwrap();
     assert_eq!(tree.repair(&store).unwrap().changed(), 12);
     assert_eq!(dump_all(&store), whole);
-    // If the entry is damaged as well, the node keeps its place, and its value is reported as lost.
+    // If the child entry is damaged as well, the node keeps its position, and its value is reported
+    // as lost.
     let record = space().pack(&("node", 4));
     let entry = whole.iter().find(|(key, _)| {
         let unpacked = space().child("child").unpack::<(Option<NodeId>, Vec<u8>, NodeId)>(key);
@@ -446,7 +448,7 @@ fn a_stray_child_entry_that_closes_a_circle_ends_the_walk() {
     assert_eq!(copied.downcast_ref(), Some(&circle));
     let deleted = refused(&store, |txn| tree.delete_subtree(txn, 1).map(drop));
     assert_eq!(deleted.downcast_ref(), Some(&circle));
-    // It is one fault, named by its key, and the repair deletes it.
+    // The entry is one fault, named by its key, and the repair deletes it.
     let found = findings(&tree, &store.snapshot().unwrap());
     assert!(found.len() == 1 && found[0].contains("dangles"), "{found:?}");
     assert_eq!(tree.repair(&store).unwrap().changed(), 1);
@@ -576,8 +578,7 @@ fn a_record_of_a_newer_format_is_refused_and_named() {
     let Error::At { source, .. } = &error else { panic!("{error:?}") };
     assert!(matches!(**source, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
     drop(snapshot);
-    // An entry that cannot be read is one fault: the child entry contains the same data as the
-    // record.
+    // A record that cannot be read is one fault: the child entry contains the same data.
     let key = KeyBuf::from_slice(&space().pack(&("node", 1)));
     let named = Inconsistency::new(key, Rule::Foreign);
     let found = crate::damage::faults(&tree, &store).unwrap();
@@ -601,7 +602,7 @@ fn a_name_too_long_for_a_key_is_refused() {
     is_too_long(refused(&store, |txn| unique.rename(txn, 2, &long)));
     let deep = [NestedNode::new(8, "short", 0).with(NestedNode::new(9, &*long, 0))];
     is_too_long(refused(&store, |txn| unique.import(txn, 1, &deep)));
-    // If names are not keys, they may be long.
+    // Names that are not keys may be long.
     let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));
     store.transact(|txn| plain.insert(txn, 1, &long, &0, InsertAt::last(None))).unwrap();
     assert_eq!(plain.get(&store.snapshot().unwrap(), 1).unwrap().unwrap().name().unwrap(), long);
@@ -653,7 +654,7 @@ fn inserts_at_different_places_below_one_parent_do_not_conflict() {
 #[test]
 fn leaves_are_found_without_a_range_for_each() {
     let tree = tree();
-    // Regions with cities, whose ids are after all others.
+    // Regions with cities, whose ids are larger than all others.
     let city = |region: u64, n: u64| NestedNode::new(1_000 + region * 100 + n, "city", 0);
     let region = |region: u64| {
         (0..100).fold(NestedNode::new(region, "region", 0), |r, n| r.with(city(region, n)))
@@ -664,12 +665,12 @@ fn leaves_are_found_without_a_range_for_each() {
     let snapshot = store.snapshot().unwrap();
     let (count, cost) = store.measure(|_| tree.descendants(&snapshot, 1, ..).unwrap().count());
     assert_eq!(count, 1_011);
-    // One range per parent, one for each region to find its children, and two or three per region
+    // One range per parent, one range per region to find its children, and two or three per region
     // for its cities.
     assert!(cost.ranges <= 11 + 11 + 30, "{cost}");
 }
 
-/// A store in memory with the limits of etcd: some thousand writes in a transaction.
+/// A store in memory with the limits of etcd: some thousand writes per transaction.
 fn as_etcd() -> Memory {
     Memory::builder().limits(keyloom::Limits::etcd()).build()
 }
@@ -679,7 +680,7 @@ fn grow(store: &Memory, tree: &AdjacencyList<u32>, nodes: u64) {
     store.transact(|txn| tree.insert(txn, 10, "ten", &0, InsertAt::last(None))).unwrap();
     let mut last = 10;
     while last < nodes {
-        // A wide tree, with another level below every thousandth node.
+        // A wide tree, with a further level below every thousandth node.
         let some: Vec<_> = (last + 1..last + 1_000).map(|id| fan(id, 0)).collect();
         store.transact(|txn| tree.import(txn, last, &some)).unwrap();
         last += 999;
@@ -742,7 +743,7 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_continues() {
     }
     assert!(stops >= 4, "{stops}");
     assert_eq!(dump_all(&store), before);
-    // A repair also continues it, and deletes a mark without a deletion.
+    // A repair also continues the deletion, and deletes a mark without a deletion.
     store.transact(|txn| tree.import(txn, None, &trees[1..])).unwrap();
     let whole = dump_all(&store);
     store.transact(|txn| txn.put(&space().pack(&("delete", 100)), b"")).unwrap();

@@ -1,4 +1,4 @@
-//! Random operations on a model and on the oracle: both always return the same.
+//! Random operations on a model and on the oracle, which must always return the same results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,12 +13,13 @@ use crate::questions::{ask, compare_whole, outcome};
 use keyloom_testing::ids::number;
 use keyloom_testing::laws::clear;
 
-/// The number of operations for each model on each store: a default, or the environment's number.
+/// The number of operations for each model on each store: a default, or a number from the
+/// environment.
 fn operations() -> usize {
     std::env::var("KEYLOOM_TREE_OPERATIONS").map_or(400, |asked| asked.parse().unwrap())
 }
 
-/// Numbers of ids: few nodes, which often interact, or more.
+/// Numbers of ids: few nodes, which often interact, or many.
 const IDS: [u64; 4] = [8, 24, 80, 400];
 const IN_A_ROW: usize = 100;
 
@@ -72,7 +73,7 @@ fn run<T: Tree<Value = u32>>(
         assert_eq!(found, oracle.perform(operation), "{operation:?}");
         accepted += usize::from(found.is_ok());
         let snapshot = store.snapshot().unwrap();
-        // The same queries, whatever operations were left out before.
+        // The same queries, whatever operations were removed before.
         let mut rng = Rng::with_seed(seed ^ n as u64);
         let asked = [rng.u64(..ids), rng.u64(..ids)].map(number);
         if oracle.len() < 40 || n % 16 == 0 {
@@ -84,7 +85,7 @@ fn run<T: Tree<Value = u32>>(
     accepted
 }
 
-/// Removes operations that are not needed for the failure.
+/// Removes operations that the failure does not need.
 fn shortest(mut sequence: Vec<Operation>, fails: impl Fn(&[Operation]) -> bool) -> Vec<Operation> {
     let mut size = sequence.len() / 2;
     while size > 0 {

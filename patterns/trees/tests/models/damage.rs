@@ -1,5 +1,5 @@
-//! Random damage to a random tree: check reports it, repair converges, and undamaged nodes are
-//! kept.
+//! Random damage to a random tree: the check reports it, the repair converges, and undamaged nodes
+//! are kept.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::Continue;
@@ -14,7 +14,7 @@ use crate::oracle::{Cost, Rules};
 use keyloom_tables::{Inconsistency, Rule};
 use keyloom_testing::laws::{Dump, clear, dump_all};
 
-/// Trees whose damage was once repaired wrongly.
+/// Seeds of trees whose damage was once repaired wrongly.
 const REGRESSIONS: [u64; 6] = [960, 1_083, 1_131, 1_151, 1_191, 1_218];
 
 /// The seeds of the trees that are damaged on each store.
@@ -26,7 +26,7 @@ fn seeds() -> impl Iterator<Item = u64> {
 
 const NODES: u64 = 14;
 
-/// Ids, names and values. `None` is a value that cannot be read.
+/// Ids, names and values; the value is `None` if it cannot be read.
 type Nodes = BTreeMap<NodeId, (String, Option<u32>)>;
 
 /// A forest with long names, so that a damaged name is never equal to that of a sibling.
@@ -55,7 +55,7 @@ fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> Result<()> {
             0 => return txn.delete(key),
             1 => value.truncate(rng.usize(..=value.len())),
             2 => value = (0..rng.usize(..40)).map(|_| rng.u8(..)).collect(),
-            // The value of another entry.
+            // Replaces the value by that of another entry.
             3 => value.clone_from(&entries[keys[rng.usize(..keys.len())]]),
             4 => value.extend((0..rng.usize(1..9)).map(|_| rng.u8(..))),
             _ if value.is_empty() => value.push(7),
@@ -69,7 +69,7 @@ fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> Result<()> {
     Ok(())
 }
 
-/// The number of nodes that the damage may cost.
+/// The number of nodes that the damage may destroy.
 fn cost(rules: Rules, whole: &Nodes, before: &Dump, after: &Dump) -> usize {
     let damaged = before.iter().filter(|(key, value)| after.get(*key) != Some(*value));
     let of_an_entry = |(key, value): (&Vec<u8>, &Vec<u8>)| match rules.cost {
@@ -82,7 +82,7 @@ fn cost(rules: Rules, whole: &Nodes, before: &Dump, after: &Dump) -> usize {
     damaged.map(of_an_entry).sum()
 }
 
-/// The number of nodes with a byte between the first and the last one that differ.
+/// The number of nodes with at least one byte between the first and the last difference.
 fn damaged_nodes(whole: &Nodes, before: &[u8], after: &[u8]) -> usize {
     /// The number of bytes of a row before the name.
     const HEADER: usize = 5;
@@ -107,7 +107,7 @@ pub fn faults(model: &impl Tree, store: &impl Store) -> Result<Vec<Inconsistency
     Ok(found)
 }
 
-/// All nodes. An error if a node is not valid, except for its value.
+/// All nodes, or an error if a node is invalid. Values may be invalid.
 fn walk<T: Tree<Value = u32>>(model: &T, reader: &impl Reader) -> Result<Nodes> {
     let mut nodes = BTreeMap::new();
     for (steps, visit) in model.descendants(reader, None, ..)?.enumerate() {
@@ -119,7 +119,7 @@ fn walk<T: Tree<Value = u32>>(model: &T, reader: &impl Reader) -> Result<Nodes> 
     Ok(nodes)
 }
 
-/// All nodes, if every way to read the tree finds the same ones.
+/// All nodes. Every way to read the tree must find the same ones.
 fn read_all<T: Tree<Value = u32>>(model: &T, store: &impl Store) -> Result<Nodes, String> {
     let snapshot = store.snapshot().unwrap();
     let nodes = catch_unwind(AssertUnwindSafe(|| walk(model, &snapshot)));
@@ -149,7 +149,7 @@ fn read_all<T: Tree<Value = u32>>(model: &T, store: &impl Store) -> Result<Nodes
     Ok(nodes)
 }
 
-/// Whether a definition has a newer format. Then only a newer program may check the tree.
+/// Whether the definition has a newer format. Then only a newer program may check the tree.
 fn is_newer(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_newer(source),
@@ -160,9 +160,9 @@ fn is_newer(error: &Error) -> bool {
 /// The outcome of a damaged tree.
 #[derive(PartialEq)]
 enum Outcome {
-    /// It was repaired.
+    /// The tree was repaired.
     Repaired,
-    /// The damage made another valid tree.
+    /// The damage produced another valid tree.
     Whole,
     /// The damage changed the format of the definition.
     Newer,
@@ -179,7 +179,8 @@ struct Judged<'t, T, S> {
 }
 
 impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
-    /// Damages the tree of a seed, and returns the mistake of check or repair.
+    /// Damages the tree of a seed. Returns an error that describes a mistake of the check or the
+    /// repair.
     fn law(&self, seed: u64) -> Result<Outcome, String> {
         let Self { model, store, rules, .. } = self;
         let rng = &mut Rng::with_seed(seed);
@@ -210,7 +211,7 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
         }
     }
 
-    /// A walk over a damaged tree ends, with an error or without.
+    /// A traversal of a damaged tree ends, with or without an error.
     fn walk_ends(&self) -> Result<(), String> {
         let seen = catch_unwind(AssertUnwindSafe(|| {
             let snapshot = self.store.snapshot().unwrap();
@@ -267,7 +268,7 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
         Ok(Outcome::Repaired)
     }
 
-    /// The remedy: every lost value is set, and the tree accepts changes again.
+    /// The remedy: after every lost value is set, the tree accepts changes again.
     fn takes_changes(&self, now: &Nodes) -> Result<(), String> {
         let Self { model, store, .. } = self;
         let change = store.transact(|txn| {
@@ -287,7 +288,7 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
     }
 }
 
-/// Repairs a tree; the number of keys that changed.
+/// Repairs a tree. Returns the number of changed keys.
 fn fixed(model: &impl Tree<Value = u32>, store: &impl Store) -> Result<u64> {
     model.repair(store).map(|done| done.changed())
 }
@@ -328,7 +329,7 @@ fn sort(trees: &mut [NestedNode<u32>]) {
 type Check<T> = dyn Fn(&T, &Memory) -> Result<Vec<Inconsistency>>;
 type Repair<T> = dyn Fn(&T, &Memory) -> Result<u64>;
 
-/// Asserts that the law detects a wrong check or repair on some seed, with this reason.
+/// Asserts that the law detects a wrong check or repair for some seed, with this reason.
 fn caught<T: Tree<Value = u32>>(
     (model, rules): (&T, Rules),
     (check, repair): (&Check<T>, &Repair<T>),
@@ -367,7 +368,7 @@ fn wrong_checks_and_repairs_are_caught<T: Tree<Value = u32>>(model: &T, rules: R
         Ok(keys)
     };
     repaired(&clears, "nodes are lost");
-    // Deletes one root more than the damage costs, after the repair.
+    // After the repair, deletes one root more than the damage may destroy.
     let deletes_a_root = |model: &T, store: &Memory| {
         let keys = fixed(model, store)?;
         let root = {

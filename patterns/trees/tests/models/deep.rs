@@ -1,5 +1,4 @@
-//! Every operation on a tree of 100,000 levels, or 5,000 in a build without optimization: none
-//! recurses.
+//! Every operation on a tree of 100,000 levels (5,000 in a debug build): no operation recurses.
 
 use std::ops::ControlFlow::Continue;
 
@@ -17,7 +16,7 @@ use keyloom_testing::laws::refused;
 
 const LEVELS: u64 = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 
-/// On a stack with less than a frame per level.
+/// Runs `work` on a stack with less than a frame per level.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 << 10);
     thread.spawn(work).unwrap().join().unwrap();

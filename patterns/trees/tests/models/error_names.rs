@@ -1,4 +1,4 @@
-//! Errors name a tree as the program does.
+//! Errors name a tree by the name in the program.
 
 use std::ops::ControlFlow;
 

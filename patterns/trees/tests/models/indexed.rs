@@ -1,4 +1,4 @@
-//! Data derived from the nodes of a tree: maintained through every change, in every model.
+//! Data derived from the nodes of a tree is maintained through every change, in every model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow::{Break, Continue};
@@ -90,7 +90,7 @@ fn value_of_name(_: &NodeId, node: &NodeRecord<u32>) -> Contributions<String> {
 type Nodes = BTreeSet<(String, u32, NodeId)>;
 
 impl<T: Tree<Value = u32>> Indexed<T> {
-    /// The expected contents of the indexes, from the tree alone.
+    /// The expected contents of the indexes, computed from the tree alone.
     fn expected(&self, store: &impl Store) -> Nodes {
         let forest = self.tree.export(&store.snapshot().unwrap(), None).unwrap();
         let nodes = forest.iter().flat_map(NestedNode::preorder);
@@ -128,7 +128,7 @@ impl<T: Tree<Value = u32>> Indexed<T> {
     }
 }
 
-/// A root with `children` children, each of which has two.
+/// A root with `children` children, which have two children each.
 fn wide(children: u64) -> Vec<NestedNode<u32>> {
     let node = |id: u64| NestedNode::new(id, format!("node {id:05}"), (id % 7) as u32);
     let mut root = node(1);
@@ -156,8 +156,8 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
         for (n, operation) in mix.operations(&mut rng, 60).into_iter().enumerate() {
             let outcome = store.transact(|txn| perform(&indexed.tree, txn, &operation));
             accepted += u32::from(outcome.is_ok());
-            // Every step would take four times as long, and finds the same: what a change leaves
-            // wrong stays wrong.
+            // Checking every step would take four times as long without finding more, since a fault
+            // of a change persists.
             if n % 4 == 3 {
                 indexed.assert_in_step(store);
             }
@@ -185,7 +185,7 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
             .unwrap();
         indexed.by_name.build(store).unwrap();
         indexed.sums.build(store).unwrap();
-        // A total that is 0 again may stay.
+        // A total of 0 may remain stored.
         let nonzero = |mut entries: Dump| {
             entries.retain(|_, value| value.iter().any(|byte| *byte != 0));
             entries
@@ -194,8 +194,8 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
     }
 }
 
-/// A negative control of the law above: for one kind of operation the tree maintains no derived
-/// data; the check reports it, and the repair fixes it.
+/// A negative control of the law above: the tree does not maintain derived data for one kind of
+/// operation. The check reports this, and the repair fixes it.
 pub fn a_tree_that_forgets_an_operation_is_caught(store: &(impl Store + Clone)) {
     each_model!(forgetting_is_caught, store);
 }
@@ -340,7 +340,7 @@ fn index_is_built<T: TreeModel<Value = u32, Codec = Postcard>>(
             if left < 0 { Break(()) } else { Continue(()) }
         })
         .unwrap();
-    // A handle of the tree that was opened before the index cannot leave it inconsistent.
+    // A tree handle that was opened before the index existed cannot make the index inconsistent.
     let error = store.transact(|txn| without.set_value(txn, 5, &5)).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(SchemaError::Undeclared { .. })), "{error}");
     let indexed = model.indexed(store);
@@ -400,7 +400,7 @@ pub fn a_tree_of_another_definition_is_refused(store: &(impl Store + Clone)) {
     contradicts(open().tree("dirs", AdjacencyList::<u64>::new).unwrap_err());
     contradicts(open().tree("dirs", AdjacencyList::<u32, Json>::with_codec).unwrap_err());
     contradicts(open().table::<NodeId, u32>("dirs").unwrap_err());
-    // The options of an open tree contradict the stored ones too.
+    // Options of an open tree may also contradict the stored ones.
     let late = open().tree("other", AdjacencyList::<u32>::new).unwrap().with_unique_names();
     let error =
         store.transact(|txn| late.insert(txn, 1, "a", &1, InsertAt::last(None))).unwrap_err();
@@ -473,7 +473,7 @@ fn damage_is_repaired<T: TreeModel<Value = u32, Codec = Postcard>>(
     assert_eq!(tree.repair(store).unwrap().changed(), 4);
     by_name.repair(store).unwrap();
     assert!(data() == sound, "the repair restores all keys");
-    // A node whose record does not decode can be deleted.
+    // A node can be deleted although its record does not decode.
     store.transact(|txn| txn.put(&deleted, b"?")).unwrap();
     store.transact(|txn| tree.delete_subtree(txn, 6)).unwrap();
     by_name.repair(store).unwrap();
@@ -496,7 +496,7 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     let bare = (model.make)(&space);
     assert!(bare.nodes().is_err());
     store.transact(|txn| bare.import(txn, None, &wide(3))).unwrap();
-    // The first repair writes the records of the nodes that exist already.
+    // The first repair writes the records of existing nodes.
     let tree = bare.clone().with(&by_name);
     assert_eq!(tree.repair(store).unwrap().changed(), 10);
     assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
@@ -514,8 +514,8 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     assert_eq!(dump_all(store), before);
 }
 
-/// The cost of the table of nodes: a get and a key written for each change of a name or a value,
-/// none for a move. A transaction reads the table's entry once.
+/// The cost of the table of nodes: one get and one written key for each change of a name or a
+/// value, none for a move. A transaction reads the table's entry once.
 pub fn a_node_costs_a_get_and_a_key_more(store: &(impl Store + Clone)) {
     clear(store);
     let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));

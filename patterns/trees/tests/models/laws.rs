@@ -15,7 +15,7 @@ fn space() -> Subspace {
     Subspace::new("tree")
 }
 
-/// Fruit with apples and pears, nuts without children, and tools.
+/// Fruit with the children apples and pears, nuts without children, and tools.
 fn sample() -> Vec<NestedNode<u32>> {
     let apples = NestedNode::new(2, "apples", 2)
         .with(NestedNode::new(4, "boskop", 4).with(NestedNode::new(8, "red", 8)))
@@ -29,7 +29,7 @@ fn fill<T: Tree<Value = u32>>(store: &impl Store, model: &T) {
     store.transact(|txn| model.import(txn, None, &sample())).unwrap();
 }
 
-/// One operation of each kind, none of which is refused.
+/// One operation of each kind, all of them valid.
 fn changes(rules: Rules) -> Vec<Operation> {
     let place = |place: InsertAt, sorted: Option<NodeId>| match rules.ordered_by_name {
         true => InsertAt::Sorted(sorted),
@@ -176,7 +176,7 @@ fn is_helpful(error: &Error) {
     assert!(remedies.iter().any(|remedy| text.contains(remedy)), "{text}");
 }
 
-/// A tree of two nodes, the second with this id.
+/// A tree of two nodes; the second node has this id.
 fn sample_of(id: NodeId) -> Vec<NestedNode<u32>> {
     vec![NestedNode::new(200, "one", 0).with(NestedNode::new(id, "two", 0))]
 }
@@ -206,7 +206,7 @@ pub fn a_move_beside_itself_changes_nothing<T: Tree<Value = u32>>(
             assert_eq!(keyloom_testing::laws::dump_all(store), before, "{place:?}");
         }
     }
-    // A node that does not exist has no place either.
+    // A missing node cannot be moved beside itself, either.
     let moved = refused(store, |txn| model.move_to(txn, 99, InsertAt::After(99)));
     let wanted = TreeError::UnknownNode { tree: space().to_string(), node: 99 };
     assert_eq!(moved.downcast_ref(), Some(&wanted));
@@ -251,7 +251,7 @@ pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(
     assert_eq!(whole.matches("->").count(), 5);
     drop(snapshot);
 
-    // Into another tree, after the existing roots.
+    // Imports into another tree, after the existing roots.
     let other = make(&Subspace::new("other"));
     let zebra = NestedNode::new(100, "zebra", 0);
     store

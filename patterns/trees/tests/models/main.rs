@@ -1,4 +1,4 @@
-//! The laws of hierarchies: every model behaves the same, on every store.
+//! The laws of hierarchies: every model behaves in the same way, on every store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod adjacency_list;
@@ -26,7 +26,7 @@ use keyloom_trees::{
 };
 use oracle::Rules;
 
-/// The laws for a model: `model!(name, rules, constructor)`.
+/// Generates the laws for a model: `model!(name, rules, constructor)`.
 macro_rules! model {
     ($name:ident, $rules:expr, $make:expr) => {
         mod $name {
@@ -111,7 +111,7 @@ macro_rules! model {
     };
 }
 
-// One line for each model: its name, its requirements beyond the contract, its constructor.
+// One line per model: its name, its requirements beyond the contract, and its constructor.
 model!(adjacency_list_laws, Rules::NONE, AdjacencyList::<u32>::new);
 model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace| {
     AdjacencyList::<u32>::new(space).with_unique_names()
@@ -121,7 +121,7 @@ model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
     MaterializedPath::<u32>::new(space).of_names()
 });
 model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
-// Documents of one key, and of so many pieces that most changes divide them again.
+// Documents in one key, and documents of so many pieces that most changes split them again.
 model!(tree_document_laws, Rules::DOCUMENT, TreeDocument::<u32>::new);
 model!(tree_document_in_pieces, Rules::IN_PIECES, |space: &Subspace| {
     TreeDocument::<u32>::new(space).piece_bytes(64)

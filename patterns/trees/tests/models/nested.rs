@@ -1,11 +1,12 @@
-//! Trees in memory: no operation depends on the depth, except those of serde, which have a limit.
+//! Trees in memory: no operation depends on the depth, except those of serde, which have a depth
+//! limit.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use keyloom_trees::{NestedNode, NestedNodes};
 
-/// Deep enough that one word of stack per level would overflow.
+/// So deep that one word of stack per level would overflow.
 const LEVELS: u64 = 300_000;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
@@ -13,7 +14,7 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     thread.spawn(work).unwrap().join().unwrap();
 }
 
-/// A chain of nodes with this many levels below the first.
+/// A chain of nodes with this many levels below the first node.
 pub fn chain(levels: u64) -> NestedNode<u32> {
     (1..levels)
         .rev()
@@ -89,7 +90,7 @@ fn serde_takes_trees_up_to_a_number_of_levels() {
     assert!(postcard::to_stdvec(&too_deep).is_err());
     let packed = rmp_serde::to_vec(&deepest).unwrap();
     assert_eq!(rmp_serde::from_slice::<NestedNode<u32>>(&packed).unwrap(), deepest);
-    // A parser of JSON has its own, lower limit.
+    // JSON parsers have their own, lower limit.
     let json = serde_json::to_string(&chain(60)).unwrap();
     assert_eq!(serde_json::from_str::<NestedNode<u32>>(&json).unwrap(), chain(60));
     let error = serde_json::to_string(&chain(LEVELS)).unwrap_err().to_string();
@@ -101,10 +102,10 @@ fn serde_takes_trees_up_to_a_number_of_levels() {
 #[test]
 fn bytes_of_a_stranger_that_nest_without_end_are_an_error() {
     on_a_common_stack(|| {
-        // Id, no name, value, one child; and so on.
+        // An id, an empty name, a value, and one child, repeated.
         let hostile = [1, 0, 0, 1].repeat(1 << 20);
         assert!(postcard::from_bytes::<NestedNode<u32>>(&hostile).is_err());
-        // An array of four, the last of them an array of one.
+        // An array of four elements; the last element is an array of one.
         let hostile = [0x94, 1, 0xA0, 0, 0x91].repeat(1 << 20);
         let error = rmp_serde::from_slice::<NestedNode<u32>>(&hostile).unwrap_err().to_string();
         assert!(error.contains("more than 128 levels"), "{error}");

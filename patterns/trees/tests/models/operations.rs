@@ -1,5 +1,5 @@
-//! Random operations as data: they do not depend on the contents of the tree, so that any of them
-//! can be left out.
+//! Random operations as data. They do not depend on the contents of the tree, so any of them can be
+//! removed.
 
 use fastrand::Rng;
 use keyloom::{Result, Writer};
@@ -22,7 +22,7 @@ pub enum Operation {
 /// The parameters of random operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// The number of ids. Some of them are in the tree, and some are not.
+    /// The number of ids; some are in the tree, and some are not.
     pub ids: u64,
     pub rules: Rules,
     /// The percentage of deletions.
@@ -30,7 +30,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// A forest of half of the ids, and then operations on it.
+    /// A forest with half of the ids, followed by operations on it.
     pub fn operations(self, rng: &mut Rng, count: usize) -> Vec<Operation> {
         let mut operations = vec![self.forest(rng)];
         operations.extend((1..count).map(|_| self.operation(rng)));
@@ -41,7 +41,7 @@ impl Mix {
         let mut trees: Vec<NestedNode<u32>> = Vec::new();
         for n in 0..self.ids / 2 {
             let node = NestedNode::new(number(n), loaded(n), rng.u32(..));
-            // At some level below.
+            // At a random level below.
             let mut siblings = &mut trees;
             while !siblings.is_empty() && rng.u8(..10) < 6 {
                 let at = rng.usize(..siblings.len());
@@ -75,12 +75,12 @@ impl Mix {
     }
 
     fn id(self, rng: &mut Rng) -> NodeId {
-        // Mostly those of the initial forest: see `forest`.
+        // Usually ids of the initial forest: see `forest`.
         let among = if rng.u8(..4) > 0 { self.ids / 2 } else { self.ids };
         number(rng.u64(..among))
     }
 
-    /// The place of an id that may be new among all ids.
+    /// The index of an id that may be new.
     fn new_id(self, rng: &mut Rng) -> u64 {
         let from = if rng.u8(..4) > 0 { self.ids / 2 } else { 0 };
         rng.u64(from..self.ids)
@@ -106,14 +106,14 @@ impl Mix {
 
     fn load(self, rng: &mut Rng) -> Operation {
         let parent = self.parent(rng);
-        // With different names, and each id once; the ids may be in the tree.
+        // The names differ and each id occurs once; the ids may already be in the tree.
         let mut next = self.new_id(rng);
         let trees = (0..rng.usize(..3)).map(|_| nested(rng, &mut next, 0)).collect();
         Operation::Load { parent, trees }
     }
 }
 
-/// The name of a loaded node. Some names begin with others.
+/// The name of a loaded node. Some names are prefixes of others.
 fn loaded(n: u64) -> String {
     format!("loaded {n}")
 }
@@ -128,7 +128,7 @@ fn nested(rng: &mut Rng, next: &mut u64, depth: u32) -> NestedNode<u32> {
     node
 }
 
-/// Names with all characters that keys escape, which begin and end like each other.
+/// Names with all characters that keys escape; they share prefixes and suffixes.
 const NAMES: [&str; 4] = ["a\0b", "a.b", "a-b", "é"];
 
 pub fn name(rng: &mut Rng) -> String {

@@ -13,19 +13,19 @@ pub struct Rules {
     pub unique_names: bool,
     /// Siblings are sorted by name, so that only sorted places are valid.
     pub ordered_by_name: bool,
-    /// The number of nodes that a damaged entry may cost.
+    /// The number of nodes that a damaged entry may destroy.
     pub cost: Cost,
-    /// The entry that defines the encoding of all others, if there is one: its format may be a
-    /// newer one.
+    /// The entry that defines the encoding of all others, if there is one. Damage may turn its
+    /// format into a newer one.
     pub definition: Option<&'static str>,
 }
 
-/// The number of nodes that a damaged entry may cost.
+/// The number of nodes that a damaged entry may destroy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// At most this number.
     Nodes(usize),
-    /// Those with a damaged byte in the entry, and at most this number more.
+    /// The nodes with a damaged byte in the entry, and at most this number more.
     DamagedAnd(usize),
 }
 
@@ -78,7 +78,7 @@ impl Oracle {
         self.nodes.len()
     }
 
-    /// Applies an operation and returns its result. An operation that is refused changes nothing.
+    /// Applies an operation and returns its result. A refused operation changes nothing.
     pub fn perform(&mut self, operation: &Operation) -> Outcome<u64> {
         let before = self.clone();
         let outcome = self.try_to(operation);
@@ -159,7 +159,7 @@ impl Oracle {
             OnDelete::Promote => None,
         };
         for child in &children {
-            // The node itself is removed, with its name.
+            // The node itself is excluded, with its name.
             let name = &self.nodes[child].name;
             self.free_name(adopter, name, &[&children[..], &[id]].concat())?;
         }
@@ -199,7 +199,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The parent of a place, and the number of the other children before it.
+    /// The parent of a position, and the number of the other children before it.
     fn locate(
         &self,
         moved: Option<NodeId>,
@@ -290,7 +290,7 @@ impl Oracle {
         Ok(ancestors)
     }
 
-    /// Depth-first, with depths: 0 of the node itself, 1 of the roots.
+    /// Nodes in depth-first order with their depths: 0 for the node itself, 1 for the roots.
     pub fn descendants(&self, from: Option<NodeId>) -> Outcome<Vec<(u32, NodeId)>> {
         let mut open: Vec<(u32, NodeId)> = match from {
             Some(id) => self.node(id).map(|_| vec![(0, id)])?,

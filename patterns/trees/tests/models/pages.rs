@@ -1,4 +1,4 @@
-//! Pages, and the reads made of other reads, on a model and on the oracle.
+//! Pages, and reads that are composed of other reads, on a model and on the oracle.
 
 use std::ops::RangeBounds;
 
@@ -14,7 +14,7 @@ use crate::oracle::{Oracle, Rules};
 use crate::questions::{DEPTHS, findings, outcome, same};
 use keyloom_testing::laws::{clear, writing};
 
-/// The part of a list after an element, or the refusal.
+/// The part of a list after an element, or the error.
 fn after<T: Clone>(
     list: std::result::Result<Vec<T>, TreeError>,
     id: impl Fn(&T) -> NodeId,
@@ -28,7 +28,7 @@ fn after<T: Clone>(
     }
 }
 
-/// All pages of a walk, each of at most `limit` items.
+/// All pages of a traversal, with at most `limit` items each.
 macro_rules! all_pages {
     ($limit:expr, $after:ident => $page:expr, $shown:expr) => {
         (|| {
@@ -114,7 +114,7 @@ pub fn ask_for_pages<T: Tree<Value = u32>>(
     same(("names_to", one), model.names_to(reader, one), names);
 }
 
-/// Paths are made once, leaves alone are deleted, and a copy ends at its depth.
+/// Paths are created only once, only leaves are deleted, and a copy ends at its depth limit.
 pub fn paths_are_created_once_and_leaves_are_deleted<T: Tree<Value = u32>>(
     store: &impl Store,
     make: impl Fn(&Subspace) -> T,
@@ -124,7 +124,7 @@ pub fn paths_are_created_once_and_leaves_are_deleted<T: Tree<Value = u32>>(
     let tree = make(&Subspace::new("tree"));
     let mut next = 0;
     let mut create = |names: &[&str]| {
-        // A body that runs twice may use up ids.
+        // A retried closure may use up ids.
         store
             .transact(|txn| {
                 let new_id = |_: &mut _| {
@@ -158,7 +158,8 @@ pub fn paths_are_created_once_and_leaves_are_deleted<T: Tree<Value = u32>>(
     assert!(store.transact(|txn| tree.delete_leaf(txn, b)).is_err());
 }
 
-/// Neither the old name at the new place nor the new name at the old one has to be free.
+/// A move with a rename: the old name may be taken at the new place, and the new name at the old
+/// place.
 pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
     store: &impl Store,
     make: impl Fn(&Subspace) -> T,
@@ -195,7 +196,7 @@ pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
         (3, "below", 111),
     ]);
     assert_eq!(names(), after);
-    // What is refused changes nothing.
+    // A refused move changes nothing.
     assert!(moved(2, "z", InsertAt::sorted(111)).is_err());
     assert!(moved(2, "z", InsertAt::sorted(2)).is_err());
     assert!(moved(99, "z", InsertAt::sorted(2)).is_err());
@@ -207,14 +208,14 @@ pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
         assert_eq!(taken, Err(refused));
         assert_eq!(names(), after);
     }
-    // In its place it only gets the name, and goes where that is sorted.
+    // Without another parent, the node is only renamed, and moves to the sorted position.
     moved(11, "w", InsertAt::sorted(2)).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(tree.names_to(&snapshot, 111).unwrap(), ["b", "w", "below"]);
     assert_eq!(tree.children(&snapshot, 2).unwrap().next().unwrap().unwrap().id(), 11);
 }
 
-/// The previous page ended with a node that has moved or gone, or belongs to another query.
+/// The previous page ended with a node that was moved or deleted, or that belongs to another query.
 pub fn pages_after_a_lost_node_are_refused<T: Tree<Value = u32>>(
     store: &impl Store,
     make: impl Fn(&Subspace) -> T,
@@ -247,8 +248,8 @@ pub fn pages_after_a_lost_node_are_refused<T: Tree<Value = u32>>(
     assert!(matches!(refused, TreeError::UnknownNode { node: 11, .. }), "{refused}");
 }
 
-/// Gets, ranges and keys read of a page of 20 children, and of a page of 20 descendants, after a
-/// child of 100 with 50 nodes below each. They are the same wherever the page begins.
+/// Gets, ranges and keys read by a page of 20 children and a page of 20 descendants. The parent has
+/// 100 children with 50 nodes below each. The costs are equal wherever the page begins.
 fn costs_of_pages<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64; 3]; 2] {
     let store = Metered::new(Memory::new());
     let tree = make(&Subspace::new("tree"));
@@ -283,16 +284,16 @@ fn pages_cost_what_the_documentation_says() {
     let ids = costs_of_pages(MaterializedPath::<u32>::new);
     let names = costs_of_pages(|space| MaterializedPath::<u32>::new(space).of_names());
     let sets = costs_of_pages(NestedSets::<u32>::new);
-    // A list finds out which of the nodes have children. Below a child of a path or of a set are 50
-    // keys, which a seek skips; once in eight seeks 16 steps are tried instead.
+    // A list finds out which nodes have children. In paths and in sets, each child has 50 keys
+    // below, which a seek skips. In one of eight cases, 16 steps are tried before the seek.
     assert_eq!(list, [[1, 1, 21], [1, 4, 51]]);
     assert_eq!(ids, [[2, 20, 104], [3, 1, 22]]);
     assert_eq!(names, [[3, 20, 105], [3, 1, 22]]);
     assert_eq!(sets, [[5, 20, 107], [5, 1, 24]]);
 }
 
-/// Gets, ranges, keys read and keys written of a move of two nodes below another node, with another
-/// name and without one.
+/// Gets, ranges, keys read and keys written by a move of two nodes below another node, with and
+/// without a rename.
 fn costs_of_moves<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64; 4]; 2] {
     let node = |id: NodeId| NestedNode::new(id, format!("{id:05}"), 0);
     let trees = [node(1).with(node(11).with(node(111))).with(node(12)), node(2).with(node(21))];
@@ -315,9 +316,9 @@ fn moves_with_a_name_cost_what_the_documentation_says() {
     let names = costs_of_moves(|space| MaterializedPath::<u32>::new(space).of_names());
     let sets = costs_of_moves(NestedSets::<u32>::new);
     assert_eq!(list, [[2, 1, 3, 5]; 2]);
-    // Without names in keys, the record is read and written once more.
+    // If names are not in keys, the record is read and written once more.
     assert_eq!(ids, [[4, 3, 7, 5], [4, 3, 6, 5]]);
     assert_eq!(names, [[5, 1, 5, 5]; 2]);
-    // A move, and a rename after it.
+    // A move followed by a rename.
     assert_eq!(sets, [[13, 3, 14, 6], [6, 2, 8, 5]]);
 }

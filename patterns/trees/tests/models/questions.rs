@@ -12,7 +12,7 @@ use crate::operations::name;
 use crate::oracle::{Node, Oracle};
 use crate::pages::ask_for_pages;
 
-/// The refusal of a model, or the number of nodes that an operation deleted.
+/// The error of a model, or the number of nodes that an operation deleted.
 pub fn outcome<T>(outcome: Result<T>) -> std::result::Result<T, TreeError> {
     outcome.map_err(|error| match error.downcast_ref::<TreeError>() {
         Some(refused) => refused.clone(),
@@ -40,14 +40,14 @@ pub fn findings(model: &impl Tree, reader: &impl Reader) -> Vec<String> {
     findings
 }
 
-/// Compares the whole tree, and checks that it is sound.
+/// Compares the whole tree, and checks its consistency.
 pub fn compare_whole<T: Tree<Value = u32>>(model: &T, reader: &impl Reader, oracle: &Oracle) {
     assert_eq!(findings(model, reader), [""; 0]);
     assert_eq!(model.export(reader, None).unwrap(), oracle.forest());
 }
 
 type Shown = (NodeId, String, u32);
-/// For more nodes than this a query compares the ids alone.
+/// A range of depths. For large results, queries compare only the ids.
 type Depths = (Bound<u32>, Bound<u32>);
 
 pub const DEPTHS: [Depths; 7] = [
@@ -60,7 +60,7 @@ pub const DEPTHS: [Depths; 7] = [
     (Bound::Included(0), Bound::Excluded(0)),
 ];
 
-/// Some queries about two nodes, which may be in the tree or not.
+/// Some queries on two nodes, which may or may not be in the tree.
 pub fn ask<T: Tree<Value = u32>>(
     model: &T,
     reader: &impl Reader,
@@ -165,7 +165,7 @@ pub fn ask<T: Tree<Value = u32>>(
         });
         same(("leaves", parent), leaves(), wanted);
     }
-    // They read as much as all other queries.
+    // These queries read as much as all others together.
     if rng.u8(..4) == 0 {
         ask_for_pages(model, reader, oracle, [one, other], rng);
     }

@@ -30,7 +30,7 @@ fn many(nodes: u64) -> Document<String> {
     let mut forest = NestedNode::new(0, "root", text(0));
     let mut path = vec![0_usize; 0];
     for id in 1..nodes {
-        // One level deeper, or at some level above.
+        // One level deeper, or at a random level above.
         path.truncate(rng.usize(..=path.len()));
         let mut below = &mut forest;
         for step in &path {
@@ -87,7 +87,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
         })
     };
     let value = text(1);
-    // The first write also ensures that there are no pieces of a lost head.
+    // The first write also checks that no pieces of a lost head exist.
     let (_, first) = store.measure(|store| {
         store.transact(|txn| tree.insert(txn, 1, "one", &value, InsertAt::Last(None))).unwrap();
     });
@@ -137,7 +137,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     assert_eq!(ask(&|| count(tree.export(&snapshot, None).unwrap().len())), [1, 1, 0]);
     assert_eq!(ask(&|| assert!(tree.dot(&snapshot, None).unwrap().contains("3 -> 7"))), [1, 1, 0]);
     drop(snapshot);
-    // A document in memory reads nothing from the store. Its write reads the version only.
+    // A document in memory reads nothing from the store. Its write reads only the version.
     let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
     let version = document.version();
     document.rename(8, "acht").unwrap();
@@ -210,7 +210,7 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     let said =
         format!("{head} has version 2, version 1 was expected; read it again and decide again");
     assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Version(1), Some(2), said));
-    // A change without effect is refused too, since its decision may be stale; otherwise it leaves
+    // A change without effect is refused, too, if its decision may be stale; otherwise it leaves
     // the version unchanged.
     assert!(write(&other).is_err());
     assert_eq!(write(&read()).unwrap(), 2);
@@ -254,7 +254,7 @@ fn nodes_are_found_with_their_paths(store: &(impl Store + Clone)) {
 fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
     clear(store);
     let tree = comments().piece_bytes(1_000);
-    // Also for pieces with the same bytes.
+    // The same for pieces with the same bytes.
     let long = "0123456789".repeat(2_000);
     store
         .transact(|txn| {
@@ -274,7 +274,7 @@ fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
     assert_eq!(findings(&tree, store), []);
     store.transact(|txn| tree.delete_subtree(txn, 2)).unwrap();
     assert_eq!((keys(&tree, store), findings(&tree, store)), (1, vec![]));
-    // Read with another length of pieces, and divided again.
+    // Read with another piece length, and split again.
     store.transact(|txn| tree.set_value(txn, 3, &long)).unwrap();
     let larger = comments();
     store.transact(|txn| larger.rename(txn, 3, "drei")).unwrap();
@@ -313,7 +313,7 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         change(&mut bytes);
         put(&piece(2), &bytes);
     };
-    // The first row of the piece has a length that exceeds the text, or a name that is not UTF-8.
+    // The first row of the piece has a length beyond the text, or a name that is not UTF-8.
     same_length(&|bytes| bytes.fill(0xff));
     found(&piece(2), Rule::Wrong);
     same_length(&|bytes| {
@@ -321,14 +321,14 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         bytes[name] = 0xff;
     });
     found(&piece(2), Rule::Wrong);
-    // An entry of a newer format is refused, and not treated as damage that may be overwritten.
+    // An entry of a newer format is refused, because it is not damage that may be overwritten.
     put(&head, &[2, 0, 0]);
     let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert!(error.contains(r#"("comments", "head")"#) && error.contains("format 2"), "{error}");
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     put(&head, b"");
     found(&head, Rule::Wrong);
-    // The same id twice, as if two documents had one head.
+    // The same id twice, as if two documents shared a head.
     let (one, other) = (
         TreeDocument::<String>::new(&Subspace::new("a")),
         TreeDocument::<String>::new(&Subspace::new("b")),
@@ -341,8 +341,8 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         store.snapshot().unwrap().get(&tree.space().pack("head")).unwrap().unwrap().to_vec()
     };
     let mut both = bytes(&one);
-    // After the format, the version, the next number and the count of pieces; one level higher than
-    // a child.
+    // The text comes after the format, the version, the next number and the number of pieces. The
+    // row is one level deeper than a child can be.
     let text_of_other = bytes(&other).split_off(11);
     both.push(1);
     both.extend_from_slice(&text_of_other[1..]);
@@ -359,7 +359,7 @@ on_every_store! {
     check_names_the_key_and_the_rule,
 }
 
-// Without the tests that count the round trips of a store without a server.
+// Without the tests that count the round trips of an embedded store.
 on_foundationdb! {
     a_write_is_refused_when_another_has_written_since,
     nodes_are_found_with_their_paths,
@@ -382,7 +382,7 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
         };
         store.transact(damage).unwrap();
         assert_eq!(findings(&tree, &store), [Inconsistency::new(head.clone(), rule)]);
-        // No new document can begin over the remains of this one.
+        // A new document cannot be created over the remains of this one.
         assert!(tree.read(&store.snapshot().unwrap()).is_err());
         let insert = |txn: &mut <Memory as Store>::Transaction<'_>| {
             tree.insert(txn, 7_000, "new", &text(7), InsertAt::Last(None))
@@ -393,15 +393,14 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
         assert!(tree.repair(&store).unwrap().changed() > 0);
         assert_eq!((dump(&tree, &store), findings(&tree, &store)), (whole.clone(), vec![]));
         assert_eq!(tree.repair(&store).unwrap().changed(), 0);
-        // A document that was read before the loss cannot overwrite it.
+        // A document that was read before the loss cannot be written over it.
         let version = tree.read(&store.snapshot().unwrap()).unwrap().version();
         assert!(version > 1_000_000_000_000, "{version}");
         store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
         write(&store, &tree, &many(100)).unwrap();
         assert_eq!(store.snapshot().unwrap().get(&head).unwrap(), Some(&stored[..]));
     }
-    // If a document cannot be read because of a piece, the error is the same as the finding of the
-    // check.
+    // If a piece makes a document unreadable, the error is the same as the finding of the check.
     let piece = tree.space().pack(&("piece", 0));
     store.transact(|txn| txn.delete(&piece)).unwrap();
     let error = tree.read(&store.snapshot().unwrap()).unwrap_err();
@@ -426,14 +425,14 @@ fn a_document_of_any_size_is_written_in_steps() {
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 1);
     assert_eq!(dump(&tree, &store), document.export(None).unwrap());
     assert_eq!(findings(&tree, &store), []);
-    // A move of a large part of it is a small change all the same.
+    // A move of a large part of the document is still a small change.
     let snapshot = store.snapshot().unwrap();
     let roots: Vec<NodeId> =
         tree.children(&snapshot, 0).unwrap().map(|child| child.unwrap().id()).collect();
     drop(snapshot);
     let half = roots[roots.len() / 2];
     store.transact(|txn| tree.move_to(txn, half, InsertAt::First(None))).unwrap();
-    // Everything changes, so all pieces are new; the old ones are deleted.
+    // Everything changes, so all pieces are new and the old pieces are deleted.
     document = tree.read(&store.snapshot().unwrap()).unwrap();
     for id in 0..document.len() as u64 {
         document.rename(id, "changed").unwrap();
@@ -441,7 +440,7 @@ fn a_document_of_any_size_is_written_in_steps() {
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 3);
     assert_eq!(dump(&tree, &store), document.export(None).unwrap());
     assert_eq!(findings(&tree, &store), []);
-    // A write of an older version is refused, and leaves nothing behind.
+    // A write of an older version is refused, and leaves no remains.
     document.rename(0, "again").unwrap();
     let error = tree.write_in_steps(&store, &document).unwrap_err();
     assert!(error.downcast_ref::<RecordConflict<()>>().is_some(), "{error}");
@@ -481,7 +480,7 @@ fn interrupted_write_in_steps_shows_the_old_or_new_document() {
             tree.repair(&store).unwrap();
             assert_eq!(findings(&tree, &store), []);
             assert_eq!(dump(&tree, &store) == new, is_new);
-            // And the write can be repeated.
+            // The write can be repeated.
             let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
             (0..100).for_each(|id| document.rename(id, "at last").unwrap());
             tree.write_in_steps(&store, &document).unwrap();
@@ -493,15 +492,15 @@ fn interrupted_write_in_steps_shows_the_old_or_new_document() {
 
 #[test]
 fn repair_during_a_write_in_steps_makes_the_write_decide_again() {
-    // The repair runs when the pieces are written and the head is not: after this many operations.
+    // The repair runs after this many operations, when the pieces are written but the head is not.
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(4);
     let tree = comments().piece_bytes(2_000);
     let store = Memory::builder().limits(limits).build();
     let faulty = Faulty::new(store.clone());
     let document = many(100);
-    // Makes one operation after the other fail, until there are pieces; a later write of the same
-    // document continues.
+    // One operation after the other fails, until pieces remain; a later write of the same document
+    // continues.
     let n = (0..).find(|n| {
         faulty.fail_at(*n, Fault::Error);
         assert!(tree.write_in_steps(&faulty, &document).is_err());
@@ -524,7 +523,7 @@ fn writers_side_by_side_lose_nothing() {
             scope.spawn(move || {
                 for n in 0..20 {
                     let id = thread * 100 + n;
-                    // One half in transactions, the other half with versions.
+                    // One half of the changes runs in transactions, the other half with versions.
                     if n % 2 == 0 {
                         store
                             .transact(|txn| tree.insert(txn, id, "x", &text(id), InsertAt::last(0)))
@@ -619,9 +618,9 @@ fn adjacent_placeholders_stay_when_a_repair_runs_again() {
     let whole = dump(&tree, &store);
     let ids: Vec<NodeId> = whole[0].preorder().map(|(_, node)| node.id).collect();
     let adjacent = &ids[50..54];
-    // No name begins with another one.
+    // No name is a prefix of another one.
     assert!(adjacent.iter().all(|id| *id >= 10), "{adjacent:?}");
-    // From the last to the first, so that each has a placeholder after it.
+    // From the last to the first, so that each row has a placeholder after it.
     for id in adjacent.iter().rev() {
         overwrite(&tree, &store, &format!("node {id}"), 0xFF);
         tree.repair(&store).unwrap();
@@ -643,8 +642,8 @@ fn adjacent_placeholders_stay_when_a_repair_runs_again() {
 fn a_row_of_a_document_whose_length_is_wrong_keeps_its_id() {
     let (tree, store) = (comments().piece_bytes(500), Memory::new());
     write(&store, &tree, &many(100)).unwrap();
-    // The length is before the format and the length of the name. A wrong one points into the next
-    // row.
+    // The length precedes the format and the length of the name. A wrong length points into the
+    // next row.
     for wrong in [b'\x7F', 2] {
         let before = store.snapshot().unwrap();
         let key = tree.space().pack(&("piece", 3));
@@ -692,7 +691,7 @@ fn a_piece_of_other_text_is_damage_and_not_a_newer_format() {
             write(&store, &tree, &document).unwrap();
         }
     }
-    // A row of a newer format is one row that cannot be read.
+    // A row of a newer format counts as one unreadable row.
     overwrite(&tree, &store, "\u{1}\u{7}node 50", 2);
     assert_eq!(findings(&tree, &store).len(), 1);
     tree.repair(&store).unwrap();
@@ -750,7 +749,7 @@ fn a_head_that_decodes_without_its_pieces_loses_no_node() {
     let head = tree.space().pack("head");
     write(&store, &tree, &document).unwrap();
     let stored = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
-    // The count of pieces is 0, and the list is read as the text; the next number is that of a
+    // The number of pieces is 0, so the list is read as the text; the next number is that of a
     // piece; no row follows.
     let mut no_count = stored.clone();
     no_count[10] = 0;

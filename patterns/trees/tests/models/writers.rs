@@ -24,7 +24,7 @@ fn mix(rules: Rules) -> Mix {
     Mix { ids: IDS, rules, deletions: 8 }
 }
 
-/// The tree before they begin.
+/// Creates the tree before the writers start.
 fn begin<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules) {
     let forest = mix(rules).forest(&mut Rng::with_seed(0));
     store.transact(|txn| perform(model, txn, &forest)).unwrap();
@@ -78,8 +78,8 @@ pub fn in_threads<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T, rules: Ru
 const PATH: &str = "KEYLOOM_TREE_PATH";
 const SEED: &str = "KEYLOOM_TREE_SEED";
 
-/// `test` is the name of the calling test: the test program starts itself again, and runs that test
-/// alone.
+/// Runs the calling test, named `test`, in child processes: the test program starts itself and runs
+/// only this test.
 pub fn in_processes<T: Tree<Value = u32>>(test: &str, make: impl Fn(&Subspace) -> T, rules: Rules) {
     let model = make(&Subspace::new("tree"));
     let open =
@@ -120,7 +120,7 @@ pub fn two_moves_that_would_make_a_cycle_conflict<T: Tree<Value = u32>>(
         NestedNode::new(1, "a", 0).with(NestedNode::new(3, "below a", 0)),
         NestedNode::new(2, "b", 0).with(NestedNode::new(4, "below b", 0)),
     ];
-    // As parent and child, and farther apart.
+    // The nodes become parent and child, or more distant relatives.
     for [below_two, below_one] in [[2, 1], [4, 3]] {
         clear(&store);
         store.transact(|txn| model.import(txn, None, &trees)).unwrap();

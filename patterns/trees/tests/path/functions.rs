@@ -1,4 +1,4 @@
-//! The functions on paths, compared with the same functions on plain lists of labels.
+//! The functions on paths, compared with the same functions on lists of labels.
 
 use fastrand::Rng;
 use keyloom::{List, pack};
@@ -28,7 +28,7 @@ fn the_functions_of_the_documentation_give_what_it_says() {
     assert_eq!(lca(&[path("1"), path("")]), None);
 }
 
-/// What a schema compares of the keys: a path is packed like the list of its labels.
+/// Schemas compare key layouts: a path is packed like the list of its labels.
 #[test]
 fn paths_are_packed_like_lists_of_labels() {
     assert_eq!(LabelPath::key_shape(), "LabelPath(List<Vec<string>>)");

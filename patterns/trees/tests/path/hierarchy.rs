@@ -1,5 +1,5 @@
-//! The path hierarchy of a table: tokens as in a search engine, and an index that agrees with the
-//! records.
+//! The path hierarchy of a table: the same tokens as in a search engine, and an index that agrees
+//! with the records.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn random_paths(rng: &mut Rng) -> Vec<String> {
     (0..rng.usize(..3)).map(|_| path(rng)).collect()
 }
 
-/// Random transactions, and the expected contents afterwards.
+/// Runs random transactions. Returns the expected contents afterwards.
 fn history(fixture: &Fixture, store: &impl Store, rng: &mut Rng) -> BTreeMap<u16, Vec<String>> {
     clear(store);
     let mut oracle = BTreeMap::new();
@@ -90,8 +90,8 @@ const TOKENIZERS: [fn() -> PathTokenizer; 4] = [
     || PathTokenizer::new().reverse().skip(1),
 ];
 
-/// The examples of Elasticsearch's documentation, and the tests of Lucene's tokenizers, which it
-/// uses.
+/// The examples from Elasticsearch's documentation, and the tests of Lucene's tokenizers, on which
+/// it is based.
 #[test]
 fn tokens_are_those_of_the_search_engine() {
     let plain = PathTokenizer::new();
@@ -142,7 +142,8 @@ fn tokens_are_those_of_the_search_engine() {
     }
 }
 
-/// A root label that begins with the delimiter is split so that the delimiter is part of a label.
+/// A root label that begins with the delimiter is split so that the delimiter becomes part of a
+/// label.
 #[test]
 fn what_is_cut_off_leaves_a_path_that_is_one() {
     for tokenizer in TOKENIZERS {
@@ -170,7 +171,7 @@ pub fn queries_find_what_a_filter_over_all_records_finds(store: &impl Store) {
             let records = history(&fixture, store, &mut rng);
             assert_eq!(fixture.faults(store), []);
             let snapshot = store.snapshot().unwrap();
-            // One entry for each different path of a record.
+            // One entry for each distinct path of a record.
             let mut entries: Vec<_> = records
                 .iter()
                 .flat_map(|(id, paths)| paths.iter().map(|path| (tokenizer.path(path), *id)))

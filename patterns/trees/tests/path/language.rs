@@ -1,4 +1,4 @@
-//! The notations, compared with the published documentation and with a naive matcher.
+//! The pattern languages, compared with the published documentation and with a naive matcher.
 
 use fastrand::Rng;
 use keyloom_trees::path::{
@@ -116,7 +116,7 @@ fn patterns_match_what_a_naive_matcher_matches() {
         assert_eq!(PathPattern::from(query).matches(&path), expected, "{path} @ {text}");
         matched[1] += u32::from(expected);
     }
-    // Neither of them always returns the same.
+    // In both languages, patterns often match and often do not.
     assert!(matched.iter().all(|count| (1_000..9_000).contains(count)), "{matched:?}");
 }
 
@@ -299,7 +299,7 @@ fn expressions_match_whole_paths_or_are_refused() {
     let regex = PathRegex::new("usr/(lib|bin)/[^/]*", '/').unwrap();
     assert!(regex.matches(&LabelPath::new(["usr", "lib", "x"]).unwrap()));
     assert!(!regex.matches(&LabelPath::new(["usr", "lib", "x", "y"]).unwrap()));
-    // Its text would be that of another path.
+    // The path would have the text of another path.
     assert!(!regex.matches(&LabelPath::new(["usr/lib", "x"]).unwrap()));
     for (expression, why) in
         [("(", "unclosed group"), (r"\bx", r"write (?-u:\b) for \b"), (r"(?-u:\xff)", "UTF-8")]

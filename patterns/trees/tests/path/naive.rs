@@ -1,5 +1,5 @@
-//! A second implementation of the language, as simple as possible: patterns as values that print
-//! themselves, and matchers by exhaustive search.
+//! A second implementation of the language, as simple as possible: patterns as printable values,
+//! and matchers by exhaustive search.
 
 use fastrand::Rng;
 
@@ -17,7 +17,7 @@ pub struct Word {
 pub struct Item {
     pub is_not: bool,
     pub words: Vec<Word>,
-    /// The contents of the braces, if there are any.
+    /// The bounds in the braces, if there are any.
     pub braces: Option<(Option<usize>, Option<usize>, bool)>,
 }
 
@@ -133,7 +133,7 @@ pub fn lquery_text(items: &[Item], rng: &mut Rng) -> String {
     items.join(".")
 }
 
-/// Tries every number of labels for the first item, and the other items on the rest.
+/// Tries every number of labels for the first item, and matches the other items with the rest.
 pub fn lquery_matches(items: &[Item], path: &[String]) -> bool {
     let Some((item, others)) = items.split_first() else { return path.is_empty() };
     let (low, high) = item.count();
@@ -155,7 +155,7 @@ impl Condition {
         }
     }
 
-    /// With as few parentheses as possible, or with some more.
+    /// Prints the query with as few parentheses as possible, or with some more.
     pub fn text(&self, rng: &mut Rng) -> String {
         self.text_within(0, rng)
     }

@@ -1,4 +1,4 @@
-//! The language, compared with PostgreSQL's: the same expressions, evaluated there.
+//! The language, compared with PostgreSQL: the same expressions are evaluated there.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,8 +13,8 @@ use keyloom_trees::path::{
 use crate::naive::{self, Condition};
 use keyloom_testing::servers::{Postgres, Server, or_skip};
 
-/// A database with Unicode letters, like this implementation. The function evaluates an expression
-/// or returns its error.
+/// Creates a database with Unicode letters, like this implementation, and a function that evaluates
+/// an expression or returns its error.
 const DATABASE: &str = "CREATE DATABASE ltree TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'";
 const SETUP: &str = r"
 CREATE EXTENSION ltree;
@@ -42,7 +42,7 @@ enum Answer {
 
 struct Oracle {
     address: String,
-    /// The server stops when this is dropped.
+    /// The server; it stops when this value is dropped.
     _server: Postgres,
 }
 
@@ -87,7 +87,8 @@ fn psql(address: &str, script: &str) -> String {
         .unwrap();
     let mut input = psql.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // Its output may fill the pipe before it has read all input.
+        // A thread writes the input, because the program may fill the output pipe before it has
+        // read all of it.
         scope.spawn(move || input.write_all(script.as_bytes()).unwrap());
         psql.wait_with_output().unwrap()
     });
@@ -112,7 +113,7 @@ impl Cases {
         self.add(expression, Answer::Value(expected.to_string()));
     }
 
-    /// A path, or an error of any kind.
+    /// Adds an expression that returns a path, or any error.
     fn path(&mut self, expression: String, expected: Result<Option<&LabelPath>, &PathError>) {
         self.add(
             expression,
@@ -265,7 +266,7 @@ fn arrays(oracle: &Oracle) -> usize {
     cases.check(oracle)
 }
 
-/// Patterns are printed as PostgreSQL prints them.
+/// Patterns are printed in the same form as by PostgreSQL.
 fn texts(oracle: &Oracle) -> usize {
     let mut rng = Rng::with_seed(34);
     let mut cases = Cases::default();
@@ -277,7 +278,7 @@ fn texts(oracle: &Oracle) -> usize {
     cases.check(oracle)
 }
 
-/// Invalid input of PostgreSQL is invalid here, at the same character and for the same reason.
+/// Input that PostgreSQL rejects is rejected here, at the same character and for the same reason.
 fn broken_paths_and_patterns(oracle: &Oracle) -> usize {
     let mut rng = Rng::with_seed(35);
     let letters: Vec<char> = "aab1_é..**!|{},23@% &()'".chars().collect();

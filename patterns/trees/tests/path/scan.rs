@@ -48,7 +48,7 @@ fn fill(store: &impl Store, rng: &mut Rng, count: usize) -> BTreeSet<(Vec<u8>, V
     all
 }
 
-/// A pattern, and an independent implementation of the same.
+/// A pattern, and an independent implementation of it.
 pub type Case = (PathPattern, Box<dyn Fn(&[String]) -> bool>);
 
 pub fn random_case(rng: &mut Rng) -> Case {
@@ -133,7 +133,7 @@ pub fn scans_find_what_a_filter_over_all_keys_finds(store: &impl Store) {
     assert!(seen > 2_000, "{seen}");
 }
 
-/// `roots` nodes, each with `children`, each of these with `leaves`.
+/// `roots` nodes with `children` children each, which have `leaves` leaves each.
 fn tree(store: &impl Store, [roots, children, leaves]: [u32; 3]) {
     clear(store);
     let paths = paths();
@@ -190,17 +190,17 @@ pub fn a_literal_beginning_reads_only_its_range(store: &(impl Store + Clone)) {
     assert_eq!(read_by(store, &PathPattern::any_of([])).map(|(count, ..)| count), [0; 2]);
 }
 
-/// The scan steps over at most this many entries before it begins a new range, and not for each
-/// entry that it leaves out.
+/// The scan steps over at most this many entries before it begins a new range. Without this, it
+/// would begin one for each skipped entry.
 const STEPS: u64 = 16;
 
 pub fn a_skip_scan_does_not_read_what_it_skips(store: &(impl Store + Clone)) {
     const LEAVES: u32 = 300;
     tree(store, [2, 40, LEAVES]);
     let all = u64::from(2 * 40 * LEAVES);
-    // If entries come in pages, it is cheaper to step over more of them.
+    // On stores that read entries in pages, stepping over more entries is cheaper.
     let is_near = store.snapshot().unwrap().prefetched() == 0;
-    // One leaf of each child: about two skips per child.
+    // One leaf of each child matches, so there are about two skips per child.
     for (pattern, count) in [
         (lquery("r0001.*{1}.l0200"), 40),
         (lquery("*{2}.l0200"), 80),
@@ -271,7 +271,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &impl Store
 pub fn continuations_of_other_patterns_are_refused(store: &impl Store) {
     tree(store, [2, 2, 2]);
     let snapshot = store.snapshot().unwrap();
-    // Both read the same range.
+    // Both patterns read the same range.
     let (one, other) = (lquery("*.l0001"), lquery("*.l0000"));
     let page = paths().page(&snapshot, &one, 1, None).unwrap();
     let next = page.next.unwrap();
@@ -305,7 +305,8 @@ pub fn keys_that_are_no_paths_are_named(store: &impl Store) {
     assert!(text.contains(r"\x02paths\x00\x02a\x00\x02b"), "{text}");
     assert!(text.contains("at byte 13: the string is not UTF-8"), "{text}");
     assert!(matches.next().is_none(), "what has failed stays finished");
-    // A pattern that matches all descendants does not read them, and reports this.
+    // A pattern that matches all descendants does not decode their paths, so `path` returns an
+    // error.
     let pattern = lquery("a.*");
     let found = paths().matching(&snapshot, &pattern).unwrap().next();
     assert!(found.unwrap().unwrap().path().is_err());

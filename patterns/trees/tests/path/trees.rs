@@ -94,7 +94,7 @@ fn a_move_in_steps_shows_both_places(store: &impl Store) {
     let [old, old_below, new, new_below] =
         [("from", 1), ("from.below", 2), ("to.from", 1), ("to.from.below", 2)]
             .map(|(path, id)| (path.to_owned(), id));
-    // The root is copied first, so that its place is taken.
+    // The root is copied first, so that its position is taken.
     let first = vec![old.clone(), old_below.clone(), new.clone()];
     assert_eq!(shown.first(), Some(&first));
     let both = vec![old, old_below, new.clone(), new_below.clone()];

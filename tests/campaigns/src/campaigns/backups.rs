@@ -1,5 +1,5 @@
-//! Several backups at once into one directory, of one process and of several, beside a writer: one
-//! of them is the copy, it is whole, and the others return an error.
+//! Several concurrent backups into one directory, from one process and from several, while a writer
+//! commits. One of them creates the copy, which must be complete, and the others return an error.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::campaigns::task;
 use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
-/// Backups that meet in a directory.
+/// Concurrent backups into one directory.
 pub struct Backups;
 
 pub(super) const ROLE: &str = "backups";
 
-/// What a backup does.
+/// The parameters of a backup.
 #[derive(Clone, Serialize, Deserialize)]
 struct Task {
     store: PathBuf,
@@ -32,25 +32,25 @@ struct Task {
     flaw: Flaw,
 }
 
-/// How a backup is broken on purpose.
+/// A flaw of a backup, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Flaw {
     None,
-    /// All backups write to one file before it is named.
+    /// All backups write to the same file before it gets its final name.
     SharedPart,
-    /// The last one replaces the others.
+    /// The last backup replaces the others.
     Replaces,
-    /// The copy is open to all users.
+    /// All users can read the copy.
     OtherMode,
-    /// The part has its name for ever.
+    /// The partial file keeps its name forever.
     LeavesPart,
 }
 
-/// What came of a backup.
+/// The outcome of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Outcome {
     Copied,
-    /// There is another copy.
+    /// Another copy exists.
     Refused,
     Wrong(String),
 }
@@ -109,7 +109,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Makes several backups at once. Returns what is wrong.
+/// Makes several backups concurrently. Returns the faults.
 fn meet(context: &Context, seed: u64, flaw: Flaw, tally: &mut Tally) -> Result<Option<String>> {
     let mut rng = Rng::with_seed(seed);
     let directory = context.directory("backups")?;
@@ -172,7 +172,7 @@ fn meet(context: &Context, seed: u64, flaw: Flaw, tally: &mut Tally) -> Result<O
     judge(context, seed, &copy, mode, least..=most)
 }
 
-/// What is wrong with the copy, when all backups are done.
+/// The faults of the copy after all backups have ended.
 fn judge(
     context: &Context,
     seed: u64,
@@ -204,7 +204,7 @@ fn judge(
     Ok(wrong.map(|what| format!("the copy is not as in the model: {what}")))
 }
 
-/// A backup of another process.
+/// Makes a backup in another process.
 fn elsewhere(task: &Task) -> Result<Outcome> {
     let output = task::process(ROLE, task)?.output()?;
     serde_json::from_slice(&output.stdout).with_context(|| {
@@ -223,7 +223,7 @@ pub(super) fn play() -> Result<()> {
     Ok(())
 }
 
-/// Makes a backup. What returned `Ok` is whole at that moment.
+/// Makes a backup. A copy for which it returns `Ok` must be complete at that moment.
 fn outcome(store: &Lmdb, task: &Task) -> Outcome {
     match back_up(store, task) {
         Ok(()) => match Lmdb::verify(&task.copy, |_, _| ()) {
@@ -249,7 +249,7 @@ fn back_up(store: &Lmdb, task: &Task) -> Result<()> {
     name_badly(task, &own, &bytes)
 }
 
-/// Writes a file and names it, as a backup that is broken.
+/// Writes a file and gives it its final name, like a broken backup.
 fn name_badly(task: &Task, own: &str, bytes: &[u8]) -> Result<()> {
     let Task { store, copy, flaw, .. } = task;
     let own = if *flaw == Flaw::SharedPart { "" } else { own };

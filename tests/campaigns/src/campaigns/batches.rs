@@ -1,4 +1,4 @@
-//! Which transactions of several threads share a commit.
+//! Determines which transactions of several threads share a commit.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
@@ -7,18 +7,18 @@ use std::thread::{self, ThreadId};
 #[derive(Default)]
 pub(super) struct Commits(Mutex<Option<Run>>);
 
-/// A run of a body.
+/// One run of a body.
 struct Run {
-    /// The thread that ran it.
+    /// The thread on which the body ran.
     thread: ThreadId,
     /// The number of its transaction, counted from 0.
     number: u64,
-    /// How many transactions the store held before the commit.
+    /// The number of transactions in the store before the commit.
     committed: u64,
 }
 
 impl Commits {
-    /// Returns how many transactions the store holds before the commit that contains transaction
+    /// Returns the number of transactions in the store before the commit that contains transaction
     /// `number`, counted from 0. The calling body performs this transaction for the thread
     /// `caller`.
     pub(super) fn before(&self, caller: ThreadId, number: u64) -> u64 {
@@ -27,8 +27,8 @@ impl Commits {
 
     fn before_run(&self, thread: ThreadId, caller: ThreadId, number: u64) -> u64 {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The bodies of a commit run on one thread, with consecutive numbers. The body of this
-        // thread itself is the first one wherever it runs.
+        // The bodies of a commit run on one thread, with consecutive numbers. The leader's own body
+        // is the first one on its thread.
         let continues =
             |last: &&Run| thread != caller && thread == last.thread && number == last.number + 1;
         let committed = last.as_ref().filter(continues).map_or(number, |last| last.committed);
@@ -49,10 +49,10 @@ mod tests {
         let other = thread::spawn(|| thread::current().id()).join().unwrap();
         let commits = Commits::default();
         let before = |thread, caller, number| commits.before_run(thread, caller, number);
-        // A batch, which fails in its third body and runs again without the first.
+        // A batch fails in its third body and is retried without the first.
         assert_eq!([before(one, one, 5), before(one, other, 6), before(one, other, 7)], [5; 3]);
         assert_eq!([before(one, other, 5), before(one, other, 6)], [5; 2]);
-        // A body alone, twice, and a batch that another thread leads.
+        // A single body, twice, and a batch that another thread leads.
         assert_eq!([before(one, one, 7), before(one, one, 8)], [7, 8]);
         assert_eq!([before(other, other, 9), before(other, one, 10)], [9; 2]);
     }

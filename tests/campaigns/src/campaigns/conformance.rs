@@ -1,4 +1,4 @@
-//! The laws of a store: the public suite, on every store and every wrapper around it.
+//! The laws of a store: the public suite, on every store and on every wrapper.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
-/// [`keyloom_conformance`] in memory, on LMDB, and through what wraps a store.
+/// [`keyloom_conformance`] in memory, on LMDB, and through the wrappers of stores.
 pub struct Conformance;
 
-/// How many operations the random histories of a store have together.
+/// The total number of operations in the random histories of a store.
 const OPERATIONS: usize = 5_000;
 
 impl Campaign for Conformance {
     fn facts(&self) -> Facts {
         let all = (TARGETS.len() * checks::<Memory>().len()) as u64;
-        // The random histories of each round are others.
+        // Each round has different random histories.
         Facts {
             name: "conformance",
             about: "the laws of a store, on each store and through each wrapper",
@@ -37,14 +37,15 @@ impl Campaign for Conformance {
             if !context.continues(tally.count) || !tally.failures.is_empty() {
                 break;
             }
-            // The store follows from the seed too, so that this one suffices to do it again.
+            // The seed also determines the store, so the seed suffices to reproduce the round.
             let seed = context.seed.wrapping_add(round);
             let (name, target) = &TARGETS[(seed % TARGETS.len() as u64) as usize];
             let seen = target(&Suite::new().operations(OPERATIONS).seed(seed), context.scratch());
             tally.count += checks::<Memory>().len() as u64;
             tally.add("random operations", OPERATIONS as u64);
             tally.add("stores", 1);
-            // A violation names its check and, of a random history, the shortest that shows it.
+            // A violation names its check. For a random history, it contains the shortest failing
+            // one.
             tally.failures.extend(failures(seen).map(|what| Failure {
                 what: format!("{name}: {what}"),
                 again: context.again(seed, 1),
@@ -58,7 +59,7 @@ impl Campaign for Conformance {
         let suite = Suite::new().seed(context.seed);
         let sound = failures(suite.run(|| Ok(Mutant::new(Flaw::None)))).next();
         let mut controls = vec![Control::new("None", sound.map_or(Ok(()), Err))];
-        // No random histories: the checks that name a law must do without them.
+        // Without random histories: the named checks must find the flaw.
         let suite = suite.operations(0);
         for flaw in Flaw::ALL {
             let Some((law, check)) = flaw.breaks() else { continue };
@@ -75,7 +76,8 @@ impl Campaign for Conformance {
 
 type Seen = Result<Vec<Violation>, BoxedError>;
 
-/// A store, made again for each check in a directory where it may make others.
+/// A function that creates the store again for each check, in a directory in which it may create
+/// others.
 type Target = fn(&Suite, &Path) -> Seen;
 
 const TARGETS: [(&str, Target); 10] = [
@@ -101,7 +103,7 @@ where
 {
     suite.run(|| {
         let directory = tempfile::tempdir_in(within)?;
-        // No crash happens here, so nothing needs to wait for the disk.
+        // No crash happens here, so no commit needs a sync.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
         Ok(With(wrap(options.open(directory.path())?), directory))
     })

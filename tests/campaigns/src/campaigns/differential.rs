@@ -1,8 +1,8 @@
-//! Stores and an ordered map: whatever is asked of them, they answer alike.
+//! Stores and an ordered map must return the same results for all operations.
 //!
-//! The short form of it is `cargo test --test differential`. What is done and compared, keys of the
-//! bytes that go wrong and snapshots that stay open across commits, is in
-//! [`keyloom_conformance::operations`].
+//! The short form of this campaign is `cargo test --test differential`.
+//! [`keyloom_conformance::operations`] documents the operations and comparisons, the keys of
+//! critical bytes, and the snapshots that stay open across commits.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use crate::shrink::shrink;
 use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 
-/// Random histories in memory, in memory with transactions side by side, on LMDB and on redb.
+/// Random histories in memory, in memory with concurrent transactions, on LMDB and on redb.
 pub struct Differential;
 
 /// Long enough that snapshots outlive many commits.
@@ -36,7 +36,7 @@ impl Campaign for Differential {
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
-        // No crash happens here, so nothing needs to wait for the disk.
+        // No crash happens here, so no commit needs a sync.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
         let lmdb = options.open(context.directory("differential")?)?;
         let redb = redb(&context.directory("differential-redb")?)?;
@@ -44,7 +44,7 @@ impl Campaign for Differential {
             on("memory", replay(&Memory::new(), history))?;
             let optimistic = Memory::builder().optimistic(true).build();
             on("optimistic memory", replay(&optimistic, history))?;
-            // One file for all histories: pages that were freed are used again.
+            // All histories use one file, so that freed pages are reused.
             lmdb.transact(|txn| txn.delete_range(KeyRange::all()))
                 .map_err(|error| format!("LMDB is not emptied: {error}"))?;
             on("LMDB", replay(&lmdb, history))?;
@@ -65,7 +65,7 @@ impl Campaign for Differential {
         let mut controls = Control::each(&context, &flaws, |context, flaw| {
             attack(context, |history| on("it", replay(&MutantStore::new(flaw), history)))
         })?;
-        // What one history leaves is not in the model of the next one.
+        // The remains of one history are not in the model of the next one.
         let redb = redb(&context.directory("differential-redb-control")?)?;
         let tally = attack(&context, |history| on("redb", replay(&redb, history)))?;
         controls.push(Control::of("redb is not emptied", &tally, "should be|redb:"));
@@ -83,13 +83,13 @@ fn on(store: &str, outcome: Result<(), Finding>) -> Result<(), String> {
     outcome.map_err(|finding| format!("{store}: {finding}"))
 }
 
-/// Makes up histories until one is not as it should be.
+/// Generates histories until one fails.
 fn attack(context: &Context, judge: impl Fn(&[Operation]) -> Result<(), String>) -> Result<Tally> {
     let histories = operations(HISTORY_LENGTH);
     let mut tally = Tally::default();
     let mut number = 0;
     while context.continues(tally.count) && tally.failures.is_empty() {
-        // Each history comes from a seed of its own.
+        // Each history has its own seed.
         let seed = context.seed.wrapping_add(number);
         number += 1;
         let mut runner = TestRunner::new_with_rng(Config::default(), generator(seed));
@@ -110,14 +110,14 @@ fn attack(context: &Context, judge: impl Fn(&[Operation]) -> Result<(), String>)
 }
 
 fn shortest(history: &[Operation], judge: impl Fn(&[Operation]) -> Result<(), String>) -> Failure {
-    // Not by proptest, which was not done after 5,000 tries.
+    // proptest is not used here: it had not finished after 5,000 tries.
     let shortest = shrink(history, |history| judge(history).is_err());
     let what = judge(&shortest).err().unwrap_or_default();
     let sequence = shortest.iter().map(|operation| format!("{operation:?}")).collect();
     Failure { what, sequence, ..Failure::default() }
 }
 
-/// What proptest draws from.
+/// The source of randomness for proptest.
 fn generator(seed: u64) -> TestRng {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

@@ -47,12 +47,13 @@ pub fn all() -> Vec<Box<dyn Campaign>> {
 
 pub use task::said;
 
-/// Says to a process what it was started for.
+/// The environment variable with the role of a process.
 const ROLE: &str = "KEYLOOM_CAMPAIGN_ROLE";
 
-/// Starts this program once more, in a role of a campaign's own.
+/// Starts this program again in a role of a campaign.
 fn process(role: &str) -> Result<Command> {
-    // By the process and not by the name: a long run outlives the file it was started from.
+    // Started through /proc and not by name, because a long run may outlive the file of the
+    // program.
     let running = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     let program = if running.exists() { running } else { std::env::current_exe()? };
     let mut command = Command::new(program);
@@ -60,7 +61,7 @@ fn process(role: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Plays the role that this process was started for by a campaign; `None` when a user started it.
+/// Plays the role of this process, if a campaign started it; `None` if a user started it.
 pub fn child() -> Option<Result<()>> {
     let role = std::env::var(ROLE).ok()?;
     Some(play(&role))

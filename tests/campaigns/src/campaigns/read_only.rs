@@ -1,8 +1,8 @@
-//! A store that is read through a read-only mount, beside a writer: refused, since a snapshot there
-//! would have no reader slot, by which the writer knows which pages not to overwrite.
+//! A store is read through a read-only mount while a writer commits. This must be refused: a
+//! snapshot through such a mount has no reader slot, so the writer would overwrite its pages.
 //!
-//! A process with mounts of its own sees the directory of the store twice: as it is, and read-only.
-//! The campaign itself writes to the store, and then closes it.
+//! A process with its own mounts has two paths to the store's directory, one of them read-only. The
+//! campaign itself writes to the store, and then closes it.
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,41 +23,41 @@ use crate::campaigns::task::{self, Child};
 use crate::mix::first_difference;
 use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 
-/// Read-only mounts beside a writer.
+/// Read-only mounts during writes.
 pub struct ReadOnly;
 
 pub(super) const ROLE: &str = "read-only";
 
-/// What the process that reads is to do.
+/// The parameters of the reading process.
 #[derive(Clone, Serialize, Deserialize)]
 struct Task {
-    /// Here is the store, and the read-only mount of it.
+    /// The directory that contains the store and its read-only mount.
     directory: PathBuf,
     seed: u64,
     workload: Option<String>,
     flaw: Flaw,
 }
 
-/// How the process that reads is broken on purpose.
+/// A flaw of the reading process, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Flaw {
     None,
-    /// Its snapshots take slots in a lock file that the writer does not see.
+    /// Its snapshots take slots in another lock file than that of the writer.
     OwnLockFile,
-    /// A refusal repeats what the program has done.
+    /// The error advises the program to do what it has just done.
     Circular,
-    /// It does not keep writers away from a store that it reads without slots.
+    /// It does not exclude writers while it reads a store without slots.
     LetsWritersIn,
 }
 
-/// For so many commits of the writer a snapshot is watched: after a few the writer takes the pages
-/// again that no slot keeps from it.
+/// A snapshot is compared during this many commits. Without a slot, the writer reuses its pages
+/// after a few commits.
 const WATCHED: u64 = 20;
-/// How long a snapshot is watched where there is no writer.
+/// The time for which a snapshot is compared without a writer.
 const WATCHED_ALONE: Duration = Duration::from_millis(20);
-/// For machines under load.
+/// The time-out, long enough for machines under load.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What the processes say to each other.
+/// The messages between the processes.
 const READ: &str = "the writer has closed the store";
 const HOLDS: &str = "reads without slots";
 
@@ -115,7 +115,8 @@ fn options() -> LmdbOptions {
     Lmdb::options().durability(Durability::MayLoseStore).map_bytes(1 << 30)
 }
 
-/// Writes while another process reads, closes the store, and opens it when that process is done.
+/// Writes while another process reads, closes the store, and opens it again when that process has
+/// finished.
 fn read_beside_a_writer(
     context: &Context,
     unshare: Unshare,
@@ -163,7 +164,7 @@ fn read_beside_a_writer(
         Ok(said) => serde_json::from_str(&said)?,
         Err(error) => died(error),
     };
-    // As a writer that opens the store.
+    // Takes the lock like a writer that opens the store.
     if wrong.is_empty() && !matches!(File::open(&path)?.try_lock(), Err(TryLockError::WouldBlock)) {
         wrong.push("a writer may open the store while it is read without slots".into());
     }
@@ -181,7 +182,7 @@ pub(super) fn play() -> Result<()> {
     let mix = Mix::new(task.workload.as_deref())?;
     let (path, view) = (task.directory.join("store"), task.directory.join("view"));
     let mut wrong = Vec::new();
-    // A mount that is not read-only would show nothing.
+    // With a writable mount, the test would prove nothing.
     if File::create(view.join("a file")).is_ok() {
         wrong.push("the mount is not read-only".into());
     }
@@ -212,13 +213,13 @@ pub(super) fn play() -> Result<()> {
     };
     let said = if wrong.is_empty() { HOLDS.into() } else { serde_json::to_string(&wrong)? };
     println!("{said}");
-    // Until the campaign ends this process.
+    // Waits until the campaign ends this process.
     std::io::stdin().read_line(&mut String::new())?;
     drop(held);
     Ok(())
 }
 
-/// What is wrong with the refusal to read through a mount on which no slot can be taken.
+/// The faults of the error when a store is read through a mount on which no slot can be taken.
 fn refused(view: &Path, flaw: Flaw) -> Vec<String> {
     let error = match options().read_only(true).open(view) {
         Ok(_) => return vec!["a store is read without slots beside a writer".into()],
@@ -234,7 +235,8 @@ fn refused(view: &Path, flaw: Flaw) -> Vec<String> {
     if is_clear { Vec::new() } else { vec![format!("refused without a remedy: {text}")] }
 }
 
-/// The file of a store under another name, beside which each process makes a lock file of its own.
+/// A link to the file of the store under another name, so that each process creates a separate lock
+/// file beside it.
 fn with_own_lock_file(path: &Path) -> Result<PathBuf> {
     let other = path.with_extension("with another lock file");
     fs::create_dir(&other)?;
@@ -242,7 +244,7 @@ fn with_own_lock_file(path: &Path) -> Result<PathBuf> {
     Ok(other)
 }
 
-/// Reads one snapshot again and again, beside a writer. Returns what is wrong with it.
+/// Reads one snapshot repeatedly while a writer commits. Returns the faults.
 fn watch(store: &Lmdb, mix: &Mix, seed: u64) -> Vec<String> {
     let commits = || {
         let meta = read_meta(store.path().join("data.mdb"));
@@ -296,10 +298,10 @@ fn digest(snapshot: &impl Reader) -> keyloom::Result<u64> {
     Ok(hasher.finish())
 }
 
-/// What `unshare` takes to give a process mounts of its own.
+/// Options of `unshare` that give a process its own mounts.
 type Unshare = &'static [&'static str];
 
-/// As root, and as another user where users may have namespaces of their own.
+/// For root, and for other users if they may create user namespaces.
 const WAYS: [Unshare; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
 
 fn with_mounts(unshare: Unshare, directory: &Path) -> Command {
@@ -310,11 +312,12 @@ fn with_mounts(unshare: Unshare, directory: &Path) -> Command {
     command
 }
 
-/// The process that reads, with a read-only mount that no other process sees.
+/// The reading process, with a read-only mount that no other process sees.
 fn in_a_namespace(unshare: Unshare, task: &Task) -> Result<Command> {
     let program = task::process(ROLE, task)?;
     let mut command = with_mounts(unshare, &task.directory);
-    // By its name: a link in /proc cannot be followed from another user's namespace.
+    // The program is started by its name, because a link in /proc cannot be followed from another
+    // user's namespace.
     let name = std::env::current_exe()?;
     command.arg(if name.exists() { name.as_os_str() } else { program.get_program() });
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -1,4 +1,4 @@
-//! Derived data: what was maintained step by step is what is built at once.
+//! Derived data: incremental maintenance must give the same result as a build at once.
 
 use anyhow::Result;
 use keyloom::{Lmdb, Memory, Store, Writer, lmdb::Durability};
@@ -12,7 +12,7 @@ use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 /// Random histories of each workload, in memory and on LMDB.
 pub struct Rebuild;
 
-/// The most transactions of a history.
+/// The maximum number of transactions in a history.
 const MOST: u64 = 60;
 
 impl Campaign for Rebuild {
@@ -28,7 +28,7 @@ impl Campaign for Rebuild {
 
     fn run(&self, context: &Context) -> Result<Tally> {
         let directory = context.directory("rebuild")?;
-        // No crash happens here, so nothing needs to wait for the disk.
+        // No crash happens here, so no commit needs a sync.
         let lmdb = Lmdb::options().durability(Durability::MayLoseStore).open(directory)?;
         let mixes: Vec<Mix> = context.mix.each().collect();
         let mut targets = || -> Targets { vec![Box::new(Memory::new()), Box::new(lmdb.clone())] };
@@ -41,16 +41,16 @@ impl Campaign for Rebuild {
             attack(&context.quietly(most), mixes, &mut || vec![Box::new(MutantStore::new(flaw))])
         };
         let mut controls = vec![Control::sound("None", &mutant(Flaw::None, &mixes, 16)?)];
-        // Each workload alone, because the others could hide one that notices nothing. A workload
-        // notices by its `check`, by its model, by different bytes, or by an operation that fails.
-        // A mutant store itself returns no errors.
+        // Each workload runs alone, because other workloads could hide one that detects nothing. A
+        // workload detects a fault by its `check`, by its model, by different bytes, or by a failed
+        // operation. A mutant store itself returns no errors.
         const TOLD: &str =
             "are there instead of|not as when built at once|a transaction failed|cannot be read";
         for flaw in [Flaw::LostWrite, Flaw::ForgottenDelete] {
             for mix in &mixes {
                 let workload = mix.names().concat();
-                // The first history in which it shows ends it; what a workload seldom does needs
-                // some hundred.
+                // The first failing history ends the control. Rare operations of a workload need
+                // some hundred histories.
                 let tally = mutant(flaw, std::slice::from_ref(mix), 1_000)?;
                 let reported = format!("{TOLD}|{workload}: ");
                 controls.push(Control::of(format!("{flaw:?} in {workload}"), &tally, &reported));
@@ -63,11 +63,11 @@ impl Campaign for Rebuild {
     }
 }
 
-/// A control for a workload: damage to what its patterns derive is found by their own `check`,
-/// without the model; damage to records by the model. Some entries in turn are deleted, or get
-/// another value.
+/// A control for a workload. Its patterns' own `check` must find damage to derived data without the
+/// model; the model must find damage to records. Some entries in turn are deleted, or get another
+/// value.
 fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
-    /// Long enough that there is something of everything.
+    /// Long enough that every kind of data occurs.
     const LENGTH: u64 = 60;
     const HISTORIES: u64 = 4;
     const ENTRIES: usize = 30;
@@ -95,11 +95,11 @@ fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
             }
             damaged += 1;
             let found = match watched_by {
-                // The model would find more than the check, or be what cannot be read.
+                // The model would find more than the check, or could not be read.
                 WatchedBy::Check => oracle.checked(&mut txn),
                 _ => oracle.findings(&mut txn),
             };
-            // What cannot be read is found too.
+            // A read error counts as found, too.
             if found.is_ok_and(|found| found.is_empty()) {
                 let done = if is_changed { "changed" } else { "deleted" };
                 let key = keyloom::key::display(&key);
@@ -112,9 +112,9 @@ fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
     Ok(Control::new(name, (damaged > 0 && unseen.is_empty()).then_some(()).ok_or(reported)))
 }
 
-/// A store of any type, as far as this campaign uses it.
+/// A store of any type, with the operations of this campaign.
 trait Target {
-    /// What is wrong after the history.
+    /// The faults after the history.
     fn judge(&self, mix: &Mix, history: &[u64]) -> Vec<String>;
 }
 
@@ -148,7 +148,7 @@ fn attack(context: &Context, mixes: &[Mix], targets: &mut dyn FnMut() -> Targets
                     let fails = |history: &[u64]| !target.judge(mix, history).is_empty();
                     let shortest = shrink(&history, fails);
                     let sequence = shortest.iter().map(|seed| mix.describe(*seed)).collect();
-                    // Report the difference after the shortest history, which is the one printed.
+                    // Reports the difference after the shortest history, which is printed.
                     let what = target.judge(mix, &shortest).into_iter().next();
                     let what = what.unwrap_or_else(|| first.clone());
                     let again = again(context.name(), "--count 1", seed, mix.only().as_deref());

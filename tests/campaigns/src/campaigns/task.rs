@@ -1,4 +1,4 @@
-//! Processes of a campaign's own, and threads that share its work.
+//! Child processes of a campaign, and threads that share its work.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 const TASK: &str = "KEYLOOM_CAMPAIGN_TASK";
 
-/// Starts this program once more, in a role and with a task.
+/// Starts this program again, with a role and a task.
 pub(super) fn process(role: &str, task: &impl Serialize) -> Result<Command> {
     let mut command = super::process(role)?;
     command.env(TASK, serde_json::to_string(task)?);
@@ -53,19 +53,20 @@ impl Child {
         self.input.write_all(format!("{line}\n").as_bytes()).context("telling a process")
     }
 
-    /// The next line. Without one the process is done, or was silent for so long.
+    /// The next line. An error means that the process has ended, or was silent for the whole
+    /// time-out.
     pub(super) fn hear(&self, patience: Duration) -> Result<String, RecvTimeoutError> {
         self.lines.recv_timeout(patience)
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     pub(super) fn wait(&mut self) -> Result<ExitStatus> {
         Ok(self.process.wait()?)
     }
 
-    /// Ends it.
+    /// Kills the process.
     pub(super) fn kill(&mut self) -> Result<ExitStatus> {
-        // An error means that it has ended by itself.
+        // An error means that the process has already exited.
         drop(self.process.kill());
         self.wait()
     }
@@ -77,7 +78,7 @@ impl Drop for Child {
     }
 }
 
-/// Runs `work` on as many threads as there are processors. Each receives its number.
+/// Runs `work` on as many threads as there are processors, with the number of each thread.
 pub(super) fn side_by_side(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let workers = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
@@ -90,7 +91,7 @@ pub(super) fn side_by_side(work: impl Fn(usize) -> Result<()> + Sync) -> Result<
     })
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn said(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("nothing")

@@ -1,7 +1,7 @@
-//! The ordinary tests, counted: behind a promise that needs no campaign stands a test program.
+//! The ordinary tests, with their counts: they attack the promises that need no campaign.
 //!
 //! Not part of `ci`, where `cargo test` runs them all. The controls are among the tests: weakened
-//! and broken stores, writers that repeat blindly, counters that must count.
+//! and broken stores, writers that retry blindly, and counters that must count.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{Campaign, Context, Control, Facts, Failure, Tally, promises};
 
-/// What a promise calls them, and what follows `cargo test`.
+/// The names in the table of promises, and the arguments of `cargo test`.
 type Programs = &'static [(&'static str, &'static [&'static str])];
 
 /// Test programs of the workspace.
@@ -32,7 +32,7 @@ const PROGRAMS: Programs = &[
 const SERVERS: &str = "--features=postgres,etcd,tls";
 const STORES: &str = "--features=keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls";
 
-/// With servers that are started for them.
+/// Test programs for which servers are started.
 const ON_SERVERS: Programs = &[
     ("PostgreSQL", &["--package", "keyloom-on-servers", SERVERS, "--test", "postgres"]),
     ("etcd", &["--package", "keyloom-on-servers", SERVERS, "--test", "etcd"]),
@@ -82,7 +82,7 @@ impl Campaign for Servers {
     }
 }
 
-/// What begins a command that ends with the arguments of a test program.
+/// The beginning of a command whose end is the arguments of a test program.
 fn cargo() -> Vec<OsString> {
     vec![std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), "test".into()]
 }
@@ -117,19 +117,19 @@ fn run_all(context: &Context, programs: Programs, command: &[OsString]) -> Resul
     Ok(tally)
 }
 
-/// How many tests passed, or what they said if one did not.
+/// The number of passed tests, or the output if a test failed.
 fn passed(command: &[OsString], arguments: &[&str]) -> Result<Result<u64, String>> {
     let Some((program, first)) = command.split_first() else { bail!("no command") };
     let output = Command::new(program)
         .args(first)
         .args(arguments)
-        // A server that is not there is a failure, not a test that is skipped.
+        // A missing server is a failure, not a reason to skip a test.
         .env("KEYLOOM_REQUIRE_SERVERS", "1")
         .current_dir(promises::root())
         .output()
         .context("starting cargo")?;
     let reported = String::from_utf8_lossy(&output.stdout);
-    // `test result: ok. 11 passed; 0 failed; …`, once for each program.
+    // `test result: ok. 11 passed; 0 failed; …`, once per program.
     let count = reported
         .lines()
         .filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next())

@@ -1,4 +1,4 @@
-//! Mailboxes, entities in parts, records with versions, and columns with a history, side by side.
+//! Mailboxes, entities in parts, versioned records, and columns with a history, in one workload.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::may_refuse::MayRefuse;
 use crate::Workload;
 use crate::workload::WatchedBy;
 
-/// The patterns, each in a subspace of its own.
+/// The patterns, each in its own subspace.
 #[derive(Clone)]
 pub struct Parts {
     mail: AppendLog<u8, String>,
@@ -26,7 +26,7 @@ pub struct Parts {
     space: Subspace,
 }
 
-/// One operation.
+/// An operation of the workload.
 #[derive(Clone, Debug)]
 pub enum Change {
     Post(u8, String),
@@ -41,14 +41,14 @@ pub enum Change {
     DeleteRow(u8),
 }
 
-/// What a program knows of an entity that knows little.
+/// The type of an entity in a program that declares only a few fields.
 #[derive(Serialize, Deserialize)]
 struct Named {
     #[serde(default)]
     name: Option<String>,
 }
 
-/// An entity, as far as this workload fills it.
+/// An entity, with the fields that this workload uses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Entity {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct Entity {
     list: Option<Vec<String>>,
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Model {
     mail: BTreeMap<(u8, u64), String>,
@@ -71,13 +71,13 @@ pub struct Model {
 }
 
 const IDS: u8 = 6;
-/// The times of versions lie below.
+/// The times of versions are below this number.
 const TIMES: u64 = 5;
-/// How many messages are kept, and how many items of a list.
+/// The number of messages that are kept, and of list items.
 const KEPT: u64 = 8;
 
 impl Parts {
-    /// In a subspace of its own.
+    /// Creates the patterns in the workload's subspace.
     pub fn new() -> Self {
         let space = Subspace::new("aggregates");
         let by_length =
@@ -98,7 +98,7 @@ impl Parts {
         if let Some((first, _)) = items.first().filter(|_| items.len() as u64 > KEPT) {
             self.entities.remove(txn, &id, ("list", first))?;
         }
-        // Positions tell how a list came about; these tell only what is in it.
+        // Positions depend on the history of a list; renumbered ones depend only on its contents.
         self.entities.renumber(txn, &id, "list")
     }
 
@@ -109,7 +109,7 @@ impl Parts {
             _ => self.versions.update(txn, &id, version, text.into()),
         };
         match done {
-            // Refused, which wrote nothing: the operation is done.
+            // A refused change wrote nothing, so the operation is complete.
             Err(error) if error.downcast_ref::<RecordConflict<String>>().is_some() => Ok(()),
             done => done.map(drop),
         }
@@ -209,8 +209,8 @@ impl Workload for Parts {
         }
     }
 
-    /// Numbers that were given out tell only when something is written; that a column was deleted,
-    /// only where there is an older version.
+    /// The counters of assigned numbers matter only to later writes. A tombstone of a column
+    /// matters only if an older version exists.
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Model) -> WatchedBy {
         const DELETED: u8 = 0x12;
         let [mail, versions] = ["mail", "versions"].map(|part| self.space.child(part));
@@ -271,7 +271,7 @@ impl Workload for Parts {
             self.versions.records().put(txn, id, &record)?;
         }
         if model.deleted > 0 {
-            // No version comes from elsewhere.
+            // No version comes from another system.
             for counter in ["deleted", "deleted here"] {
                 txn.max(&self.space.child("versions").pack(counter), model.deleted)?;
             }
@@ -300,7 +300,7 @@ impl Model {
         self.versions.insert(id, (next, text.into()));
     }
 
-    /// The columns of a row as of a time, by looking at all versions.
+    /// The columns of a row as of a time, found by a scan over all versions.
     fn row(&self, row: u8, as_of: u64) -> Vec<(String, u64, Vec<u8>)> {
         let mut newest = BTreeMap::new();
         let versions = self.history.iter();

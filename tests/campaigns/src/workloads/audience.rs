@@ -1,4 +1,5 @@
-//! Visitors, found through inverted indexes: one that gives out ids, and one whose keys are ids.
+//! Visitors, searched through two inverted indexes: one that assigns ids, and one whose keys are
+//! ids.
 
 use std::collections::BTreeMap;
 
@@ -36,13 +37,13 @@ pub enum Change {
     DeleteMany(Vec<u16>),
 }
 
-/// What should be there.
+/// The expected data.
 type Model = Numbered<u16, Visitor>;
 
 const CITIES: [&str; 4] = ["", "a", "a\0", "Oslo"];
 const SITES: [&str; 3] = ["a.org", "b", "b.org"];
 
-/// The first key that no operation uses. After it there is one key for each id.
+/// The first key that no operation uses. From here on, there is one key for each id.
 const NOBODY: u16 = 60_000;
 
 fn declare(index: InvertedIndex<u16, Visitor>) -> InvertedIndex<u16, Visitor> {
@@ -75,13 +76,13 @@ impl Audience {
         Visitor { city, sites, cents }
     }
 
-    /// In two chunks, on both sides of where one ends and the other begins.
+    /// A key in one of two chunks, near their common border.
     fn key(rng: &mut Rng) -> u16 {
         rng.u16(..50) + if rng.bool() { 32_487 } else { 0 }
     }
 
-    /// What an index answers: the keys of who was at a site that begins so, is of no city, has
-    /// spent more, and all three together.
+    /// The results of an index: the keys of visitors to sites with a prefix, without a city, with
+    /// higher spending, and with all three conditions.
     fn asked(
         index: &InvertedIndex<u16, Visitor>,
         txn: &DynWriter<'_>,
@@ -101,7 +102,7 @@ impl Audience {
     }
 }
 
-/// What [`Audience::asked`] should find.
+/// The expected results of [`Audience::asked`].
 fn wanted(model: &Model) -> ([Vec<u16>; 4], i128) {
     let keys = |is_so: &dyn Fn(&Visitor) -> bool| {
         model.records.iter().filter(|(_, v)| is_so(v)).map(|(key, _)| *key).collect()
@@ -154,7 +155,7 @@ impl Workload for Audience {
         match operation {
             Change::Put(key, visitor) => model.put(*key, visitor.clone()),
             Change::Delete(key) => drop(model.delete(key)),
-            // Ids are given out in the order of the keys.
+            // Ids are assigned in key order.
             Change::PutMany(visitors) => {
                 let last: BTreeMap<u16, &Visitor> = visitors.iter().map(|(k, v)| (*k, v)).collect();
                 last.into_iter().for_each(|(key, one)| model.put(key, one.clone()));

@@ -1,4 +1,5 @@
-//! Joins and copies: posts that carry the names of their authors, and readers linked to authors.
+//! Joins and denormalized fields: posts with the names of their authors, and readers who are linked
+//! to authors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Workload;
 
-/// A record that carries a copy.
+/// A record with a denormalized field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Post {
     author: u8,
     author_name: Option<String>,
 }
 
-/// Users, their posts, and who reads whom.
+/// Users, their posts, and the links from readers to authors.
 #[derive(Clone)]
 pub struct Blog {
     users: Table<u8, String>,
@@ -33,7 +34,7 @@ pub struct Blog {
 #[derive(Clone, Debug)]
 pub enum Change {
     PutUser(u8, &'static str),
-    /// With the links of the user, as whom they read and by whom they are read.
+    /// Deletes a user, with the links in both directions.
     DeleteUser(u8),
     PutPosts(Vec<(u16, u8)>),
     DeletePost(u16),
@@ -41,7 +42,7 @@ pub enum Change {
     Unlink(u8, u8),
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Model {
     users: BTreeMap<u8, String>,
@@ -49,7 +50,7 @@ pub struct Model {
     readers: BTreeSet<(u8, u8)>,
 }
 
-/// Few, so that users have many posts.
+/// So few users that each has many posts.
 const USERS: u8 = 6;
 const POSTS: u16 = 60;
 
@@ -61,13 +62,13 @@ impl Blog {
         let names = schema.derive(&users, "names", 1, |space| {
             let name = |name: &String| name.clone();
             let set = |post: &mut Post, _: &u8, name| post.author_name = name;
-            // So that both ways are gone: at once, and through a mark.
+            // A limit at which both ways occur: a refresh at once, and a mark.
             Ok(DenormalizedFields::in_schema(space, &users, &by_author, name, set)?.inline(4))
         })?;
         Ok(Self { users, by_author, posts, names, readers: Links::new(&Subspace::new("readers")) })
     }
 
-    /// Works off what did not fit, in steps of the same transaction.
+    /// Propagates the remaining changes, in steps of the same transaction.
     fn propagate(&self, txn: &mut DynWriter<'_>) -> Result<()> {
         let mut done = Progress::default();
         while !done.finished {
@@ -86,7 +87,7 @@ impl Workload for Blog {
     }
 
     fn records(&self) -> Vec<Subspace> {
-        // No check knows which marks there should be.
+        // No check can derive the expected marks.
         vec![self.users.space().clone(), self.posts.space().clone(), self.names.space()]
     }
 
@@ -153,7 +154,7 @@ impl Workload for Blog {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        // What is copied is what is joined is what the model says.
+        // The denormalized fields, the join and the model must agree.
         let posts = self.posts.range(txn, ..)?;
         let lookup = Lookup::new(&self.users).batch(7).remember(3);
         let joined = posts.left_lookup_join(txn, lookup, |(_, post)| post.author);
@@ -165,7 +166,7 @@ impl Workload for Blog {
         let name = |author: &u8| model.users.get(author).cloned();
         let wanted = model.posts.iter().map(|(id, by)| (*id, *by, name(by), name(by))).collect();
         super::compare(&mut wrong, "the posts", found, wanted);
-        // The posts that each reader sees, through the links.
+        // The posts of each reader, through the links.
         let by_author = self.by_author.at(txn)?;
         for reader in 0..USERS {
             let authors = self.readers.rights_of(txn, &reader)?;

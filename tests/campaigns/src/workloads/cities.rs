@@ -18,7 +18,7 @@ pub struct City {
     tags: Vec<String>,
 }
 
-/// The table and what is derived from it.
+/// The table and its derived data.
 #[derive(Clone)]
 pub struct Cities {
     table: Table<u16, City>,
@@ -36,7 +36,7 @@ pub enum Change {
     DeleteMany(Vec<u16>),
 }
 
-/// Few enough that records are often replaced.
+/// So few ids that records are often replaced.
 const IDS: u16 = 60;
 
 impl Cities {
@@ -123,7 +123,7 @@ impl Workload for Cities {
         let mut wrong = Vec::new();
         let records: BTreeMap<u16, City> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, model);
-        // And what a user would ask.
+        // Typical queries of a user.
         for tag in ["x", "y", "z"] {
             let mut ids: Vec<u16> = Vec::new();
             for found in self.by_tag.at(txn)?.range(txn, tag)? {

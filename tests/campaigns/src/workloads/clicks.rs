@@ -1,4 +1,4 @@
-//! Clicks, and what is maintained of them: totals, ranks, sums per time bucket.
+//! Clicks and their aggregates: totals, ranks, and sums per time bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Click {
     bytes: i64,
 }
 
-/// The table and what is derived from it.
+/// The table and its derived data.
 #[derive(Clone)]
 pub struct Clicks {
     table: Table<u16, Click>,
@@ -35,15 +35,15 @@ pub enum Change {
     PutMany(Vec<(u16, Click)>),
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Model {
     records: BTreeMap<u16, Click>,
-    /// Sites and seconds that were ever clicked at: a total that came down to 0 stays.
+    /// All sites and seconds that ever had a click: a total of 0 remains stored.
     touched: BTreeSet<(String, i64)>,
 }
 
-/// Enough for two levels of counts.
+/// Enough ids for two levels of counts.
 const IDS: u16 = 300;
 const SITES: [&str; 4] = ["", "a", "a\0", "b.org"];
 
@@ -66,8 +66,8 @@ impl Clicks {
 
     fn click(rng: &mut Rng) -> Click {
         let site = rng.choice(SITES).unwrap_or_default().to_owned();
-        // Few different seconds, so that buckets come and go. Never 0 bytes, so that each one
-        // touches.
+        // Few distinct seconds, so that buckets come and go. Never 0 bytes, so that each click
+        // changes the totals.
         Click { site, second: rng.i64(-20..20) * 37, bytes: rng.i64(1..50) }
     }
 }
@@ -114,7 +114,7 @@ impl Workload for Clicks {
         match operation {
             Change::Put(id, click) => put(*id, click),
             Change::Delete(id) => drop(model.records.remove(id)),
-            // Of a record that comes twice only the last is seen.
+            // Only the last value of a repeated key is used.
             Change::PutMany(clicks) => {
                 let last: BTreeMap<u16, &Click> = clicks.iter().map(|(id, c)| (*id, c)).collect();
                 last.into_iter().for_each(|(id, click)| put(id, click));
@@ -133,7 +133,7 @@ impl Workload for Clicks {
         let mut wrong = Vec::new();
         let records: BTreeMap<u16, Click> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
-        // And what a user would ask.
+        // Typical queries of a user.
         let (totals, ranked) = (self.totals.at(txn)?, self.ranked.at(txn)?);
         for site in SITES {
             let clicks: Vec<&Click> = records.values().filter(|click| click.site == site).collect();
@@ -151,7 +151,7 @@ impl Workload for Clicks {
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        // Each total that was ever touched is there, even if it has come down to 0.
+        // Each total that was ever changed is stored, even if it is 0 again.
         for (site, second) in &model.touched {
             let click = Click { site: site.clone(), second: *second, bytes: 1 };
             self.table.put(txn, &0, &click)?;

@@ -1,5 +1,5 @@
-//! The store's own operations: puts, deletes, ranges, counters; small values and values of many
-//! pages.
+//! The store's own operations: puts, deletes, ranges and counters, with small values and values of
+//! many pages.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub enum Write {
 }
 
 const KEYS: u16 = 40;
-/// The first of the keys that hold numbers.
+/// The first key of a number.
 const NUMBERS: u16 = 30;
 
 fn space() -> Subspace {
@@ -50,7 +50,7 @@ impl Workload for Entries {
         let plain = rng.u16(..NUMBERS);
         let number = rng.u16(NUMBERS..KEYS);
         match rng.u8(..20) {
-            // On a page, then on pages of its own.
+            // First values that fit on a page, then values on overflow pages.
             0..8 => Write::Put { key: plain, bytes: rng.usize(..300), fill: rng.u8(..) },
             8..10 => Write::Put { key: plain, bytes: rng.usize(..12_000), fill: rng.u8(..) },
             10..13 => Write::Delete { key: rng.u16(..KEYS) },
@@ -102,7 +102,7 @@ impl Workload for Entries {
         }
     }
 
-    /// There is nothing but what was put.
+    /// There are no entries except those that were put.
     fn watched_by(&self, _: &[u8], _: &[u8], _: &Self::Model) -> WatchedBy {
         WatchedBy::Model
     }

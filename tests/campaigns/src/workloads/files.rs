@@ -1,4 +1,4 @@
-//! The path hierarchy of a table, and scans for patterns over it.
+//! The path hierarchy of a table, and pattern scans over it.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn random_paths(rng: &mut Rng) -> Vec<String> {
     (0..rng.usize(..3)).map(|_| path(rng)).collect()
 }
 
-/// One that seeks, one that leaves out a subtree, and one that reads everything.
+/// A pattern with seeks, a pattern that skips a subtree, and a pattern that reads everything.
 fn patterns() -> Result<[PathPattern; 3]> {
     let lquery = "*{1}.lib|usr.*".parse::<Lquery>()?;
     let ltxtquery = "!usr & (bin | lib*)".parse::<Ltxtquery>()?;

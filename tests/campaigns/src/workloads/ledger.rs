@@ -1,4 +1,4 @@
-//! Several patterns in one transaction: money moves, and none may be lost on the way.
+//! Several patterns in one transaction: money is transferred, and no amount may be lost.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Transfer {
     amount: i64,
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Books {
     accounts: BTreeMap<u8, i64>,
@@ -43,7 +43,7 @@ impl Ledger {
         Ok(Self { accounts, transfers, by_account, counter: Subspace::new(&("ledger", "counter")) })
     }
 
-    /// The last transfers are kept, so that a store does not grow for ever.
+    /// The number of transfers that are kept, so that the store does not grow forever.
     const KEPT: u64 = 100;
 }
 
@@ -56,7 +56,7 @@ impl Workload for Ledger {
     }
 
     fn records(&self) -> Vec<Subspace> {
-        // The counter is a record too.
+        // The counter is a record, too.
         let tables = [self.accounts.space(), self.transfers.space(), &self.counter];
         tables.map(Subspace::clone).into()
     }

@@ -1,11 +1,11 @@
-//! Operations whose refusal is an answer.
+//! Operations whose refusal is a valid result.
 
 use keyloom::{
     AtomicOp, DynWriter, KeyRange, Limits, Order, Reader, Result, TransactionState, Writer,
 };
 
-/// A part of a transaction that commits although an operation in it was refused: for operations
-/// that write nothing when they are refused, which the campaigns verify.
+/// A part of a transaction that commits although one of its operations was refused. It is for
+/// operations that write nothing when they are refused, which the campaigns verify.
 pub struct MayRefuse<'t, 'w> {
     txn: &'t mut DynWriter<'w>,
     state: TransactionState,

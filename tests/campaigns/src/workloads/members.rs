@@ -1,6 +1,6 @@
-//! A schema: a table with an index that covers fields, a unique one, and deferred data that are
-//! idempotent (an index of some records) and are not (totals). They are drained, and built again,
-//! in between.
+//! A schema: a table with a covering index, a unique index, and deferred data. The deferred data
+//! are idempotent (an index of some records) and not idempotent (totals). Some operations drain and
+//! rebuild them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ type MemberIndex = Attached<Index<u8, Member, AnyParts>>;
 pub struct Members {
     table: Table<u8, Member>,
     indexes: [MemberIndex; 3],
-    /// Members by town. Deferred, as the last of the indexes is.
+    /// Members by town. The totals are deferred, like the last index.
     totals: Attached<Totals<u8, Member, String>>,
 }
 
@@ -42,15 +42,15 @@ pub enum Operation {
     DeleteMany(Vec<u8>),
     /// Updates the deferred data.
     Drain,
-    /// Disables an index, clears it and builds it, all in one transaction.
+    /// Disables an index, clears it and builds it, in one transaction.
     Build(usize, usize),
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Model {
     members: BTreeMap<u8, Member>,
-    /// What the members were at the last drain that have changed since.
+    /// The values at the last drain of the members that have changed since.
     queued: BTreeMap<u8, Option<Member>>,
 }
 
@@ -102,18 +102,17 @@ impl Members {
     }
 }
 
-/// Where the records of deferred data are queued.
+/// The subspace of the queue of deferred data.
 fn queue(data: &Subspace) -> Option<Subspace> {
     // The id of the queue follows that of the data.
     let id: Option<i64> = keyloom::unpack(data.prefix()).ok();
     id.map(|id| Subspace::new(&(id - 1)))
 }
 
-/// Runs batches until one returns that it was the last.
+/// Runs batches until one of them is the last.
 ///
 /// # Errors
-/// After more batches than there can be to do: on a store that forgets what is deleted, a queue is
-/// never empty.
+/// If more batches run than can be needed: on a store that forgets deletes, a queue is never empty.
 fn until_finished(mut batch: impl FnMut() -> Result<bool>) -> Result<()> {
     for _ in 0..10_000 {
         if batch()? {
@@ -190,7 +189,7 @@ impl Workload for Members {
                 if *at != BY_AGE {
                     return Ok(());
                 }
-                // The deferred data together, so that they have one queue.
+                // All deferred data are disabled together, so that they have one queue.
                 self.totals.disable(txn)?;
                 until_finished(|| Ok(self.totals.build_batch(txn, *batch)?.finished))
             }
@@ -219,7 +218,7 @@ impl Workload for Members {
 
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Model) -> WatchedBy {
         match self.queues().any(|queue| queue.contains(key)) {
-            // What a queued member was, nothing else knows.
+            // The old value of a queued member is stored nowhere else.
             true => WatchedBy::ModelFrom(usize::MAX),
             false => super::watched_by(self, key, value),
         }
@@ -245,7 +244,7 @@ impl Workload for Members {
         for pending in [self.indexes[BY_AGE].pending(txn)?, self.totals.pending(txn)?] {
             super::compare(&mut wrong, "the queue", pending, model.queued.len() as u64);
         }
-        // And a query: names by town, the oldest first, from the entries alone.
+        // A query: names by town, oldest first, from the entries alone.
         let by_town = self.indexes[BY_TOWN].at(txn)?;
         let mut found = Vec::new();
         for entry in by_town.range(txn, "Oslo")? {
@@ -272,7 +271,7 @@ impl Workload for Members {
         }
         self.table.put_many(txn, drained)?;
         self.perform(&Operation::Drain, txn)?;
-        // What has changed since; no address is taken twice in between.
+        // The changes since then, made without a temporary duplicate of an address.
         let nobody = Member { name: String::new(), town: String::new(), age: 0, email: None };
         for id in model.queued.keys() {
             self.table.put(txn, id, &nobody)?;

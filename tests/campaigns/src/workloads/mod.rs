@@ -26,7 +26,7 @@ use crate::Workload;
 use crate::definitions::Definitions;
 use crate::workload::{Registered, WatchedBy};
 
-/// All workloads, and the definitions of what they declare in a schema. A pattern joins every
+/// All workloads, and the definitions of their declarations in a schema. A pattern joins every
 /// campaign here.
 ///
 /// # Errors
@@ -57,22 +57,22 @@ pub fn all() -> Result<(Vec<Arc<dyn Registered>>, Definitions)> {
     Ok((all, Definitions::of(&store)?))
 }
 
-/// Who watches an entry, if it is as its subspace says.
+/// What detects damage to an entry, according to its subspace.
 pub fn watched_by<W: Workload + ?Sized>(workload: &W, key: &[u8], value: &[u8]) -> WatchedBy {
     match workload.records().iter().any(|space| space.self_and_children().contains(key)) {
         true => WatchedBy::Model,
-        // A counter that came down to 0 is there or not, which is the same to a query.
+        // A counter of 0 may be stored or not, which makes no difference to a query.
         false if value == [0; 8] => WatchedBy::Nobody,
         false => WatchedBy::Check,
     }
 }
 
-/// What a `check` found, to be read.
+/// The findings of a `check`, in readable form.
 fn reported<T: ToString>(found: &[T]) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// Adds what differs between a model and what was found.
+/// Adds the differences between a model and the stored data.
 fn compare<T: PartialEq + std::fmt::Debug>(
     wrong: &mut Vec<String>,
     what: &str,

@@ -1,4 +1,4 @@
-//! Records with the ids that an index gives out.
+//! Records with the ids that an index assigns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use keyloom_patterns::table::RecordKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The records of a table, and their ids in an index: the smallest free one, or the next.
+/// The records of a table, and their ids in an index: the smallest free id, or the next one.
 #[derive(Clone)]
 pub struct Numbered<K, V> {
     pub records: BTreeMap<K, V>,
@@ -43,7 +43,7 @@ impl<K: Ord + Copy, V> Numbered<K, V> {
 }
 
 impl<K: RecordKey + Ord + Copy + Debug, V: Clone + Serialize + DeserializeOwned> Numbered<K, V> {
-    /// Adds which records have another id in an index.
+    /// Adds the records that have another id in an index.
     pub fn judge_ids<W>(
         &self,
         wrong: &mut Vec<String>,
@@ -56,8 +56,8 @@ impl<K: RecordKey + Ord + Copy + Debug, V: Clone + Serialize + DeserializeOwned>
         Ok(())
     }
 
-    /// Writes the records into an empty table, so that each gets its id. A free id is assigned to
-    /// an unused key, with the value `empty`, and released.
+    /// Writes the records into an empty table, so that each gets its id. A free id is first
+    /// assigned to an unused key with the value `empty`, and then released.
     pub fn rebuild(
         &self,
         table: &Table<K, V>,
@@ -71,7 +71,7 @@ impl<K: RecordKey + Ord + Copy + Debug, V: Clone + Serialize + DeserializeOwned>
             (key, self.records.get(&key).unwrap_or(empty).clone())
         };
         let all: Vec<(K, V)> = (0..self.next).map(of_id).collect();
-        // In a batch, ids are given out in the order of the keys.
+        // In a batch, ids are assigned in key order.
         for ascending in all.chunk_by(|(one, _), (next, _)| one < next) {
             table.put_many(txn, ascending)?;
         }

@@ -1,4 +1,4 @@
-//! Places, found by where they are, by what is around them, and by when it was.
+//! Places, found by their positions, by the extents around them, and by time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use keyloom_patterns::{
 
 use crate::Workload;
 
-/// Latitude and longitude, or nowhere.
+/// Latitude and longitude, or `None` without a position.
 type Place = Option<(f64, f64)>;
 
 /// The table and its indexes.
@@ -23,18 +23,18 @@ pub struct Places {
     events: Attached<SpaceTimeIndex<u16, Place>>,
 }
 
-/// Some degrees to every side of a place.
+/// A box of some degrees around a place.
 fn around((latitude, longitude): (f64, f64)) -> Result<BoundingBox> {
     let (south, north) = ((latitude - 2.0).max(-90.0), (latitude + 1.0).min(90.0));
     BoundingBox::wrapping(south, longitude - 3.0, north, longitude + 20.0)
 }
 
-/// A time that follows from a place, on both sides of the epoch.
+/// A time computed from a place, on either side of the epoch.
 fn time((latitude, longitude): (f64, f64)) -> i64 {
     (latitude * 7.0 + longitude) as i64
 }
 
-/// The widths of the bins are such that there are many.
+/// The width of the bins is so small that there are many.
 const BIN: Duration = Duration::from_millis(100);
 const TIMES: std::ops::Range<i64> = -150..230;
 
@@ -47,7 +47,7 @@ pub enum Change {
 }
 
 const IDS: u16 = 120;
-/// Where it is difficult: poles, the antimeridian, borders of cells.
+/// Difficult latitudes: poles and borders of cells. The longitudes include the antimeridian.
 const LATITUDES: [f64; 6] = [-90.0, -45.0, 0.0, 45.0, 89.99, 90.0];
 const LONGITUDES: [f64; 6] = [-180.0, -90.0, 0.0, 90.0, 179.99, 180.0];
 
@@ -79,8 +79,8 @@ impl Places {
         (rng.u8(..10) > 0).then(|| (latitude, coordinate(rng, LONGITUDES, 180.0)))
     }
 
-    /// The ids of what a circle and a box have in them, of all of them by distance, of what
-    /// overlaps the box, and of what was in the circle at some times.
+    /// The ids in a circle, in a box, of all places by distance, of extents that overlap the box,
+    /// and of places in the circle at certain times.
     fn asked(&self, txn: &DynWriter<'_>) -> Result<[Vec<u16>; 5]> {
         let index = self.index.at(txn)?;
         let (circle, area, from) = areas()?;
@@ -112,7 +112,7 @@ fn areas() -> Result<(Circle, BoundingBox, LatLng)> {
     Ok((circle, area, LatLng::new(85.0, -170.0)?))
 }
 
-/// What [`Places::asked`] should find.
+/// The expected results of [`Places::asked`].
 fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 5]> {
     let (circle, _, from) = areas()?;
     let mut all = Vec::new();
@@ -140,11 +140,12 @@ fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 5]> {
     Ok([in_circle, in_box, by_distance, overlapping, events])
 }
 
-/// Whether what is around a place overlaps the box of [`areas`], from 100 degrees east to 80
+/// Whether the extent around a place overlaps the box of [`areas`], from 100 degrees east to 80
 /// degrees west.
 fn overlaps((latitude, longitude): (f64, f64)) -> bool {
     let is_at_pole = latitude + 1.0 >= 90.0;
-    // How far east of the western edge of the box the western edge of the extent is.
+    // The distance in degrees, going east, from the western edge of the box to the western edge of
+    // the extent.
     let way = (longitude - 3.0 - 100.0).rem_euclid(360.0);
     latitude + 1.0 >= -60.0 && (is_at_pole || way <= 180.0 || way + 23.0 >= 360.0)
 }
@@ -206,7 +207,7 @@ impl Workload for Places {
         for (number, what) in [(0, "a circle"), (1, "a box"), (3, "overlapping"), (4, "events")] {
             super::compare(&mut wrong, what, found.get(number), wanted.get(number));
         }
-        // Those that are equally far may come in any order.
+        // Places at equal distances may be in any order.
         let distances = |ids: &[u16]| -> Result<Vec<f64>> {
             let (_, _, from) = areas()?;
             let places = ids.iter().filter_map(|id| *model.get(id)?);

@@ -25,17 +25,17 @@ pub enum Change {
     DeleteRoute(EdgeKey<u8>),
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Model {
     ports: BTreeMap<u8, u32>,
     routes: BTreeMap<EdgeKey<u8>, u32>,
-    /// Routes that were ever there: a degree that came down to 0 stays.
+    /// All routes that ever existed: a degree of 0 remains stored.
     touched: BTreeSet<EdgeKey<u8>>,
 }
 
 const PORTS: u8 = 24;
-/// The first one is a prefix of the others, and one has a NUL.
+/// The first label is a prefix of the others, and one label contains a NUL.
 const LABELS: [&str; 3] = ["by", "by\0", "by sea"];
 
 impl Routes {
@@ -73,7 +73,7 @@ impl Model {
         found
     }
 
-    /// The ports that can be reached, each with the number of routes that it takes.
+    /// The reachable ports, each with the required number of routes.
     fn reached(&self, from: u8) -> BTreeMap<u8, usize> {
         let mut depths = BTreeMap::from([(from, 0)]);
         let mut open = VecDeque::from([(from, 0)]);
@@ -172,7 +172,7 @@ impl Workload for Routes {
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        // Each degree that was ever counted is there, even if it has come down to 0.
+        // Each degree that was ever counted is stored, even if it is 0 again.
         for (source, label, target) in &model.touched {
             self.graph.put_edge(txn, source, label, target, &0)?;
             self.graph.delete_edge(txn, source, label, target)?;

@@ -1,5 +1,5 @@
-//! Hierarchies: random operations on a tree of any model, and the naive tree of the tests beside
-//! it.
+//! Hierarchies: random operations on a tree of any model, compared with the naive tree of the
+//! tests.
 
 use std::ops::ControlFlow;
 
@@ -30,12 +30,12 @@ pub struct Trees<T> {
     model: T,
     rules: Rules,
     truth: Truth,
-    /// Where what follows from the truth is.
+    /// The subspaces of derived entries.
     derived: &'static [&'static str],
 }
 
-/// Where what follows from nothing else is, and how many bytes at the beginning of its values may
-/// be others and mean the same; of an adjacency list everything is there twice.
+/// The subspaces of primary entries, with the number of bytes at the beginning of their values that
+/// may differ without a change of meaning. In an adjacency list, everything is stored twice.
 type Truth = &'static [(&'static str, usize)];
 
 /// One operation of the pattern.
@@ -43,15 +43,16 @@ type Truth = &'static [(&'static str, usize)];
 pub enum Change {
     /// One of the operations of the tests.
     One(Box<Operation>),
-    /// Everything goes, without a trace.
+    /// Deletes everything, without remains.
     Clear,
 }
 
-/// What should be there.
+/// The expected data.
 #[derive(Clone, Default)]
 pub struct Model {
     oracle: Option<Oracle>,
-    /// All operations since nothing was there: ranks and labels follow from how a tree came about.
+    /// All operations since the tree was empty, because ranks and labels depend on the history of a
+    /// tree.
     log: Vec<Operation>,
 }
 
@@ -66,7 +67,7 @@ impl<T: Tree<Value = u32>> Trees<T> {
         Self { name, model: make(&Subspace::new(name)), rules, truth, derived }
     }
 
-    /// Removes what follows from the truth, and lets the tree's own `repair` write it again.
+    /// Removes the derived entries, and lets the tree's own `repair` write them again.
     fn derive_again(&self, store: &Memory) -> Result<()> {
         let snapshot = store.snapshot()?;
         store.transact(|txn| {
@@ -74,7 +75,7 @@ impl<T: Tree<Value = u32>> Trees<T> {
                 let range = self.model.space().child(part).range();
                 for entry in snapshot.range(range, Order::Ascending)? {
                     let (key, value) = entry?;
-                    // A counter that came down to 0 is there or not.
+                    // A counter of 0 may be stored or not.
                     if *value != [0; 8] {
                         txn.delete(key)?;
                     }
@@ -114,14 +115,14 @@ pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
 
 /// A tree of nested sets.
 pub fn nested_sets() -> Trees<NestedSets<u32>> {
-    // The right label, 16 bytes, may be another one in its gap.
+    // The right label, 16 bytes, may be any label in its gap.
     Trees::new("nested_sets", Rules::NONE, &[("left", 16)], &["node"], NestedSets::new)
 }
 
-/// A tree in one document, of so many pieces that most changes cut it again.
+/// A tree in one document, with so many pieces that most changes split it again.
 pub fn tree_document() -> Trees<TreeDocument<u32>> {
-    // The format, the version and the number of the next piece, together 10 or 11 bytes, matter to
-    // writers only.
+    // The format, the version and the number of the next piece, together 10 or 11 bytes, matter
+    // only to writers.
     Trees::new("tree_document", Rules::NONE, &[("head", 11), ("piece", 0)], &[], |space| {
         TreeDocument::new(space).piece_bytes(64)
     })
@@ -148,7 +149,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
             return txn.delete_range(self.model.space().self_and_children());
         };
         match perform(&self.model, &mut MayRefuse::new(txn), operation) {
-            // To be refused is an answer as well, and nothing was written.
+            // A refusal is also a valid result, and writes nothing.
             Err(error) if error.downcast_ref::<TreeError>().is_some() => Ok(()),
             outcome => outcome.map(drop),
         }
@@ -189,7 +190,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
         let mut wrong = Vec::new();
         let oracle = model.oracle.clone().unwrap_or_else(|| self.oracle());
         super::compare(&mut wrong, "the tree", self.model.export(txn, None)?, oracle.forest());
-        // And what a user would ask.
+        // Typical queries of a user.
         for (_, id) in oracle.descendants(None).unwrap_or_default() {
             let above = self.model.ancestors(txn, id)?;
             let above = above.iter().map(|node| node.id()).collect();

@@ -1,5 +1,5 @@
-//! The checker can fail: each anomaly, written by hand, is found by its name, and histories that
-//! are in order are passed in silence.
+//! The checker can fail: each anomaly, written by hand, is found by its name, and correct histories
+//! pass.
 
 use keyloom_list_append::anomaly::{Anomaly, Edge, Name};
 use keyloom_list_append::checker::{check, check_with_snapshots_in_commit_order};
@@ -31,19 +31,19 @@ impl Told {
         self
     }
 
-    /// Says that the last one only read a snapshot.
+    /// Turns the last transaction into a snapshot read.
     fn by_snapshot(mut self) -> Self {
         self.0.attempts.last_mut().unwrap().by_snapshot = true;
         self
     }
 
-    /// Says what became of the last transaction.
+    /// Sets the outcome of the last transaction.
     fn but(mut self, outcome: Outcome) -> Self {
         self.0.attempts.last_mut().unwrap().outcome = outcome;
         self
     }
 
-    /// What is there at the end, as lists.
+    /// Sets the final lists.
     fn left(mut self, lists: &[(List, &[Element])]) -> Self {
         self.0.end.lists = lists.iter().map(|(list, all)| (*list, all.to_vec())).collect();
         self
@@ -114,7 +114,7 @@ fn a_serial_history_is_silent() {
 
 #[test]
 fn transactions_side_by_side_may_come_in_either_order() {
-    // The reader saw one and not the other.
+    // The reader saw one append and not the other.
     Told::default()
         .then([append(1, &[], 1)])
         .then([append(2, &[], 2)])
@@ -149,7 +149,7 @@ fn an_element_that_is_there_twice_is_doubled() {
 #[test]
 fn an_element_that_no_one_appended_is_unwritten() {
     Told::default().then([read(1, &[7])]).left(&[(1, &[7])]).shows(&[Name::Unwritten]);
-    // To this list.
+    // The element was not appended to this list.
     Told::default()
         .then([append(1, &[], 1)])
         .left(&[(1, &[1]), (2, &[1])])
@@ -160,13 +160,13 @@ fn an_element_that_no_one_appended_is_unwritten() {
 fn g1a_what_was_aborted_is_seen() {
     let told = Told::default().then([append(1, &[], 1)]).but(Outcome::Aborted);
     told.left(&[(1, &[1])]).shows(&[Name::G1a]);
-    // By a reader, and gone at the end.
+    // A reader saw the append, but it is missing at the end.
     Told::default()
         .then([append(1, &[], 1)])
         .but(Outcome::Aborted)
         .then([read(1, &[1])])
         .shows(&[Name::G1a]);
-    // Beside what was committed.
+    // The uncommitted element is beside a committed one.
     Told::default()
         .then([append(1, &[], 1)])
         .but(Outcome::Aborted)
@@ -186,7 +186,7 @@ fn what_an_aborted_transaction_saw_is_nothing() {
 
 #[test]
 fn g1b_a_part_of_a_transaction_is_seen() {
-    // The reader comes after the writer, of whom it saw something, and before it.
+    // The reader comes both after the writer, since it read one of its writes, and before it.
     Told::default()
         .then([append(1, &[], 1), append(1, &[1], 2)])
         .then([read(1, &[1])])
@@ -237,7 +237,7 @@ fn lost_update_two_transactions_continue_the_same_version() {
 
 #[test]
 fn g0_writes_over_writes_in_both_orders() {
-    // Without reading what is there, as a store that appends by itself would.
+    // Appends without reads, like those of a store with a native append.
     let told = Told::default()
         .then([append(1, &[], 1), append(2, &[4], 2)])
         .then([append(1, &[1], 3), append(2, &[], 4)])
@@ -278,8 +278,8 @@ fn g2_item_write_skew() {
 }
 
 /// The read-only anomaly of Fekete, O'Neil and O'Neil (2004). Two transactions are serializable
-/// until a third one reads the second one's write and not yet the first one's. A snapshot that
-/// shows commits in their order may do so, because it promises no serial order of transactions.
+/// until a third one reads the write of the second, but not yet that of the first. A snapshot that
+/// shows commits in commit order may do so, because it does not promise a serial order.
 #[test]
 fn read_only_anomaly_is_allowed_for_snapshots_in_commit_order() {
     let looked = || {
@@ -293,7 +293,7 @@ fn read_only_anomaly_is_allowed_for_snapshots_in_commit_order() {
     let by_snapshot = looked().by_snapshot().left(&left);
     assert_ne!(check(&by_snapshot.0), []);
     assert_eq!(check_with_snapshots_in_commit_order(&by_snapshot.0), []);
-    // An anomaly that no order permits is still reported: a snapshot of half a transaction.
+    // An anomaly that no order permits is still reported: a snapshot with half of a transaction.
     let torn = Told::default()
         .then([append(1, &[], 1), append(2, &[], 2)])
         .then([read(1, &[1]), read(2, &[])])
@@ -323,7 +323,7 @@ fn g2_phantoms_among_marks() {
 
 #[test]
 fn a_deleted_mark_that_is_still_seen_was_overwritten() {
-    // The reader saw the list after the deletion, and the mark before it.
+    // The reader saw the list after the deletion, but the mark before it.
     Told::default()
         .then([set(1, &[], 1)])
         .then([unset(1, &[1], 2)])
@@ -352,7 +352,8 @@ fn a_mark_that_its_list_does_not_explain_is_astray() {
 
 #[test]
 fn a_cycle_of_many_transactions_is_found() {
-    // Each saw that the next had not written yet, and the last that the first had not.
+    // Each transaction missed the write of the next one, and the last missed the write of the
+    // first.
     let many = 30_000;
     let mut told = Told::default();
     let mut lists = Vec::new();
@@ -374,7 +375,7 @@ fn real_time_what_was_committed_before_is_seen() {
             .left(&[(1, &[1])])
     };
     told(11).shows(&[Name::GSingleRealTime]);
-    // At the same moment they are side by side.
+    // At equal times the two are concurrent.
     told(10).shows(&[]);
 }
 
@@ -410,7 +411,7 @@ fn real_time_nothing_is_seen_before_it_is_written() {
 
 #[test]
 fn real_time_between_two_overwritten_reads() {
-    // The long one missed the first, and the last missed the long one.
+    // The long transaction missed the first, and the last missed the long one.
     let told = |miss: Operation| {
         Told::default()
             .during(0, 100, [miss, append(2, &[], 2)])
@@ -433,13 +434,14 @@ fn an_unknown_outcome_may_be_either() {
     };
     assert_eq!(told(&[]), []);
     assert_eq!(told(&[(1, &[1]), (2, &[2])]), []);
-    // But not half of it.
+    // A half of it must not be stored.
     assert_eq!(told(&[(1, &[1])]), [Name::LostAppend]);
 }
 
 #[test]
 fn an_unknown_outcome_may_come_late() {
-    // It was reported as unknown before the reader began, and was committed after.
+    // The outcome was reported as unknown before the reader began, and the commit happened after
+    // that.
     Told::default()
         .during(0, 10, [append(1, &[], 1)])
         .but(Outcome::Unknown)

@@ -1,5 +1,5 @@
-//! The campaign can fail: a store whose isolation is weakened is caught, by the anomaly that this
-//! weakness allows and not by one that it rules out.
+//! The campaign can fail: it catches a store with weakened isolation by an anomaly that the
+//! weakness allows, and reports none that it rules out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use keyloom_mutant_stores::{Flaw, MutantStore, Weakness};
 
 use keyloom_list_append::{campaign, weakened};
 
-/// Fewer than where nothing is to be found: the first few show it.
+/// Fewer transactions than for a sound store, because the first few show the anomaly.
 const TRANSACTIONS: usize = 4_000;
 const PARTS: usize = 8;
 const WRITERS: usize = 8;
@@ -19,7 +19,8 @@ fn optimistic() -> Memory {
     Memory::builder().optimistic(true).build()
 }
 
-/// On a store whose transactions run side by side anyway, and on one with one writer at a time.
+/// Tests the weakness on a store with concurrent transactions, and on a store with one writer at a
+/// time.
 fn is_caught(weakness: Weakness) {
     weakened::is_caught(optimistic(), weakness, TRANSACTIONS, WRITERS);
     weakened::is_caught(Memory::new(), weakness, TRANSACTIONS, WRITERS);
@@ -65,7 +66,7 @@ fn the_bent_store_without_a_flaw_is_serializable() {
     campaign(&MutantStore::new(Flaw::None), TRANSACTIONS, WRITERS).assert_clean();
 }
 
-/// Errors, conflicts and outcomes that are unknown, at random: as of a server that comes and goes.
+/// Random errors, conflicts and unknown outcomes, like those of a server that restarts.
 #[test]
 fn faults_are_no_anomalies() {
     let store = Faulty::new(optimistic());
@@ -75,15 +76,15 @@ fn faults_are_no_anomalies() {
             let faults = [
                 Fault::Error,
                 Fault::Conflict,
-                // These two are errors like the first, except at a commit.
+                // These two are ordinary errors, except at a commit.
                 Fault::UnknownButCommitted,
                 Fault::UnknownAndLost,
                 Fault::UnknownButCommitted,
                 Fault::UnknownAndLost,
             ];
             while !done.load(Ordering::Relaxed) {
-                // One in so many operations and not so many a second: writers that are refused
-                // pause, and those that are left would meet all the faults.
+                // One fault per number of operations, not per second: refused writers pause, and
+                // the remaining writers would get all the faults.
                 if store.operations() > 40 {
                     store.fail_at(fastrand::u64(..40), faults[fastrand::usize(..faults.len())]);
                 }
@@ -91,7 +92,7 @@ fn faults_are_no_anomalies() {
             }
             store.clear_fault();
         });
-        // Also when the campaign panics.
+        // Also set if the campaign panics.
         let _ending = Ending(&done);
         campaign(&store, TRANSACTIONS, WRITERS)
     });
@@ -99,7 +100,7 @@ fn faults_are_no_anomalies() {
     assert!(report.unknown > 0, "{report}");
 }
 
-/// Says that it is done when it goes.
+/// Sets a flag when it is dropped.
 struct Ending<'d>(&'d AtomicBool);
 
 impl Drop for Ending<'_> {

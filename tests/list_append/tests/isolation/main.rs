@@ -1,4 +1,4 @@
-//! Committed transactions are serializable, and in an order that agrees with the clock.
+//! Committed transactions are serializable, in an order that agrees with the clock.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod checking;

@@ -22,7 +22,7 @@ fn optimistic_memory_is_serializable() {
 fn lmdb_is_serializable() {
     use keyloom::lmdb::Durability;
     let directory = tempfile::tempdir().unwrap();
-    // No crash of the machine is tested here, so nothing needs to wait for the disk.
+    // No crash of the machine is tested here, so no commit needs a sync.
     let options = keyloom::Lmdb::options().durability(Durability::MayLoseStore);
     let store = options.open(directory.path()).unwrap();
     campaign(&store, transactions(TRANSACTIONS), WRITERS).assert_clean();

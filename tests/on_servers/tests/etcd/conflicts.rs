@@ -1,11 +1,11 @@
-//! What two transactions may do side by side, and what not.
+//! What two concurrent transactions may do, and what not.
 
 use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
 use keyloom_etcd::Etcd;
 
 use crate::server::{fresh, is_conflict, key, plant};
 
-/// A transaction that reads with `read` and then writes, while `meanwhile` commits first.
+/// The outcome of a transaction that calls `read` and then writes, while `meanwhile` commits first.
 fn outcome(
     store: &Etcd,
     read: impl FnOnce(&<Etcd as Store>::Transaction<'_>),
@@ -111,7 +111,7 @@ fn all_reads_of_a_transaction_are_of_one_moment() {
     let (store, _cleanup) = fresh!();
     plant(&store, 10);
     let txn = store.begin().unwrap();
-    // Before the first read nothing is decided.
+    // Before its first read, a transaction has no snapshot.
     store.transact(|txn| txn.put(&key(0), b"before")).unwrap();
     assert_eq!(txn.get(&key(0)).unwrap().unwrap(), &b"before"[..]);
     store.transact(|txn| (0..10).try_for_each(|n| txn.put(&key(n), b"after"))).unwrap();
@@ -132,7 +132,7 @@ fn counters_of_many_threads_lose_nothing() {
     assert_eq!(store.snapshot().unwrap().counter(b"n").unwrap(), 40);
 }
 
-/// The first read of a transaction may be many requests; they are of one moment all the same.
+/// The first read of a transaction may be many requests, but all of them read at one revision.
 #[test]
 fn many_keys_are_of_one_moment_while_others_commit() {
     let (store, _cleanup) = fresh!();

@@ -1,4 +1,5 @@
-//! Reads that are too many to be checked one by one still conflict with whatever changed.
+//! If there are too many reads to check individually, they still conflict with every relevant
+//! change.
 
 use keyloom::{KeyRange, Order, Reader, Store, Transaction, Writer};
 use keyloom_etcd::Etcd;
@@ -7,7 +8,7 @@ use crate::server::{fresh, is_conflict, key, plant};
 
 type Body = fn(&mut <Etcd as Store>::Transaction<'_>) -> keyloom::Result<()>;
 
-/// Reads 1,000 of the keys that [`plant`] makes: each second one, and a range.
+/// Reads 1,000 of the keys that [`plant`] creates: every second key, and a range.
 fn read_much(txn: &<Etcd as Store>::Transaction<'_>) {
     let keys: Vec<Vec<u8>> = (0..1_000).map(|n| key(2 * n)).collect();
     assert!(txn.get_many(&keys).unwrap().iter().all(Option::is_some));
@@ -63,7 +64,7 @@ fn with_writes_nested_twice() {
     check(4_096);
 }
 
-/// The price of it.
+/// The price of this: unnecessary conflicts.
 #[test]
 fn a_delete_elsewhere_conflicts_for_nothing() {
     let (store, _cleanup) = fresh!();
@@ -71,7 +72,8 @@ fn a_delete_elsewhere_conflicts_for_nothing() {
     assert!(is_conflict(&outcome(&store, 1, Some(|txn| txn.delete(b"elsewhere")))));
 }
 
-/// Before an empty range is too much, it is checked as one.
+/// Absent keys within an empty range that was read need no separate checks: the check of the range
+/// covers them.
 #[test]
 fn absent_keys_of_a_range_that_was_read_cost_no_check() {
     let (store, _cleanup) = fresh!();
@@ -80,7 +82,7 @@ fn absent_keys_of_a_range_that_was_read_cost_no_check() {
     let keys: Vec<Vec<u8>> = (0..1_000).map(key).collect();
     txn.get_many(&keys).unwrap();
     txn.put(b"a", b"").unwrap();
-    // Not escalated, so a delete elsewhere does not matter.
+    // The checks are not escalated, so a delete elsewhere does not conflict.
     store.transact(|txn| txn.delete(b"elsewhere")).unwrap();
     txn.commit().unwrap();
 }

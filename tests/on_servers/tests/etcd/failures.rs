@@ -1,4 +1,4 @@
-//! Clusters that cannot carry out what they are asked for.
+//! Clusters that cannot execute requests.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ fn commit(store: &Etcd, writes: u32, value: &[u8]) -> keyloom::Result<()> {
     txn.commit()
 }
 
-/// A member that knows of no leader says so at once, and nothing was proposed: nothing is in doubt.
+/// A member without a leader reports this at once, and has proposed nothing, so the outcome is
+/// certain.
 #[test]
 fn without_a_leader_a_commit_is_refused_and_not_unknown() {
     let Some(mut cluster) = or_skip(Server::Etcd, || EtcdCluster::start(3)) else { return };
@@ -27,7 +28,7 @@ fn without_a_leader_a_commit_is_refused_and_not_unknown() {
     let snapshot = store.snapshot().unwrap();
     let others: Vec<usize> = (0..3).filter(|member| *member != survivor).collect();
     others.iter().for_each(|member| cluster.kill(*member));
-    // Until the leader detects that it has no followers, a commit may time out.
+    // Until the leader detects the loss of its followers, a commit may time out.
     let deadline = Instant::now() + Duration::from_secs(20);
     let error = loop {
         let error = commit(&store, 1, b"nobody follows").unwrap_err();
@@ -37,7 +38,7 @@ fn without_a_leader_a_commit_is_refused_and_not_unknown() {
     };
     assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     assert!(error.to_string().contains("no leader"), "{error}");
-    // What is settled is still there to be read.
+    // Committed data can still be read.
     let before = snapshot.get(&0_u32.to_be_bytes()).unwrap();
     assert_eq!(before.as_deref(), Some(&b"before"[..]));
     let before = snapshot.range(KeyRange::through(&0_u32.to_be_bytes()), Order::Ascending).unwrap();
@@ -62,7 +63,7 @@ fn one_member_answers_and_its_connections_are_kept() {
     assert_eq!(accepted(), before);
 }
 
-/// The cluster commits, and its answer does not come: a second run would count twice.
+/// The cluster commits, but the response is lost: a second run would count twice.
 #[test]
 fn a_commit_without_an_answer_is_unknown_and_runs_once() {
     let Some(cluster) = or_skip(Server::Etcd, || EtcdCluster::start(1)) else { return };
@@ -85,7 +86,7 @@ fn a_commit_without_an_answer_is_unknown_and_runs_once() {
     assert_eq!(direct.snapshot().unwrap().counter(b"n").unwrap(), 2);
 }
 
-/// The quota holds for transactions in transactions too, and what it refuses has a remedy.
+/// The quota also applies to nested transactions, and the error names the remedy.
 #[test]
 fn a_full_quota_stops_small_and_large_commits() {
     let options = "--quota-backend-bytes=4194304 --unsafe-no-fsync";
@@ -98,7 +99,7 @@ fn a_full_quota_stops_small_and_large_commits() {
         let error = commits.find_map(Result::err).expect("20 times a million bytes are too many");
         let said = format!("{error} {error:?}");
         assert!(said.contains("DiskFull") && said.contains("defragment"), "{said}");
-        // Only the one that uses it up may have been carried out; those after it were not.
+        // Only the commit that uses up the quota may have been executed, not those after it.
         for _ in 0..3 {
             let error = commit(&store, writes, b"refused").unwrap_err();
             assert!(matches!(error, Error::Storage(StorageError::DiskFull { .. })), "{error:?}");
@@ -109,7 +110,7 @@ fn a_full_quota_stops_small_and_large_commits() {
         let found = store.snapshot().unwrap().get(&0_u32.to_be_bytes()).unwrap();
         assert_eq!(found.as_deref(), Some(&value[..]), "nothing of what was refused is there");
     }
-    // A store that is opened now knows it of its first commit too.
+    // A store that is opened now detects the full quota at its first commit, too.
     let store = Etcd::open(&cluster.address()).unwrap();
     assert!(matches!(
         commit(&store, 1, b"refused"),
@@ -117,7 +118,7 @@ fn a_full_quota_stops_small_and_large_commits() {
     ));
 }
 
-/// Commits that fill the quota at the same time: what an error calls refused is not there.
+/// Concurrent commits fill the quota: a refused commit must not be in the store.
 #[test]
 fn a_commit_that_a_full_quota_refused_wrote_nothing() {
     let options = "--quota-backend-bytes=4194304 --unsafe-no-fsync";

@@ -1,4 +1,4 @@
-//! Snapshots and the history that the cluster keeps.
+//! Snapshots, and the history that the cluster keeps.
 
 use keyloom::{Error, KeyRange, Order, Reader, ServerError, Store, Transaction, Writer};
 
@@ -63,7 +63,7 @@ fn what_is_compacted_away_is_a_clear_error() {
         assert!(!error.is_retryable() && !error.maybe_committed());
         assert!(error.to_string().contains("--auto-compaction-retention"), "{error}");
     }
-    // What was read still holds or does not: the commit does not need the history.
+    // The commit can still be validated, because it does not need the history.
     txn.put(b"a", b"").unwrap();
     assert!(matches!(txn.commit(), Err(Error::Conflict { .. })));
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 200);

@@ -1,4 +1,4 @@
-//! The store keeps the laws of the store, and so do the wrappers around it.
+//! The store satisfies the laws of the store, and so do its wrappers.
 
 use keyloom::{BoxedError, Faulty, Metered, Store};
 use keyloom_conformance::{Suite, With};
@@ -15,7 +15,7 @@ fn check<S: Store>(suite: &Suite, wrap: impl Fn(Etcd) -> S) {
     suite.check(make);
 }
 
-/// Fewer operations suffice to distinguish a wrapper from the store that it wraps.
+/// Fewer operations suffice to distinguish a wrapper from the wrapped store.
 fn small() -> Suite {
     Suite::new().operations(500)
 }

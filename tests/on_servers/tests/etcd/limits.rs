@@ -1,18 +1,19 @@
-//! What keeps within the limits the server takes, and what does not keyloom refuses before it.
+//! The server accepts everything within the limits, and keyloom refuses everything else before it
+//! is sent.
 
 use keyloom::{Error, KeyRange, MAX_KEY_BYTES, Reader, Store, Transaction, Writer};
 use keyloom_etcd::Etcd;
 
 use crate::server::{Server, fresh, key, waits};
 
-/// The `n`th of many keys that have nothing in common but their length, the longest.
+/// The `n`th of many keys of maximum length without a common prefix.
 fn longest_key(n: usize) -> Vec<u8> {
     let mut key = vec![b'k'; MAX_KEY_BYTES];
     key[..2].copy_from_slice(&u16::try_from(n).unwrap().to_be_bytes());
     key
 }
 
-/// Puts `count` entries that have `bytes` bytes together.
+/// Puts `count` entries with `bytes` bytes in total.
 fn put_exactly(txn: &mut impl Writer, count: usize, bytes: usize) -> keyloom::Result<()> {
     let each = bytes / count;
     for n in 0..count {
@@ -31,7 +32,7 @@ fn of_operations_bytes_and_checks_can_be_reached_together() {
     for writes in [1, 2, 100, 127, 128, 129, 1_000, 4_095, 4_096] {
         for checks in [0, 16, 64, 128] {
             let mut txn = store.begin().unwrap();
-            // Ranges with the longest keys, which are the longest checks.
+            // Ranges with the longest keys need the longest checks.
             for n in 0..checks {
                 let (start, end) = (longest_key(50_000 + 2 * n), longest_key(50_001 + 2 * n));
                 assert_eq!(txn.count(KeyRange::half_open(&start, &end)).unwrap(), 0);
@@ -80,8 +81,8 @@ fn one_above_is_refused_before_the_server() {
     assert_eq!(cost, 0);
 }
 
-/// What the limits cannot say: each key that is put into a range which the transaction deletes ends
-/// one piece of the range and begins another.
+/// The limits do not include this: each key that is put into a deleted range of the transaction
+/// splits the range, so it ends one piece and starts another.
 #[test]
 fn key_put_into_a_deleted_range_counts_three_times() {
     let (store, _cleanup) = fresh!();

@@ -1,7 +1,7 @@
-//! A store in an etcd cluster: the laws, the costs and the limits, on real servers.
+//! A store in an etcd cluster: laws, costs and limits, on real servers.
 //!
-//! The servers come from the environment: `KEYLOOM_ETCD=etcd://host:port,host:port/name`. Without
-//! it nothing is tested, and the last line says so, unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a
+//! The environment gives the servers: `KEYLOOM_ETCD=etcd://host:port,host:port/name`. Without it
+//! the tests are skipped, and the last line says so; with `KEYLOOM_REQUIRE_SERVERS=1` this is a
 //! failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! Addresses that lead nowhere are clear errors, quickly, and passwords are never shown.
+//! Invalid or unreachable addresses give clear errors quickly, and passwords are never shown.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Deletes and puts of one transaction that touch the same keys, which etcd itself refuses.
+//! Deletes and puts of one transaction on the same keys, which etcd itself refuses.
 
 use keyloom::{KeyRange, Order, Reader, Store, Writer};
 use keyloom_etcd::Etcd;

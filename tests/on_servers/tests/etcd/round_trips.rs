@@ -1,4 +1,4 @@
-//! What each operation costs, in waits for the server: exactly.
+//! The exact cost of each operation, in round trips.
 
 use keyloom::{Store, Writer};
 
@@ -15,7 +15,8 @@ fn a_snapshot_costs_one_and_each_read_one() {
 
 #[test]
 fn a_thousand_keys_cost_one() {
-    // A commit of another test, between the requests of the first read, would cost one more.
+    // Runs alone, because a commit of another test between the requests of the first read would
+    // cost one more.
     let Some(server) = Server::alone() else { return };
     let (store, _cleanup) = server.fresh(keyloom_etcd::Etcd::options());
     contract::a_thousand_keys_cost_one(&store, &CONTRACT);

@@ -1,4 +1,4 @@
-//! Stores that do not meet, on the servers that the environment names.
+//! Separate stores on the servers from the environment.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -12,14 +12,14 @@ use keyloom_etcd::EtcdOptions;
 pub use keyloom_on_servers::contract::{key, plant, waits};
 use keyloom_testing::servers;
 
-/// The servers, or `None` when there are none and that is allowed.
+/// The servers, or `None` if there are none and the tests may be skipped.
 #[derive(Clone)]
 pub struct Server {
     members: String,
     _company: Rc<Company>,
 }
 
-/// Who else uses the servers meanwhile: a compaction meets all.
+/// Whether other tests use the servers concurrently: a compaction affects all of them.
 enum Company {
     Others { _guard: RwLockReadGuard<'static, ()> },
     Nobody { _guard: RwLockWriteGuard<'static, ()> },
@@ -27,7 +27,7 @@ enum Company {
 
 static USERS: RwLock<()> = RwLock::new(());
 
-/// Removes what a test leaves behind.
+/// Removes the data of a test.
 pub struct Cleanup {
     server: Server,
     name: String,
@@ -40,7 +40,7 @@ impl Server {
         })
     }
 
-    /// The servers, while no other test of this program uses them.
+    /// The servers, for exclusive use among the tests of this program.
     pub fn alone() -> Option<Self> {
         Self::shared_with(|| Company::Nobody {
             _guard: USERS.write().unwrap_or_else(PoisonError::into_inner),
@@ -54,7 +54,7 @@ impl Server {
         Some(Self { members, _company: Rc::new(company()) })
     }
 
-    /// An address of a store that no other process uses.
+    /// The address of a store that no other process uses.
     pub fn fresh_address(&self) -> (String, Cleanup) {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
@@ -72,7 +72,7 @@ impl Server {
         &self.members
     }
 
-    /// Talks to the cluster past keyloom.
+    /// Sends requests to the cluster without keyloom.
     pub fn directly<T>(
         &self,
         work: impl AsyncFnOnce(Client) -> Result<T, etcd_client::Error>,
@@ -100,7 +100,8 @@ impl Drop for Cleanup {
     }
 }
 
-/// A fresh store, or the end of the test. Once in a test: see [`Server::fresh`] for more.
+/// A fresh store; returns from the test if there are no servers. Use it once per test: see
+/// [`Server::fresh`] for more stores.
 macro_rules! fresh {
     () => {
         fresh!(keyloom_etcd::Etcd::options())

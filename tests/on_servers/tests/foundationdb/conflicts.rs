@@ -1,4 +1,4 @@
-//! What conflicts, and what does not.
+//! Which transactions conflict, and which do not.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -13,7 +13,7 @@ use keyloom_tables::sequence::VersionstampedLog;
 
 use crate::cluster::{fresh, is_conflict, key, plant};
 
-/// How often `writers` threads together ran `body` for `each` commits of each of them.
+/// How often `writers` threads ran `body` in total, for `each` commits per thread.
 fn runs(
     store: &FoundationDb,
     writers: usize,
@@ -78,7 +78,7 @@ fn the_other_operations_never_conflict_either() {
     assert_eq!(snapshot.count(log.range()).unwrap(), 160);
 }
 
-/// Two transactions side by side; the one that reads commits last.
+/// Two concurrent transactions; the one that reads commits last.
 fn outcome(
     store: &FoundationDb,
     read: impl Fn(&FoundationDbTransaction),
@@ -101,7 +101,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
     let beside =
         outcome(&store, |txn| drop(txn.get(&key(6)).unwrap()), |txn| txn.put(&key(7), b""));
     assert!(beside.is_ok(), "{beside:?}");
-    // Of a range, what was fetched of it: one page of 128.
+    // Only the fetched part of a range conflicts: one page of 128.
     let walk = |txn: &FoundationDbTransaction| {
         txn.range(KeyRange::all(), Order::Ascending).unwrap().take(10).for_each(drop);
     };
@@ -111,7 +111,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
         panic!("the walk has read it")
     };
     assert!(what.contains("the keys from"), "{what}");
-    // Many places at once, of keys of several lengths.
+    // Many keys at once, with several lengths.
     let many: Vec<Vec<u8>> = (0..200).map(|n| "k".repeat(n % 7 * 40 + 1).into_bytes()).collect();
     let met = outcome(
         &store,

@@ -1,6 +1,6 @@
-//! FoundationDB's own Python binding reads what keyloom wrote, and the other way round.
+//! FoundationDB's own Python binding reads what keyloom wrote, and the reverse.
 //!
-//! Where Python has no module `fdb` (PyPI: `foundationdb`) these tests say so and end.
+//! If Python has no module `fdb` (PyPI: `foundationdb`), these tests are skipped.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use keyloom_testing::servers::stores::foundationdb::address;
 use keyloom_testing::servers::stores::fresh_name;
 
-/// What the script prints, line by line; `None` where there is no cluster or no binding.
+/// The output lines of the script; `None` without a cluster or without the binding.
 fn python(action: &str, name: &str) -> Option<Vec<String>> {
     let file = address()?.strip_prefix("fdb:")?.to_owned();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foundationdb/bindings.py");
@@ -32,7 +32,7 @@ fn python(action: &str, name: &str) -> Option<Vec<String>> {
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
 }
 
-/// The keys and values that the binding sees.
+/// The keys and values that the binding reads.
 fn seen_by_python(action: &str, name: &str) -> Option<Vec<(Value, Vec<u8>)>> {
     let entry = |line: &String| {
         let (key, value): (Value, String) = serde_json::from_str(line).unwrap();
@@ -100,13 +100,13 @@ fn records_and_index_entries_are_tuples_for_every_binding() {
     let (stamp, _) = log.read_new(&snapshot, &"paris".into(), None, 1).unwrap()[0];
     let hex: String = stamp.0.iter().map(|byte| format!("{byte:02x}")).collect();
     value_of(json!(["geo", "log", "record", "paris", { "versionstamp": hex }]));
-    // Nothing but these: the binding sees as many keys as keyloom does, and in the same order.
+    // The binding reads exactly as many keys as keyloom, in the same order.
     assert_eq!(seen.len() as u64, snapshot.count(KeyRange::all()).unwrap());
     assert_eq!(seen.len(), 3 + 3 + 1 + 1);
     clear(&store);
 }
 
-/// A key that keyloom made its own has no meaning in other bindings: they say so, and read all
+/// A descending element is an extension of keyloom. Other bindings refuse such a key, and read all
 /// others.
 #[test]
 fn a_descending_element_is_refused_by_other_bindings() {
@@ -141,7 +141,7 @@ fn what_another_binding_writes_is_read() {
     let stamp = Versionstamp::new([0, 0, 0, 0, 0, 0, 0, 7, 0, 1], 2);
     assert_eq!(number(&pack(&(stamp,))), Some(9));
     assert_eq!(snapshot.counter(&pack(&("visits",))).unwrap(), 41);
-    // And all of them without knowing what they are, in the order that the binding gave them.
+    // All keys are also read without their types, in the order that the binding wrote them.
     let mut count = 0;
     for entry in snapshot.range(KeyRange::all(), keyloom::Order::Ascending).unwrap() {
         let (_,): (Element,) = unpack(&entry.unwrap().0).unwrap();

@@ -1,4 +1,4 @@
-//! Eight writers on the same keys, and a checker that looks for cycles.
+//! Eight writers on the same keys, and a checker that searches for cycles.
 
 use keyloom_list_append::{campaign, transactions, weakened};
 use keyloom_mutant_stores::Weakness;

@@ -1,4 +1,4 @@
-//! FoundationDB keeps the laws of the store, and so do the wrappers around it.
+//! FoundationDB satisfies the laws of the store, and so do the wrappers.
 
 use keyloom::{AnyStore, Faulty, Metered, Store};
 use keyloom_conformance::{Suite, With};
@@ -17,7 +17,7 @@ fn check<S: Store>(suite: &Suite, wrap: impl Fn(FoundationDb) -> S) {
     });
 }
 
-/// Fewer operations suffice to distinguish a wrapper from the store that it wraps.
+/// Fewer operations suffice to distinguish a wrapper from the wrapped store.
 fn small() -> Suite {
     Suite::new().operations(500)
 }

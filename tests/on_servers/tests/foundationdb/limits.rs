@@ -1,5 +1,5 @@
-//! Five seconds, ten megabytes, a hundred thousand bytes: each has a name, and leaves what was
-//! there.
+//! The limits of five seconds, ten megabytes and a hundred thousand bytes: each has a named error,
+//! and leaves the store unchanged.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -28,7 +28,7 @@ fn a_snapshot_that_grew_too_old_says_to_read_in_pages() {
     let Err(error) = snapshot.get(&key(7)) else { panic!("it is still there") };
     assert!(matches!(error, Error::TooOld { limit_ms: 5_000, .. }), "{error:?}");
     assert!(error.to_string().contains("page by page") && !error.is_retryable(), "{error}");
-    // The page that it gave leads on in another snapshot.
+    // The continuation of its page works in another snapshot.
     let last = page.last.unwrap();
     let rest = KeyRange::all().resume(Order::Ascending, &last);
     let rest = store.snapshot().unwrap().page(rest, Order::Ascending, 100).unwrap();
@@ -59,8 +59,8 @@ fn a_value_over_the_limit_is_refused_and_the_rest_stays() {
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 1);
 }
 
-/// The limit is met at the write that goes past it: keyloom counts as the client does, so one write
-/// less is committed.
+/// The limit applies at the write that exceeds it. keyloom counts like the client, so a transaction
+/// with one write less commits.
 #[test]
 fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
     let store = fresh!();
@@ -88,7 +88,7 @@ fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
         assert!(matches!(error, Error::TransactionTooLarge { unit: "bytes", .. }), "{error:?}");
         assert!(error.is_batch_too_large());
         drop(txn);
-        // One less fits, and the cluster says the same.
+        // One write less fits, and the cluster agrees.
         store
             .transact(|txn| (0..written - 1).try_for_each(|n| write(txn, &name(n), &value)))
             .unwrap();
@@ -101,7 +101,7 @@ fn what_a_transaction_reads_counts_too() {
     let store = fresh!();
     plant(&*store, 1);
     let mut txn = store.begin().unwrap();
-    // Each read is remembered, with its key twice.
+    // Each read is recorded, with its key twice.
     let keys: Vec<Vec<u8>> = (0..12_000).map(|n| format!("{n:0480}").into_bytes()).collect();
     for part in keys.chunks(2_000) {
         txn.get_many(part).unwrap();
@@ -112,7 +112,7 @@ fn what_a_transaction_reads_counts_too() {
     assert!(matches!(error, Error::TransactionTooLarge { .. }), "{error:?}");
 }
 
-/// A load does not know of limits: it finds out, and goes on.
+/// A load has no limits configured: it discovers them, and continues.
 #[test]
 fn a_load_and_a_backfill_stay_below_the_limits() {
     let store = fresh!();

@@ -1,7 +1,7 @@
-//! A store on FoundationDB: the laws, the costs and the limits, on a real cluster.
+//! A store on FoundationDB: laws, costs and limits, on a real cluster.
 //!
-//! The cluster is the one whose file `FDB_CLUSTER_FILE` names. Without it nothing is tested, and
-//! the last line says so, unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a failure.
+//! `FDB_CLUSTER_FILE` names the cluster file. Without it the tests are skipped, and the last line
+//! says so; with `KEYLOOM_REQUIRE_SERVERS=1` this is a failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[cfg(feature = "foundationdb")]
@@ -25,7 +25,7 @@ mod cluster {
 
     pub use keyloom_on_servers::contract::{key, plant, waits};
 
-    /// A fresh store, or the end of the test.
+    /// A fresh store; returns from the test if there is no cluster.
     macro_rules! fresh {
         () => {
             match keyloom_testing::servers::stores::foundationdb::open() {

@@ -1,4 +1,4 @@
-//! Addresses, prefixes, and a cluster that is not there.
+//! Addresses, prefixes, and an unreachable cluster.
 
 use keyloom::{Error, KeyRange, Reader, Store, Writer};
 use keyloom_foundationdb::FoundationDb;
@@ -38,7 +38,7 @@ fn a_prefix_that_reaches_the_keys_of_the_cluster_is_refused() {
     let error =
         FoundationDb::options().prefix([1]).open(&format!("{address}?name=both")).unwrap_err();
     assert!(error.to_string().contains("a name or a prefix"), "{error}");
-    // The longest key still fits behind the longest prefix, and the last prefix has an end.
+    // The longest key still fits after the longest prefix, and the last prefix has an upper bound.
     for prefix in [vec![1; 1_024], vec![0xFE; 1_024]] {
         let store = FoundationDb::options().prefix(prefix).open(&address).unwrap();
         let key = [0xFF; keyloom::MAX_KEY_BYTES];
@@ -51,7 +51,7 @@ fn a_prefix_that_reaches_the_keys_of_the_cluster_is_refused() {
     }
 }
 
-/// In a process of its own: this one goes on.
+/// The fork is refused; this process continues.
 #[test]
 fn a_fork_is_refused_at_once() {
     let store = fresh!();
@@ -66,7 +66,7 @@ fn a_fork_is_refused_at_once() {
             && refused(store.snapshot().err())
             && refused(FoundationDb::open(&address().unwrap()).err())
             && store.begin().unwrap_err().to_string().contains("or exec");
-        // SAFETY: it ends the child, and nothing else.
+        // SAFETY: only ends the child.
         #[allow(unsafe_code)]
         unsafe {
             libc::_exit(if is_refused { 7 } else { 8 })

@@ -1,13 +1,13 @@
-//! What each operation costs, in waits for the cluster: exactly.
+//! The exact cost of each operation, in round trips to the cluster.
 
 use keyloom::{KeyRange, Order, Reader, Store, Writer};
 
 use crate::cluster::{fresh, key, waits};
 use keyloom_on_servers::contract::{self, Contract};
 
-/// The client fetches a version before the first read, or at the commit of a transaction that read
-/// nothing. It serves a transaction's own writes from memory, but such a read is counted as a round
-/// trip all the same.
+/// The client fetches a read version before the first read, or at the commit of a transaction
+/// without reads. It serves a transaction's own writes from memory, but such a read is still
+/// counted as a round trip.
 const CONTRACT: Contract = Contract { for_the_version: 1, of_writes: 2, of_own_write: 1 };
 
 #[test]
@@ -32,11 +32,11 @@ fn more_than_1024_ranges_cost_two() {
 
 #[test]
 fn a_range_costs_one_for_each_page() {
-    // Few enough that no page comes to what a server sends at once.
+    // So few that no page reaches the amount that a server sends at once.
     contract::a_range_costs_one_for_each_page(&*fresh!(), 1_500, [2, 3]);
 }
 
-/// A server sends some 80 kB at once, whatever is asked for.
+/// A server sends about 80 kB at once, whatever the requested size is.
 #[test]
 fn a_range_of_long_values_costs_one_for_each_eighty_kilobytes() {
     let store = fresh!();

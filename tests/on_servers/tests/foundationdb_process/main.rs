@@ -1,9 +1,9 @@
-//! What a whole process does with FoundationDB's client: it exits with stores alive, starts the
-//! network itself, names a cluster file that cannot be used.
+//! Process-wide behaviour of FoundationDB's client: a process exits with open stores, starts the
+//! network itself, or names an unusable cluster file.
 //!
-//! Runs itself again and again, each time in another way. Needs the client library. Most ways need
-//! no cluster but one that does not answer; the others take that of `FDB_CLUSTER_FILE`, if it is
-//! set.
+//! The program runs itself repeatedly, each time in another way. It needs the client library. Most
+//! ways only need a cluster that does not respond; the others use the cluster of
+//! `FDB_CLUSTER_FILE`, if it is set.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ use keyloom_foundationdb::FoundationDb;
 
 const WAY: &str = "KEYLOOM_PROCESS_WAY";
 const RUNS: &str = "KEYLOOM_PROCESS_RUNS";
-/// What a way ends with, so that no other exit is taken for it.
+/// The expected exit status of a way, distinct from all other exits.
 const EXPECTED: u8 = 42;
 
 static KEPT: OnceLock<FoundationDb> = OnceLock::new();
@@ -35,7 +35,7 @@ enum Cluster {
 struct Way {
     name: &'static str,
     cluster: Cluster,
-    /// Returns what `main` returns.
+    /// Returns the exit status.
     run: fn(&str) -> u8,
 }
 
@@ -70,7 +70,7 @@ fn after_an_open_that_failed(address: &str) -> u8 {
     EXPECTED
 }
 
-/// Each process ends at another moment of the client's start.
+/// Pauses for a random time, so that each process ends at another moment of the client's start.
 fn pause() {
     thread::sleep(Duration::from_millis(u64::from(process::id()) * 37 % 400));
 }
@@ -103,7 +103,7 @@ fn with_a_network_of_its_own(address: &str) -> u8 {
     unsafe extern "C" {
         fn fdb_select_api_version_impl(version: i32, header_version: i32) -> i32;
     }
-    // SAFETY: it takes two numbers.
+    // SAFETY: the call takes two numbers.
     #[allow(unsafe_code, reason = "the client's functions are C")]
     let selected = unsafe { fdb_select_api_version_impl(730, 730) };
     assert_eq!(selected, 0);
@@ -118,7 +118,7 @@ fn without_the_network_it_promised(address: &str) -> u8 {
     EXPECTED
 }
 
-/// In `main`, before any thread.
+/// Runs in `main`, before any thread.
 fn by_a_variable(_: &str) -> u8 {
     let error = FoundationDb::open("fdb:").unwrap_err().to_string();
     assert!(error.contains("/nowhere/its.cluster (named by FDB_CLUSTER_FILE)"), "{error}");
@@ -203,14 +203,14 @@ fn address(cluster: Cluster, directory: &Path) -> Option<String> {
     Some(format!("fdb:{}", file.display()))
 }
 
-/// How a process ended, unless it is what was to be.
+/// The exit status of a process, unless it is the expected one.
 fn run(way: &Way, address: &str) -> Option<String> {
     let mut command = Command::new(env::current_exe().unwrap());
     command.arg(address).env(WAY, way.name);
     if way.name.ends_with("by a variable") {
         command.env("FDB_CLUSTER_FILE", "/nowhere/its.cluster");
     }
-    // SAFETY: it has no arguments and cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     #[allow(unsafe_code, reason = "the standard library does not know the user")]
     if way.cluster == Cluster::Unreadable && unsafe { libc::geteuid() } == 0 {
         const NOBODY: u32 = 65_534;

@@ -10,7 +10,7 @@ use keyloom_testing::servers::{self, Cut, Proxy};
 #[allow(unused_imports, reason = "as the features are")]
 use keyloom_testing::servers::{Server, or_skip};
 
-/// The number of kills of a server under load: a few, or the environment's number.
+/// The number of kills of a server under load: a few, or a number from the environment.
 #[allow(dead_code, reason = "as the features are")]
 fn kills() -> usize {
     std::env::var("KEYLOOM_KILLS").map_or(5, |asked| asked.parse().unwrap())
@@ -63,7 +63,8 @@ fn an_etcd_cluster_whose_leader_is_killed_and_started_again() {
 }
 }
 
-// A message of a client of etcd is a few frames of HTTP/2, so what is cut is a packet, of whatever
+// A message of an etcd client is a few HTTP/2 frames, so the connection is cut at a packet,
+// whatever the packet contains.
 keyloom_testing::etcd! {
 #[test]
 fn an_etcd_cluster_behind_proxies_that_lose_answers() {
@@ -92,7 +93,7 @@ fn foundationdb_cluster_survives_kills_of_its_processes() {
     let report = faults::campaign(&store, kills(), |round| {
         let next = round % cluster.processes();
         cluster.kill(next);
-        // The others take over, before it is back.
+        // The other members take over before it is back.
         std::thread::sleep(std::time::Duration::from_secs(2));
         cluster.start_again(next);
     });

@@ -1,4 +1,4 @@
-//! What conflicts, what does not, and what happens then.
+//! Which transactions conflict, which do not, and what happens then.
 
 use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
 use keyloom_postgres::Postgres;
@@ -19,7 +19,7 @@ fn conflict_is_reported_and_retryable() {
     assert!(error.is_retryable() && !error.maybe_committed());
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
 
-    // A statement in the middle may be the one that is refused; then all later ones are refused.
+    // A statement in the middle may be refused; then all later statements are refused.
     let mut two = store.begin().unwrap();
     assert!(two.get(b"a").unwrap().is_some());
     store.transact(|txn| txn.put(b"a", b"3")).unwrap();
@@ -51,8 +51,8 @@ fn transactions_on_other_keys_of_a_small_table_do_not_conflict() {
     }
 }
 
-/// A commit that is refused has ended the transaction. A `ROLLBACK` after it would be a warning in
-/// the server's log for each conflict.
+/// A refused commit has ended the transaction. A `ROLLBACK` after it would log a warning on the
+/// server for each conflict.
 #[test]
 fn a_refused_commit_leaves_no_warning_in_the_log() {
     const CONFLICTS: usize = 10;
@@ -61,14 +61,14 @@ fn a_refused_commit_leaves_no_warning_in_the_log() {
     store.transact(|txn| txn.put(b"a", b"0").and(txn.put(b"b", b"0"))).unwrap();
     let is_conflict = |result| matches!(result, Err(Error::Conflict { .. }));
     for _ in 0..CONFLICTS {
-        // Refused at the write that goes with the commit.
+        // Refused at the write that is sent with the commit.
         let mut one = store.begin().unwrap();
         one.get(b"a").unwrap();
         one.put(b"a", b"1").unwrap();
         store.transact(|txn| txn.put(b"a", b"2")).unwrap();
         assert!(is_conflict(one.commit()));
-        // Refused at the commit: each reads what the other writes, and the writes of the second are
-        // too many to wait for the commit.
+        // Refused at the commit: each transaction reads what the other writes, and the second one
+        // has too many writes to send them with the commit.
         let mut both = [store.begin().unwrap(), store.begin().unwrap()];
         for (txn, (read, written)) in both.iter_mut().zip([(b"a", b"b"), (b"b", b"a")]) {
             txn.get(read).unwrap();
@@ -79,7 +79,7 @@ fn a_refused_commit_leaves_no_warning_in_the_log() {
         one.commit().unwrap();
         assert!(is_conflict(two.commit()));
     }
-    // Every connection is back in the pool, and of use.
+    // Every connection is back in the pool, and usable.
     drop([store.snapshot().unwrap(), store.snapshot().unwrap()]);
     let log = server.log();
     assert_eq!(log.matches("ERROR:  could not serialize").count(), 2 * CONFLICTS, "{log}");

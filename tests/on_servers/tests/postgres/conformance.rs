@@ -1,4 +1,4 @@
-//! PostgreSQL keeps the laws of the store.
+//! PostgreSQL satisfies the laws of the store.
 
 use keyloom::{Faulty, Metered, Store};
 use keyloom_conformance::With;

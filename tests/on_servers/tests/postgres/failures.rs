@@ -1,4 +1,4 @@
-//! Servers that are slow, silent or gone, and connections that break at a bad moment.
+//! Slow, silent or missing servers, and connections that break at a critical moment.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use keyloom_testing::servers::stores::fresh_name;
 use keyloom_testing::servers::stores::postgres::{address, open, open_with};
 use keyloom_testing::servers::{self, Cut, Mode, Proxy, Server, or_skip};
 
-/// A statement that waits too long is given up by the server, which says so: nothing of it can
-/// happen later.
+/// The server cancels a statement that waits too long, and reports this: no part of it can happen
+/// later.
 #[test]
 fn a_commit_that_waits_too_long_is_refused_for_good() {
     let options = Postgres::options().timeout(Duration::from_millis(800));
     let Some(store) = open_with(options) else { return };
     store.transact(|txn| txn.put(b"a", b"0")).unwrap();
-    // Enough to be sent ahead of the commit, and so to lock the key.
+    // So many writes that they are sent before the commit, and lock the key.
     let mut holder = store.begin().unwrap();
     holder.put(b"a", b"held").unwrap();
     holder.put(b"b", &vec![0; 2 << 20]).unwrap();
@@ -38,8 +38,8 @@ fn a_commit_that_waits_too_long_is_refused_for_good() {
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap().as_deref(), Some(&b"0"[..]));
 }
 
-/// PostgreSQL's statement time-out does not hold for `COMMIT`. Here a trigger delays it: the commit
-/// comes after the client has given up, and a second run would count twice.
+/// PostgreSQL's statement time-out does not apply to `COMMIT`. Here a trigger delays the commit: it
+/// happens after the client has given up, so a second run would count twice.
 #[test]
 fn a_commit_that_takes_too_long_is_unknown_and_runs_once() {
     let Some(address) = address() else { return };
@@ -75,7 +75,7 @@ fn a_commit_that_takes_too_long_is_unknown_and_runs_once() {
     directly(&address, &format!("DROP FUNCTION {table}_slow() CASCADE"));
 }
 
-/// Runs statements past keyloom.
+/// Runs statements without keyloom.
 fn directly(address: &str, statements: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -88,7 +88,7 @@ fn directly(address: &str, statements: &str) {
     });
 }
 
-/// The server commits, and its answer does not come: a second run would count twice.
+/// The server commits, but the response is lost: a second run would count twice.
 #[test]
 fn a_commit_without_an_answer_is_unknown_and_runs_once() {
     let Some(server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
@@ -161,7 +161,7 @@ fn silent_server_times_out_and_frees_its_connections() {
     assert!(store.snapshot().unwrap().get(b"a").unwrap().is_some());
 }
 
-/// A page ends where its values have become long, however many entries it might have.
+/// A page ends early if its values are long, whatever its limit on entries is.
 #[test]
 fn pages_of_long_values_are_short() {
     let Some(temporary) = open() else { return };
@@ -183,7 +183,7 @@ fn pages_of_long_values_are_short() {
     assert_eq!((page.entries.len(), page.last.is_some()), (10, true));
 }
 
-/// What a transaction has written does not make it fetch what it did not write.
+/// The own writes of a transaction do not cause it to fetch other data.
 #[test]
 fn own_writes_elsewhere_cost_nothing() {
     let Some(temporary) = open() else { return };
@@ -207,8 +207,8 @@ fn own_writes_elsewhere_cost_nothing() {
     assert_eq!(waits(&|| assert_eq!(txn.count(numbers()).unwrap(), 0)), 0);
 }
 
-/// A fork has the connections and not the thread that drives them. In a process of its own, since
-/// forking one with many threads is not for a test harness.
+/// A fork has the connections, but not the thread that drives them. Runs in a separate process,
+/// since a test harness with many threads should not fork.
 #[test]
 fn a_fork_is_refused() {
     const ROLE: &str = "KEYLOOM_TEST_FORKS";
@@ -239,7 +239,7 @@ fn a_fork_is_refused() {
         };
     }
     let mut status = -1;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for the child that was just created.
     #[allow(unsafe_code)]
     unsafe {
         libc::waitpid(child, &raw mut status, 0)

@@ -1,4 +1,4 @@
-//! Eight writers on the same keys, and a checker that looks for cycles.
+//! Eight writers on the same keys, and a checker that searches for cycles.
 
 use keyloom_mutant_stores::Weakness;
 
@@ -10,22 +10,22 @@ const WRITERS: usize = 8;
 #[test]
 fn postgres_is_serializable() {
     let Some(store) = open() else { return };
-    // Snapshots are REPEATABLE READ: see the docs of the store.
+    // Snapshots are REPEATABLE READ: see the documentation of the store.
     let plan = Plan { snapshots_in_commit_order: true, ..Plan::new(transactions(20_000), WRITERS) };
     let report = campaign_of(&*store, &plan);
-    // A transaction that waits for a lock for a second may get through though it should not, which
-    // is PostgreSQL's own (see forgotten_conflict.sh). A few of that kind are let pass, and were
+    // PostgreSQL itself may fail to detect a conflict of a transaction that waits for a lock for a
+    // second (see forgotten_conflict.sh). A few anomalies of this kind are tolerated, and were
     // printed.
     assert!(report.is_of_forgotten_conflicts(), "{report}");
 }
 
-/// A real isolation level that is too weak, on the real server: `REPEATABLE READ`, judged as if it
+/// A real isolation level that is too weak, on the real server: `REPEATABLE READ`, checked as if it
 /// were serializable.
 #[test]
 fn repeatable_read_is_caught() {
     let Some(store) = open() else { return };
     let caught = |_| !campaign(&*store, 8_000, WRITERS).anomalies.is_empty();
-    // Writers must meet in a rare way, some ten times in a run.
+    // The anomaly needs a rare interleaving, which occurs about ten times in a run.
     assert!((0..5).any(caught), "read-only anomalies are not found");
 }
 

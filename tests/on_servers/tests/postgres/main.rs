@@ -1,7 +1,7 @@
 //! The store on PostgreSQL, on a real server.
 //!
 //! `tests/servers/with.sh cargo test -p keyloom-on-servers --features postgres --test postgres`
-//! starts one. Any other server that speaks the protocol can be given:
+//! starts one. Any other server with the same protocol can be used:
 //! `KEYLOOM_POSTGRES=postgres://user@host/database`; the tests make and drop tables whose names
 //! begin with `keyloom_test_`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

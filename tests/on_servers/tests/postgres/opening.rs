@@ -1,4 +1,4 @@
-//! Opening: what is said when it does not work.
+//! Opening: error messages.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use keyloom_postgres::Postgres;
 use keyloom_testing::servers::stores::fresh_name;
 use keyloom_testing::servers::stores::postgres::{address, open, open_with};
 
-/// The address with another part: `host`, `user` or `database`.
+/// Replaces a part of the address: `host`, `user` or `database`.
 fn with(address: &str, part: &str, value: &str) -> String {
     let (user, rest) = address.strip_prefix("postgres://").unwrap().split_once('@').unwrap();
     let (host, database) = rest.split_once('/').unwrap();
@@ -104,7 +104,7 @@ fn an_address_opens_it_as_any_store() {
     assert!(store.to_string().ends_with(&table), "{store}");
 }
 
-/// A store may be used from a thread of an async runtime, though it makes that thread wait.
+/// A store may be used on a thread of an async runtime, although it blocks this thread.
 #[test]
 fn it_works_within_an_async_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

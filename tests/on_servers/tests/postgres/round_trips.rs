@@ -40,7 +40,7 @@ fn reads_of_a_snapshot() {
         waits(&|| assert!(snapshot.page(all(), Order::Descending, 5_000).unwrap().last.is_some())),
         1
     );
-    // Pages of 1,024, 4,096 and 16,384 entries, and what is left.
+    // Pages of 1,024, 4,096 and 16,384 entries, and the rest.
     for order in [Order::Ascending, Order::Descending] {
         assert_eq!(waits(&|| assert_eq!(snapshot.range(all(), order).unwrap().count(), 30_000)), 4);
         assert_eq!(
@@ -78,14 +78,14 @@ fn transactions() {
             txn.commit().unwrap();
         })
     };
-    // It begins with the first message, and its writes go with the commit.
+    // The transaction begins with its first message, and its writes are sent with the commit.
     assert_eq!(reading(&[]).round_trips, 2);
     assert_eq!(reading(&[b"x"]).round_trips, 2);
     assert_eq!(reading(&[b"x", b"y"]).round_trips, 3);
     let nothing = cost(&|| store.begin().unwrap().commit().unwrap());
     assert_eq!(nothing, Cost { commits: 1, ..Cost::default() });
     assert_eq!(cost(&|| drop(store.begin().unwrap())).round_trips, 0);
-    // What it wrote itself it does not ask for.
+    // Its own writes are not fetched.
     let own = cost(&|| {
         let mut txn = store.begin().unwrap();
         txn.put(b"own", b"1").unwrap();
@@ -95,7 +95,7 @@ fn transactions() {
         assert!(txn.get(b"gone 7").unwrap().is_none());
     });
     assert_eq!(own.round_trips, 1, "for the one key that it does not know");
-    // Many writes go out in batches before the commit: 25,000 of them are three.
+    // Many writes are sent in batches before the commit: 25,000 writes are three batches.
     let many = cost(&|| {
         store
             .transact(|txn| (0..25_000_u32).try_for_each(|n| txn.put(&n.to_be_bytes(), b"v")))
@@ -125,7 +125,7 @@ fn an_index_lookup_of_1000_records_waits_twice() {
     assert_eq!(found.items.len(), 1_000);
     assert_eq!((cost.round_trips, cost.ranges, cost.gets), (2, 1, 1_000), "by page");
 
-    // Another snapshot: the first one does not read these records again.
+    // A new snapshot, because the first one does not read these records again.
     let snapshot = store.snapshot().unwrap();
     let (found, cost) = store.measure(|_| {
         let found = by_town.range(&snapshot, "town 1").unwrap();
@@ -136,7 +136,7 @@ fn an_index_lookup_of_1000_records_waits_twice() {
     assert_eq!((cost.round_trips, cost.ranges, cost.gets), (2, 1, 1_000), "by range");
 }
 
-/// An answer ends at 4 MiB of values, or at 16,384 entries, wherever that is in the ranges.
+/// A response ends at 4 MiB of values, or at 16,384 entries, at any point of the ranges.
 #[test]
 fn range_many_costs_one_for_each_answer_that_is_cut() {
     let Some(store) = open() else { return };
@@ -180,7 +180,7 @@ fn the_contract_of_every_store_behind_a_network() {
     let Some(store) = open() else { return };
     contract::a_snapshot_costs_one_and_each_read_one(&*store);
     contract::a_thousand_keys_cost_one(&*store, &CONTRACT);
-    // What a serializable transaction has read is valid only once it has committed.
+    // The reads of a serializable transaction are valid only once it has committed.
     contract::a_commit_without_writes_costs(&*store, 1);
     let Some(store) = open() else { return };
     contract::a_hundred_ranges_cost_one(&*store, &CONTRACT);

@@ -1,11 +1,11 @@
-//! Passwords and TLS, on a server of its own.
+//! Passwords and TLS, on a separate server.
 
 use keyloom::{Error, Reader, ServerError, Store, Writer};
 use keyloom_postgres::Postgres;
 
 use keyloom_testing::servers::{self, Server, or_skip};
 
-/// Whatever an error or a store shows of itself.
+/// All output about an error or a store.
 fn shown<T: std::fmt::Debug>(opened: &keyloom::Result<T>) -> String {
     match opened {
         Ok(store) => format!("{store:?}"),
@@ -90,11 +90,11 @@ fn tls_is_spoken_and_the_server_verified() {
         let said = shown(&opened);
         assert!(opened.is_err() && said.contains("certificate"), "{said}");
     }
-    // For another name.
+    // The certificate has another name.
     let elsewhere = address.replace("127.0.0.1", "localhost");
     let opened = Postgres::options().ca_certificate(cert.pem()).open(&elsewhere);
     assert!(shown(&opened).contains("certificate"), "{}", shown(&opened));
-    // No certificate at all.
+    // The text is not a certificate.
     let unusable = Postgres::options().ca_certificate("no PEM").open(&address);
     assert!(matches!(unusable, Err(Error::InvalidArgument { .. })), "{}", shown(&unusable));
 }

@@ -1,5 +1,5 @@
-//! The servers that other tests need: they start, die, come back with their data, and leave nothing
-//! behind.
+//! The servers that other tests need: they start, are killed, restart with their data, and leave
+//! nothing behind.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use keyloom_testing::servers::{Cut, EtcdCluster, Mode, Postgres, Proxy, Server, or_skip};
 
-/// The last line that a query answers.
+/// The last line of the result of a query.
 fn query(address: &str, sql: &str) -> Result<String, String> {
     let output = Command::new("psql")
         .args(["--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--quiet"])
@@ -74,7 +74,7 @@ fn etcd_survives_its_leader_and_takes_it_back() {
         eprintln!("a new leader after {:?}", begun.elapsed());
         cluster.start_again(leader);
     }
-    // All members are killed, so there is no leader. After the restart one is elected.
+    // All members are killed, so there is no leader. After the restart, one is elected.
     (0..3).for_each(|index| cluster.kill(index));
     (0..3).for_each(|index| cluster.start_again(index));
     cluster.leader();
@@ -86,7 +86,8 @@ fn one_member_is_a_cluster_too() {
     assert_eq!(cluster.leader(), 0);
 }
 
-/// Skipped tests count as passed; the last line of the program says how many there were, and why.
+/// Skipped tests count as passed; the last line of the program reports their number, and the
+/// reason.
 #[test]
 fn skipped_tests_are_counted_on_the_last_line() {
     let (mut output, both) = std::io::pipe().unwrap();
@@ -99,7 +100,7 @@ fn skipped_tests_are_counted_on_the_last_line() {
     command.env("PATH", "/nowhere").env_remove("KEYLOOM_REQUIRE_SERVERS");
     command.stdout(both.try_clone().unwrap()).stderr(both);
     assert!(command.status().unwrap().success());
-    // Holds the other end of the pipe.
+    // The command holds the other end of the pipe.
     drop(command);
     let mut said = String::new();
     output.read_to_string(&mut said).unwrap();
@@ -107,7 +108,7 @@ fn skipped_tests_are_counted_on_the_last_line() {
     assert_eq!(said.lines().last(), Some(expected), "{said}");
 }
 
-/// A server that answers each byte with the same.
+/// A server that echoes each byte.
 fn echo() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -157,7 +158,7 @@ fn a_proxy_forwards_cuts_hangs_and_refuses() {
     proxy.set(Mode::Hang);
     assert_eq!(say(&mut stream, 6), None);
     proxy.set(Mode::Refuse);
-    // What hung comes late, and the connection lives.
+    // Delayed packets arrive late, and the connection survives.
     let mut late = [0];
     stream.read_exact(&mut late).unwrap();
     assert_eq!((late[0], say(&mut stream, 7)), (6, Some(7)));

@@ -11,32 +11,32 @@ use tempfile::TempDir;
 use super::process::{PATIENCE, Process, free_port, loopback};
 use super::{Proxy, script};
 
-/// A cluster of its own.
+/// A separate cluster.
 pub struct EtcdCluster {
-    // They end before their directory goes.
+    // The members end before their directory is removed.
     members: Vec<Member>,
     directory: TempDir,
-    /// More options of `etcd`, as words.
+    /// Additional command-line options of `etcd`.
     options: &'static str,
 }
 
 struct Member {
     client: u16,
     peer: u16,
-    /// `None` while it is dead.
+    /// The process, or `None` while it is dead.
     process: Option<Process>,
 }
 
 impl EtcdCluster {
-    /// Starts a cluster of 1 or 3 members and waits until each answers.
+    /// Starts a cluster of 1 or 3 members and waits until each responds.
     pub fn start(members: usize) -> Self {
         Self::start_with(members, "")
     }
 
-    /// The same, with more options of `etcd`.
+    /// The same, with additional options of `etcd`.
     pub fn start_with(members: usize, options: &'static str) -> Self {
         let mut said = String::new();
-        // Another process may take a port first.
+        // Another process may take a port first, so the start is retried.
         for _ in 0..3 {
             let member = |_| Member { client: free_port(), peer: free_port(), process: None };
             let members = (0..members).map(member).collect();
@@ -50,17 +50,17 @@ impl EtcdCluster {
         panic!("etcd does not start:\n{said}");
     }
 
-    /// Where it is, for a client: all members, and a prefix.
+    /// The address for a client: all members, and a prefix.
     pub fn address(&self) -> String {
         address(self.members.iter().map(|member| member.client))
     }
 
-    /// Where it is, for a client that comes through proxies.
+    /// The address for a client that connects through proxies.
     pub fn through<'p>(&self, proxies: impl IntoIterator<Item = &'p Proxy>) -> String {
         address(proxies.into_iter().map(|proxy| proxy.address().port()))
     }
 
-    /// Where the clients of a member come.
+    /// The client address of a member.
     pub fn socket(&self, index: usize) -> SocketAddr {
         loopback(self.members[index].client)
     }
@@ -69,11 +69,11 @@ impl EtcdCluster {
         self.members.len()
     }
 
-    /// Which member leads. Waits for an election that is going on.
+    /// The index of the leader. Waits for a running election.
     pub fn leader(&self) -> usize {
         let begun = Instant::now();
         loop {
-            // Others may still believe in a leader that is dead; who leads knows it.
+            // Other members may still report a dead leader, so the leader itself must confirm.
             let leads =
                 |member: &Member| member.process.is_some() && leads(member.client).unwrap_or(false);
             if let Some(leader) = self.members.iter().position(leads) {
@@ -84,13 +84,12 @@ impl EtcdCluster {
         }
     }
 
-    /// Kills a member in the middle of whatever it does.
+    /// Kills a member, whatever it is doing.
     pub fn kill(&mut self, index: usize) {
         self.members[index].process = None;
     }
 
-    /// Starts a member again on the data it had, and waits until it answers, which it does when a
-    /// majority is there.
+    /// Restarts a member on its data, and waits until it responds, which requires a majority.
     pub fn start_again(&mut self, index: usize) {
         self.kill(index);
         self.spawn(index);
@@ -132,7 +131,7 @@ fn leads(client_port: u16) -> Result<bool, Error> {
     Ok(status["leader"].is_string() && status["leader"] == status["header"]["member_id"])
 }
 
-/// What a member answers over its JSON gateway.
+/// The response of a member over its JSON gateway.
 fn ask(client_port: u16, method: &str, path: &str) -> Result<serde_json::Value, Error> {
     let mut stream = TcpStream::connect(loopback(client_port))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

@@ -10,21 +10,21 @@ use tempfile::TempDir;
 
 use super::process::{PATIENCE, Process, free_port, loopback};
 
-/// A cluster of its own: each key on two processes, and coordinators enough for the loss of one.
+/// A separate cluster: each key is on two processes, and there are enough coordinators to lose one.
 pub struct FoundationDbCluster {
-    // They end before their directory goes.
+    // The processes end before their directory is removed.
     processes: Vec<Member>,
     directory: TempDir,
 }
 
 struct Member {
     port: u16,
-    /// `None` while it is dead.
+    /// The process, or `None` while it is dead.
     process: Option<Process>,
 }
 
 impl FoundationDbCluster {
-    /// Starts a cluster of four processes or more and waits until it answers.
+    /// Starts a cluster of four processes or more and waits until it responds.
     pub fn start(processes: usize) -> Self {
         let member = |_| Member { port: free_port(), process: None };
         let processes: Vec<Member> = (0..processes).map(member).collect();
@@ -45,7 +45,7 @@ impl FoundationDbCluster {
         cluster
     }
 
-    /// Where it is, for a client.
+    /// The address for a client.
     pub fn address(&self) -> String {
         format!("fdb:{}", self.file().display())
     }
@@ -54,20 +54,19 @@ impl FoundationDbCluster {
         self.processes.len()
     }
 
-    /// Kills a process in the middle of whatever it does.
+    /// Kills a process, whatever it is doing.
     pub fn kill(&mut self, index: usize) {
         self.processes[index].process = None;
     }
 
-    /// Starts a process again on the data it had, and waits until every key is on two processes
-    /// again.
+    /// Restarts a process on its data, and waits until every key is on two processes again.
     pub fn start_again(&mut self, index: usize) {
         self.kill(index);
         self.spawn(index);
         self.wait_until_healthy();
     }
 
-    /// What the servers say of their version.
+    /// The version that the servers report.
     pub fn version() -> String {
         let output = Command::new("fdbserver").arg("--version").output().unwrap();
         String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
@@ -93,7 +92,7 @@ impl FoundationDbCluster {
             fs::create_dir_all(&directory).unwrap();
             command.arg(option).arg(directory);
         }
-        // Each process stands for a machine of its own.
+        // Each process counts as a separate machine.
         for locality in ["zoneid", "machineid"] {
             command.arg(format!("--locality-{locality}")).arg(format!("machine-{index}"));
         }
@@ -109,8 +108,8 @@ impl FoundationDbCluster {
         });
     }
 
-    /// Waits for longer than for other servers: to be healthy again takes up to a minute on a
-    /// machine that does nothing else.
+    /// Waits longer than for other servers: recovery takes up to a minute on an otherwise idle
+    /// machine.
     fn wait_for(&self, words: &str, is_done: impl Fn(&Output) -> bool) {
         let begun = Instant::now();
         loop {

@@ -1,8 +1,8 @@
-//! Real servers for tests: started by the test, killed and started again on demand, ended by their
-//! process ids when they go out of scope.
+//! Real servers for tests: each test starts its own, kills and restarts it on demand, and ends it
+//! by its process ids when it goes out of scope.
 //!
-//! Tests of a server that is not there are skipped, and the program's last line says how many,
-//! unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a failure.
+//! Tests without an available server are skipped, and the program's last line gives their number;
+//! with `KEYLOOM_REQUIRE_SERVERS=1` this is a failure.
 
 mod etcd;
 mod foundationdb;
@@ -28,7 +28,7 @@ pub enum Server {
     FoundationDb,
 }
 
-/// Whether the programs of a server are installed, or what is missing.
+/// Whether the programs of a server are installed; the error says what is missing.
 pub fn available(what: Server) -> Result<(), String> {
     let programs: &[&str] = match what {
         Server::Postgres => &["postgres", "initdb", "setpriv"],
@@ -44,12 +44,12 @@ pub fn available(what: Server) -> Result<(), String> {
     }
 }
 
-/// What `start` returns, or `None` where the server is not installed.
+/// The result of `start`, or `None` if the server is not installed.
 pub fn or_skip<T>(what: Server, start: impl FnOnce() -> T) -> Option<T> {
     unless_missing(available(what)).map(|()| start())
 }
 
-/// The address of the server that this test run shares, as `tests/servers/with.sh` gives it.
+/// The address of the server that this test run shares, given by `tests/servers/with.sh`.
 pub fn shared(what: Server) -> Option<String> {
     let name = match what {
         Server::Postgres => "KEYLOOM_POSTGRES",
@@ -77,7 +77,7 @@ fn unless_missing<T>(found: Result<T, String>) -> Option<T> {
 
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian keeps the server's programs out of the path.
+    // On Debian, the server's programs are not in the path.
     let versions = Path::new("/usr/lib/postgresql").read_dir().into_iter().flatten().flatten();
     let of_debian = versions.map(|version| version.path().join("bin"));
     env::split_paths(&path).chain(of_debian).any(|directory| directory.join(program).exists())

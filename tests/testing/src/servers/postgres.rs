@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use super::process::{Process, free_port, loopback};
 use super::{Proxy, script};
 
-/// A server of its own, with an empty database `keyloom` that belongs to the user `keyloom`.
+/// A separate server, with an empty database `keyloom` that belongs to the user `keyloom`.
 pub struct Postgres {
-    // Ends before its directory goes.
+    // The process ends before its directory is removed.
     process: Process,
     directory: TempDir,
     port: u16,
@@ -22,7 +22,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server and waits until it answers.
+    /// Starts a server and waits until it responds.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -30,12 +30,12 @@ impl Postgres {
     /// The same, with settings of `postgres.sh` (`KEYLOOM_PGPASSWORD` and the like).
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // The user `postgres` passes through.
+        // The user `postgres` must be able to traverse the directory.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).unwrap();
         let settings: Vec<_> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let mut said = String::new();
-        // Another process may take the port first.
+        // Another process may take the port first, so the start is retried.
         for _ in 0..3 {
             let port = free_port();
             match run(&directory, port, &settings) {
@@ -46,12 +46,12 @@ impl Postgres {
         panic!("PostgreSQL does not start:\n{said}");
     }
 
-    /// Where it is, for a client.
+    /// The address for a client.
     pub fn address(&self) -> String {
         self.address_by(self.port)
     }
 
-    /// Where it is, for a client that comes through a proxy.
+    /// The address for a client that connects through a proxy.
     pub fn through(&self, proxy: &Proxy) -> String {
         self.address_by(proxy.address().port())
     }
@@ -62,7 +62,7 @@ impl Postgres {
         format!("postgres://keyloom{password}@127.0.0.1:{port}/keyloom")
     }
 
-    /// Everything that the server has logged.
+    /// The whole log of the server.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
@@ -71,12 +71,12 @@ impl Postgres {
         loopback(self.port)
     }
 
-    /// Kills the server with all its processes, in the middle of whatever they do.
+    /// Kills the server with all its processes, whatever they are doing.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Starts it again on the data it had, and waits until it answers.
+    /// Restarts the server on its data, and waits until it responds.
     pub fn start_again(&mut self) {
         self.kill();
         match run(&self.directory, self.port, &self.settings) {
@@ -87,17 +87,19 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// A killed server leaves a piece of System V shared memory, by which the next one on its data
-    /// would learn who is still alive. There will be none.
+    /// A killed server leaves a segment of System V shared memory, from which the next server on
+    /// its data would detect surviving processes. There will be no next server, so the segment is
+    /// removed.
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         self.kill();
         let lock = self.directory.path().join("postgres/data/postmaster.pid");
         let lock = fs::read_to_string(lock).unwrap_or_default();
-        // The seventh line: the key and the id of that memory.
+        // The seventh line contains the key and the id of the segment.
         let ids = lock.lines().nth(6).and_then(|line| line.split_whitespace().nth(1));
         if let Some(Ok(id)) = ids.map(str::parse) {
-            // SAFETY: no process is attached to it; the server and its processes have ended.
+            // SAFETY: no process is attached to the segment; the server and its processes have
+            // ended.
             unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         }
     }
@@ -112,8 +114,8 @@ fn run(directory: &TempDir, port: u16, settings: &[(String, String)]) -> Result<
     Ok(process)
 }
 
-/// Whether the server accepts connections. It then requests authentication (`R`); while it starts
-/// or recovers, it answers with an error (`E`).
+/// Whether the server accepts connections. Then it requests authentication (`R`); during start or
+/// recovery, it responds with an error (`E`).
 fn is_ready(port: u16) -> std::io::Result<bool> {
     const VERSION: u32 = 3 << 16;
     let mut stream = TcpStream::connect(loopback(port))?;

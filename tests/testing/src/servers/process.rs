@@ -1,4 +1,4 @@
-//! A server's process, and ports for it.
+//! The process of a server, and its ports.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to come up, on a machine that is busy with other tests.
+/// The time-out of a server start, on a machine that is busy with other tests.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A process that is killed when this goes.
+/// A process that is killed when its handle is dropped.
 pub struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts `command`, with what it says in the file `log`.
+    /// Starts `command`, with its output in the file `log`.
     pub fn start(command: &mut Command, log: &Path) -> Self {
         let output = File::options().create(true).append(true).open(log).unwrap();
         let child = command
@@ -29,7 +29,8 @@ impl Process {
         Self { child, log: log.to_owned() }
     }
 
-    /// Waits until `is_ready`. `Err` with the last lines of the log when the process ended instead.
+    /// Waits until `is_ready`. Returns `Err` with the last lines of the log if the process ended
+    /// instead.
     pub fn wait_until(&mut self, is_ready: impl Fn() -> bool) -> Result<(), String> {
         let begun = Instant::now();
         loop {
@@ -46,8 +47,8 @@ impl Process {
         }
     }
 
-    /// Kills the process and those that it started, as if they all died at one moment, and waits
-    /// until they are gone. What they shared, memory above all, is released then.
+    /// Kills the process and its descendants, as if all died at one moment, and waits until they
+    /// are gone. Then their shared resources, above all memory, are released.
     pub fn kill(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
@@ -60,7 +61,7 @@ impl Process {
         others.iter().for_each(|&other| signal(other, libc::SIGKILL));
         signal(pid, libc::SIGKILL);
         let _ = self.child.wait();
-        // The process that inherits them may reap them late; a zombie holds no resources.
+        // The process that adopts them may reap them late; a zombie holds no resources.
         wait_while(|| others.iter().any(|&other| !matches!(state(other), Some('Z') | None)));
     }
 }
@@ -80,14 +81,14 @@ fn wait_while(holds: impl Fn() -> bool) {
 
 #[allow(unsafe_code)]
 fn signal(pid: u32, signal: i32) {
-    // SAFETY: only sends a signal, to a child or a descendant of one that was not buried yet.
+    // SAFETY: only sends a signal, to a child or a descendant of a child that was not reaped yet.
     unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
 /// The state and the parent of a process.
 fn status(pid: u32) -> Option<(char, u32)> {
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may hold anything, parentheses too.
+    // The preceding name may contain any character, including parentheses.
     let mut fields = status.rsplit_once(')')?.1.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
@@ -110,8 +111,8 @@ fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// A port on which no process listens, below the range of ephemeral ports, so that a server that is
-/// restarted later finds it free.
+/// A port on which no process listens. It is below the range of ephemeral ports, so that it is
+/// still free when a server restarts.
 pub fn free_port() -> u16 {
     loop {
         let port = fastrand::u16(20_000..32_000);

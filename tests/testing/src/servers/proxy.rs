@@ -1,4 +1,4 @@
-//! A proxy that breaks connections at the request of a test.
+//! A proxy that breaks connections on demand.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,31 +7,31 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Stands on loopback between clients and a server.
+/// Forwards connections on loopback between clients and a server.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// What happens to packets.
+/// The treatment of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Forward,
-    /// New connections are closed at once. Those that are there go on.
+    /// New connections are closed at once. Existing connections continue.
     Refuse,
-    /// Nothing moves, in no direction, and nothing is closed.
+    /// Nothing is forwarded in either direction, and nothing is closed.
     Hang,
 }
 
-/// Where a connection breaks.
+/// The point at which a connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// The client's packet never comes to the server.
+    /// The client's packet never reaches the server.
     BeforeRequest,
-    /// The server gets the packet and answers it, and nothing of that comes to the client: it
-    /// cannot know what has happened.
+    /// The server gets the packet and responds, but the response is dropped: the client cannot know
+    /// the outcome.
     BeforeReply,
-    /// The same, and the connection stays open: the client waits until it gives up.
+    /// The same, but the connection stays open: the client waits until its time-out.
     NoReply,
 }
 
@@ -56,9 +56,9 @@ type Matches = Box<dyn FnMut(&[u8]) -> bool + Send>;
 struct Connection {
     client: TcpStream,
     server: TcpStream,
-    /// The next reply is the one that must not pass.
+    /// The next reply must be dropped.
     is_doomed: AtomicBool,
-    /// No reply passes any more.
+    /// All replies are dropped.
     is_mute: AtomicBool,
 }
 
@@ -91,7 +91,7 @@ impl Proxy {
         Self { address, shared }
     }
 
-    /// Where clients come.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -101,34 +101,34 @@ impl Proxy {
         self.shared.mode_changed.notify_all();
     }
 
-    /// Breaks every connection that is open.
+    /// Breaks all open connections.
     pub fn drop_connections(&self) {
         self.shared.open.lock().unwrap().drain(..).for_each(|connection| connection.close());
     }
 
     /// Breaks one connection, once, at the client's `n`-th packet, counted from 0 and from now over
-    /// all connections. A packet is what the client has sent in one piece.
+    /// all connections. A packet is a piece of data that the client has sent at once.
     pub fn cut_at(&self, n: usize, cut: Cut) {
         let mut packets = 0..n;
         self.cut_when(cut, move |_| packets.next().is_none());
     }
 
-    /// Breaks one connection, once, at the first of the client's packets that `matches`.
+    /// Breaks one connection, once, at the first packet from a client for which `matches` is true.
     pub fn cut_when(&self, cut: Cut, matches: impl FnMut(&[u8]) -> bool + Send + 'static) {
         *self.shared.cut.lock().unwrap() = Some(Plan { cut, matches: Box::new(matches) });
     }
 
-    /// The same, at the first packet that holds some bytes.
+    /// The same, at the first packet that contains some bytes.
     pub fn cut_at_bytes(&self, cut: Cut, bytes: &'static [u8]) {
         self.cut_when(cut, move |packet| packet.windows(bytes.len()).any(|window| window == bytes));
     }
 
-    /// How many connections were broken where [`cut_at`](Proxy::cut_at) and its like said.
+    /// The number of connections that were broken by [`cut_at`](Proxy::cut_at) and similar methods.
     pub fn cuts(&self) -> usize {
         self.shared.cuts.load(SeqCst)
     }
 
-    /// How many connections came.
+    /// The number of accepted connections.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(SeqCst)
     }
@@ -139,7 +139,7 @@ impl Drop for Proxy {
         self.shared.is_closed.store(true, SeqCst);
         self.set(Mode::Refuse);
         self.drop_connections();
-        // Wakes the one who waits for connections.
+        // Wakes the thread that waits for connections.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Waits while everything hangs.
+    /// Waits while the mode is `Hang`.
     fn mode_if_not_hanging(&self) -> Mode {
         let mode = self.mode.lock().unwrap();
         *self.mode_changed.wait_while(mode, |mode| *mode == Mode::Hang).unwrap()
@@ -204,7 +204,7 @@ impl Shared {
     }
 
     fn replies(&self, connection: &Connection) -> std::io::Result<()> {
-        // The first thing that a server says to a request need not be the reply.
+        // The first packet from a server after a request need not be the reply.
         const GRACE: Duration = Duration::from_millis(100);
         let mut buffer = vec![0; 64 << 10];
         loop {

@@ -1,25 +1,25 @@
-//! What a test program left out, on the last line that it prints.
+//! Tests that a program has skipped, on the last line of its output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The tests that were left out, by the reason.
+/// The skipped tests, by reason.
 static SKIPPED: Mutex<BTreeMap<String, BTreeSet<String>>> = Mutex::new(BTreeMap::new());
 
-/// Notes that this test is left out. The test harness counts it as passed, so the program names it
+/// Records that this test is skipped. The test harness counts it as passed, so the program names it
 /// after the harness's last line.
 pub fn skip(why: &str) {
     let mut skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
     if skipped.is_empty() {
-        // SAFETY: `report` is a function of this program, takes nothing and does not unwind.
+        // SAFETY: `report` is a function of this program without arguments, and does not unwind.
         #[allow(unsafe_code)]
         unsafe {
             libc::atexit(report)
         };
     }
-    // The harness names the thread of a test after it.
+    // The harness names the thread of a test after the test.
     let test = thread::current().name().unwrap_or("a test").to_owned();
     skipped.entry(why.to_owned()).or_default().insert(test);
 }
@@ -28,6 +28,6 @@ extern "C" fn report() {
     let skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
     let reasons = skipped.iter().map(|(why, tests)| format!("{} ({why})", tests.len()));
     let line = format!("tests skipped: {}\n", reasons.collect::<Vec<_>>().join(", "));
-    // In one piece, and past what the harness keeps to itself.
+    // In one write, and not through the output that the harness captures.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

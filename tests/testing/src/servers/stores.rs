@@ -1,11 +1,11 @@
-//! Stores of their own on the servers that a test run shares, as `with.sh` starts them.
+//! Separate stores on the servers that a test run shares, started by `with.sh`.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use keyloom::{AnyStore, KeyRange, Store, Writer};
 
-/// A store that is emptied when it goes.
+/// A store that is emptied when it is dropped.
 pub struct Temporary<S: Store>(S);
 
 impl<S: Store + Clone> Temporary<S> {
@@ -29,14 +29,14 @@ impl<S: Store> Drop for Temporary<S> {
     }
 }
 
-/// A name of tables and stores that no other test has.
+/// A unique name for tables and stores.
 pub fn fresh_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("keyloom_test_{}_{next}", std::process::id())
 }
 
-/// A store on the shared PostgreSQL, or whatever speaks its protocol.
+/// A store on the shared PostgreSQL, or another server with its protocol.
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use keyloom_postgres::{Postgres, PostgresOptions};

@@ -1,4 +1,4 @@
-//! What a page of groups reads.
+//! The reads of a page of groups.
 
 use keyloom::{Metered, Store};
 use keyloom_documents::collapse::{Collapse, InnerHits};

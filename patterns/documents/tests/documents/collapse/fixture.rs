@@ -32,7 +32,7 @@ pub fn posts(index: &Index) -> Posts {
     Table::new(&Subspace::new("posts")).with(index)
 }
 
-/// Few authors, so that groups have many hits, or many.
+/// Either few authors, so that groups have many hits, or many authors.
 pub fn some_posts() -> impl Strategy<Value = Vec<Post>> {
     let post = |authors: usize| {
         let author = prop::option::weighted(0.9, (0_usize..authors).prop_map(ids::text));

@@ -124,8 +124,8 @@ pub fn counts_are_exact(store: &impl Store) {
     });
 }
 
-/// Groups with more than 1/8 of all records are read in two steps: the best hits, and the rest of
-/// the groups that have too few of these.
+/// Groups with more than 1/8 of all records are read in two steps: first the best hits, then more
+/// hits of the groups that have too few of them.
 pub fn large_and_small_groups_have_their_best_hits(store: &impl Store) {
     let writer = |n: u32| match n {
         n if n % 50 == 0 => "rare",
@@ -156,7 +156,7 @@ pub fn large_and_small_groups_have_their_best_hits(store: &impl Store) {
     }
 }
 
-/// Groups that do not change are on one page each, whatever is written between the pages.
+/// Groups that do not change are on exactly one page, whatever is written between the pages.
 pub fn pages_of_groups_are_stable_while_others_write(store: &impl Store) {
     let post = |author: u32, words: usize| Post {
         author: Some(format!("author {author}")),
@@ -198,7 +198,7 @@ pub fn wrong_collapses_are_errors_with_a_remedy(store: &impl Store) {
     let integers = by("date").page(&snapshot).unwrap_err();
     let error = integers.downcast_ref::<InvertedIndexError>();
     assert!(matches!(error, Some(InvertedIndexError::OtherKind { .. })), "{integers}");
-    // Also if no record has several values.
+    // The error is the same if no record has several values.
     let second = by("author").inner(InnerHits::default().groups("words", 1, InnerHits::first(1)));
     for refused in [
         by("words").page(&snapshot).map(drop),

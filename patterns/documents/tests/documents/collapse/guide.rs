@@ -1,4 +1,5 @@
-//! Posts that carry their author, as in the guide to Elasticsearch: two users and two posts.
+//! Posts that contain a copy of their author, as in the guide to Elasticsearch: two users and two
+//! posts.
 
 use keyloom::{Reader, Store, Subspace};
 use keyloom_bitmaps::single;
@@ -37,7 +38,7 @@ fn texts() -> TextIndex<u32, Post> {
         .single_value("user", |_, post| single(&post.user_name))
 }
 
-/// The users and the titles of their posts about a subject, by users with a name.
+/// The titles of posts about a subject, grouped by users with a given name.
 fn answer(
     reader: &impl Reader,
     texts: &TextIndex<u32, Post>,
@@ -80,13 +81,13 @@ pub fn posts_carry_their_author(store: &impl Store) {
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    // Both users have the name; the shorter title is the better hit.
+    // Both users have the name; the hit with the shorter title has the higher score.
     let both = [("John Smith".to_owned(), vec![2]), ("Alice John".to_owned(), vec![4])];
     assert_eq!(answer(&snapshot, &texts, "john"), both);
     assert_eq!(answer(&snapshot, &texts, "smith"), both[..1]);
     assert_eq!(answer(&snapshot, &texts, "alice"), both[1..]);
 
-    // A change of the mail address is none of a post; a new name is one of all posts of the user.
+    // A change of the mail address changes no post; a new name changes all posts of the user.
     store.transact(|txn| users.put(txn, &1, &user("John Smith", "js@example.com"))).unwrap();
     store.transact(|txn| users.put(txn, &3, &user("Alice Smith", "alice@example.com"))).unwrap();
     let snapshot = store.snapshot().unwrap();

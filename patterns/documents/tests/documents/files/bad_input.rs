@@ -44,7 +44,7 @@ pub fn refused_changes_leave_everything_as_it_is(store: &impl Store) {
         let below = FilesError::BelowItself { from: "/a".to_owned(), to: to.to_owned() };
         assert_eq!(rename("/a", to), below);
     }
-    // Also at its own place.
+    // A rename to the same path is also refused.
     assert_eq!(rename("/a/b", "/a/b"), FilesError::Exists { path: "/a/b".to_owned() });
     assert_eq!(rename("/a/b", "/a/file"), FilesError::Exists { path: "/a/file".to_owned() });
     let snapshot = store.snapshot().unwrap();
@@ -52,7 +52,7 @@ pub fn refused_changes_leave_everything_as_it_is(store: &impl Store) {
         refused(files.read(&snapshot, "/a").map(drop)),
         FilesError::IsADirectory { path: "/a".to_owned() }
     );
-    // The root has no entry, and is a directory.
+    // The root has no entry, but is a directory.
     assert_eq!(files.get(&snapshot, "/").unwrap(), None);
     assert_eq!(
         refused(files.read(&snapshot, "/").map(drop)),

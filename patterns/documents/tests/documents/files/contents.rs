@@ -44,7 +44,7 @@ pub fn contents_of_many_pieces_are_read_and_found(store: &impl Store) {
     assert!(marked[0].text.contains("<mark>third</mark>"));
     drop(snapshot);
 
-    // Shorter contents have fewer pieces, and other words.
+    // Shorter contents have fewer pieces, and different words.
     store.transact(|txn| files.write(txn, "/text", b"first and last")).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(files.read(&snapshot, "/text").unwrap(), b"first and last");
@@ -54,8 +54,8 @@ pub fn contents_of_many_pieces_are_read_and_found(store: &impl Store) {
     assert_eq!(files.check(&snapshot).unwrap(), []);
 }
 
-/// Each key of a file is lost once: what is derived from the others is repaired. The entry and the
-/// piece cannot be: a check still reports one without the other.
+/// Deletes each key of a file in turn. A repair restores derived data. It cannot restore the entry
+/// or the piece: a check still reports an entry without its piece, or the reverse.
 pub fn a_repair_writes_the_index_again(store: &impl Store) {
     let files = fresh(store);
     let before = laws::dump_all(store);
@@ -81,7 +81,7 @@ pub fn a_repair_writes_the_index_again(store: &impl Store) {
     assert_eq!(unrepaired, 2);
 }
 
-/// More than a transaction removes at once.
+/// The directory has more entries than one transaction removes.
 pub fn a_directory_is_removed_in_steps(store: &impl Store) {
     let files = fresh(store);
     store

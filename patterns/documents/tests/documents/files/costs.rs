@@ -19,7 +19,7 @@ fn a_rename_writes_one_record_whatever_is_below() {
             })
         })
         .unwrap();
-    // The record, and the old and the new entry of each index that changes.
+    // The record, and the old and the new entry of each changed index.
     let [_, _, read, written] = laws::writing(&store, |txn| files.rename(txn, "/a", "/c"));
     assert_eq!(written, 5);
     assert!(read < 30, "{read} keys");
@@ -28,6 +28,6 @@ fn a_rename_writes_one_record_whatever_is_below() {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(files.read(&snapshot, "/other/b/7").unwrap(), b"some words of a file");
     let (_, cost) = store.measure(|store| files.read(&store.snapshot().unwrap(), "/other/b/7"));
-    // Per name the state of the index, its entry and the record; then one piece.
+    // For each name, the state of the index, its entry and the record; then one piece.
     assert_eq!(laws::counts(cost), [9, 1, 10, 0]);
 }

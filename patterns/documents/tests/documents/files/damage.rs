@@ -13,7 +13,7 @@ fn space_of_entries(store: &impl Store) -> Subspace {
     schema.table::<u32, FileEntry>("entries").unwrap().space().clone()
 }
 
-/// The faults that the indexes do not explain.
+/// The faults that are not faults of an index.
 fn faults(files: &Files, store: &impl Store) -> Vec<(KeyBuf, Rule)> {
     let found = files.check(&store.snapshot().unwrap()).unwrap();
     found.into_iter().map(|Inconsistency { key, rule, .. }| (key, rule)).collect()
@@ -51,7 +51,7 @@ pub fn missing_and_surplus_pieces_are_found(store: &impl Store) {
         put(store, lost, &all[&lost[..]]);
         assert_eq!(faults(&files, store), []);
     }
-    // After the last piece, and of an entry that does not exist.
+    // Pieces after the last one, and a piece of an entry that does not exist.
     for surplus in [piece(id, 4), piece(id, 400), piece(id + 1, 0)] {
         put(store, &surplus, pieces[3].1);
         assert!(faults(&files, store).contains(&(surplus.clone(), Rule::Dangling)));
@@ -69,7 +69,7 @@ pub fn entries_without_a_directory_are_found(store: &impl Store) {
         })
         .unwrap();
     let entries = space_of_entries(store);
-    // A directory that is not there, and a file.
+    // The parent directory does not exist, or is a file.
     for above in [directory + 1, file] {
         let before = store.snapshot().map(|reader| files.get(&reader, "/a/file")).unwrap().unwrap();
         let kind = before.unwrap().1.kind;
@@ -95,7 +95,8 @@ pub fn circles_of_directories_are_found(store: &impl Store) {
         let circles = found.into_iter().filter(|(_, rule)| *rule == Rule::Cycle);
         circles.map(|(key, _)| entries.unpack::<u32>(&key).unwrap()).collect::<Vec<_>>()
     };
-    // Two in each other, and one in itself; what is below a circle is not part of it.
+    // Two directories contain each other, and one contains itself. Directories below a cycle are
+    // not part of it.
     set(ids[0], ids[1], "a");
     set(ids[1], ids[0], "b");
     assert_eq!(circles(faults(&files, store)), ids[..2]);
@@ -107,7 +108,7 @@ pub fn circles_of_directories_are_found(store: &impl Store) {
     assert_eq!(faults(&files, store), []);
 }
 
-/// Otherwise the id of an entry would be used again.
+/// Without the repair, the id of an existing entry would be allocated again.
 pub fn a_lost_last_id_is_repaired(store: &impl Store) {
     let files = fresh(store);
     let id = store.transact(|txn| files.create_directory(txn, "/a")).unwrap();

@@ -1,4 +1,4 @@
-//! Every operation of a change can fail.
+//! Injects a fault into every operation of a change.
 
 use std::cell::RefCell;
 
@@ -42,7 +42,7 @@ fn changes_happen_as_a_whole_or_not_at_all() {
     );
 }
 
-/// An error may come between the entry of a file and its pieces.
+/// An error may occur between the entry of a file and its pieces.
 #[test]
 fn a_swallowed_error_leaves_the_file_as_it_was() {
     let store = keyloom_testing::memory();
@@ -92,8 +92,8 @@ fn a_removal_that_was_stopped_is_completed() {
             }
             Err(error) => {
                 assert!(error.to_string().contains("made to fail"), "{error}");
-                // Not begun, removed in part, or complete but for the last transaction, which finds
-                // nothing.
+                // Not begun, partly removed, or complete except for the last transaction, which
+                // finds nothing.
                 assert!(left == 0 || (left == 3 && !is_there), "{left} records left");
                 if !is_there {
                     assert_eq!(laws::dump_all(&store), complete);

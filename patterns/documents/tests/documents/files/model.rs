@@ -49,7 +49,7 @@ fn is_below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The kind of error that a path with a wrong directory has.
+/// The error for a path whose parent directory is missing or is a file.
 fn refused_place(model: &Model, path: &str) -> Option<&'static str> {
     let directories = path.match_indices('/').map(|(at, _)| &path[..at]).skip(1);
     for directory in directories {
@@ -74,7 +74,7 @@ fn kind(error: &keyloom::Error) -> &'static str {
     }
 }
 
-/// The same change of the model, or the kind of its error.
+/// Applies the same change to the model, or returns the kind of its error.
 fn change(model: &mut Model, change: &Change) -> Result<(), &'static str> {
     let place = |model: &Model, path: &str| refused_place(model, path).map_or(Ok(()), Err);
     let existing = |model: &Model, path: &str| match model.contains_key(path) {
@@ -99,7 +99,7 @@ fn change(model: &mut Model, change: &Change) -> Result<(), &'static str> {
         Change::Rename(from, to) => {
             place(model, from)?;
             existing(model, from)?;
-            // The place of the new path is looked up before the ways of the old one matter.
+            // The parent of the new path is checked before cycles are.
             place(model, to)?;
             if directory_of(to) == from || is_below(directory_of(to), from) {
                 return Err("below itself");

@@ -1,4 +1,4 @@
-//! Changes side by side.
+//! Concurrent changes.
 
 use keyloom::{Reader, Result, Store, Transaction, Writer};
 use keyloom_tables::Schema;
@@ -6,7 +6,7 @@ use keyloom_testing::optimistic_memory;
 
 use super::fresh;
 
-/// Each move alone is allowed; together they would put two directories into each other.
+/// Each move alone is allowed; together they would create a cycle of two directories.
 #[test]
 fn two_moves_never_make_a_circle() {
     let store = optimistic_memory();
@@ -28,7 +28,7 @@ fn two_moves_never_make_a_circle() {
     assert!(again.to_string().contains("no entry \"a\""), "{again}");
 }
 
-/// A file cannot be written into a directory that is removed at the same time.
+/// A file cannot be written into a directory that is concurrently removed.
 #[test]
 fn a_file_is_not_lost_in_a_directory_that_is_removed() {
     let store = optimistic_memory();
@@ -43,7 +43,7 @@ fn a_file_is_not_lost_in_a_directory_that_is_removed() {
     assert!(again.to_string().contains("has entries"), "{again}");
 }
 
-/// Each takes its id from another shard.
+/// Each transaction allocates its id from a different shard.
 #[test]
 fn directories_created_side_by_side_do_not_conflict() {
     let store = optimistic_memory();
@@ -51,7 +51,7 @@ fn directories_created_side_by_side_do_not_conflict() {
     let create = |path: &str| store.transact(|txn| files.create_directory(txn, path)).unwrap();
     create("/a");
     create("/b");
-    // Each shard takes its first block.
+    // Each shard allocates its first block.
     let mut ids: Vec<u32> = (0..200).map(|n| create(&format!("/a/{n}"))).collect();
     let (mut one, mut two) = (store.begin().unwrap(), store.begin().unwrap());
     ids.push(files.create_directory(&mut one, "/a/new").unwrap());
@@ -59,7 +59,7 @@ fn directories_created_side_by_side_do_not_conflict() {
     assert_ne!(ids[200] / 256, ids[201] / 256, "two names of the same shard");
     one.commit().unwrap();
     two.commit().unwrap();
-    // Over the ends of blocks.
+    // Enough files to exhaust several blocks.
     for some in (0..16 * 300).collect::<Vec<u32>>().chunks(400) {
         let paths = some.iter().map(|n| format!("/b/{n}"));
         let created = store.transact(|txn| {
@@ -73,7 +73,7 @@ fn directories_created_side_by_side_do_not_conflict() {
     assert_eq!(ids.len(), many);
 }
 
-/// The files of an older store have consecutive ids, and no shards.
+/// The files of an older store have consecutive ids, without shards.
 #[test]
 fn new_ids_are_after_those_of_an_older_store() {
     let store = keyloom_testing::memory();

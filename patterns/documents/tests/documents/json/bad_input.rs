@@ -13,7 +13,7 @@ fn nested(depth: usize) -> Value {
         .fold(json!(1), |inner, n| if n % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) })
 }
 
-/// A query ends before a document that does not decode, and then goes on after it.
+/// A query ends before a document that does not decode. The next page continues after it.
 pub fn unreadable_documents_are_skipped(store: &impl Store) {
     let orders = stored(store, &(0..9).map(|n| json!({ "city": n })).collect::<Vec<_>>());
     let broken = orders.table().space().pack(&4);
@@ -33,7 +33,7 @@ pub fn unreadable_documents_are_skipped(store: &impl Store) {
     assert_eq!(all.iter().filter(|is_ok| **is_ok).count(), 8);
     assert_eq!(all.len(), 9);
 
-    // No document fits into a page of none.
+    // A page with limit 0 still contains one document.
     let query = orders.find(["city"]).unwrap().range(..).limit(0);
     assert_eq!(query.page(&snapshot).unwrap().items.len(), 1);
 }
@@ -44,12 +44,13 @@ pub fn long_lists_have_an_entry_for_each_element(store: &impl Store) {
     let all = Collection::<u32>::open(&schema, "all").unwrap();
     let all = all.with_index(&schema, ["a[]", "b"]).unwrap();
     let all = all.with_nested(&schema, "c[]", ["a[]", "b[]"]).unwrap();
-    // More than there may be combinations, or as many as fit into a transaction of the store.
+    // More values than the maximum number of combinations, or as many as fit into a transaction of
+    // the store.
     let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
     let length = most.saturating_sub(96).min(10_100) as u32;
     let many: Vec<u32> = (0..length).collect();
     store.transact(|txn| all.put(txn, &1, &json!({ "a": many, "b": 1 }))).unwrap();
-    // Each element has few combinations, the document has many.
+    // Each element has few combinations, but the document has many.
     let few: Vec<u32> = (0..50).collect();
     let elements = json!({ "c": vec![json!({ "a": few, "b": few }); 9] });
     let error = store.transact(|txn| all.put(txn, &2, &elements));
@@ -81,7 +82,7 @@ pub fn refused_documents_change_nothing(store: &impl Store) {
     assert!(matches!(deep.downcast_ref(), Some(JsonError::TooDeep { .. })), "{deep}");
     let deep = store.transact(|txn| all.merge(txn, &1, &nested(MAX_DEPTH + 1))).unwrap_err();
     assert!(matches!(deep.downcast_ref(), Some(JsonError::TooDeep { .. })), "{deep}");
-    // A patch that is not deep makes a document that is.
+    // A patch that is not deep, but makes the document too deep.
     let inner = json!([{ "op": "add", "path": "/a/0", "value": nested(MAX_DEPTH - 3) },
         { "op": "move", "from": "/a", "path": "/b/0" }]);
     store.transact(|txn| all.put(txn, &1, &kept)).unwrap();
@@ -98,7 +99,7 @@ pub fn refused_documents_change_nothing(store: &impl Store) {
     assert!(many.to_string().contains("10000 combinations of values at a[], b[]"), "{many}");
     unchanged("after all refusals");
 
-    // As deep as the limit; and a value in the key of an index.
+    // A document exactly at the depth limit, and a value in the key of an index.
     let deepest = json!({ "c": nested(MAX_DEPTH - 1) });
     store.transact(|txn| all.put(txn, &3, &deepest)).unwrap();
     assert_eq!(all.get(&store.snapshot().unwrap(), &3).unwrap(), Some(deepest));
@@ -126,7 +127,7 @@ pub fn refused_documents_change_nothing(store: &impl Store) {
         let error = query.page(&snapshot).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(JsonError::TooDeep { .. })), "{error}");
     }
-    // A value that no key can hold is in no document.
+    // No document contains a value that is too long for a key.
     let long = by_city().equal("x".repeat(2_000)).page(&snapshot);
     assert!(long.is_ok_and(|page| page.items.is_empty()));
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Orders, a_bound, a_value, compare, documents, is_within, open, stored};
 
-/// A condition as the test sees it.
+/// A condition in the test's representation.
 #[derive(Clone, Debug)]
 enum Asked {
     OneOf(usize, Vec<Value>),
@@ -23,11 +23,11 @@ enum Asked {
     Not(Box<Asked>),
 }
 
-/// Paths with an index of their own, as the first or the second of one, and without one.
+/// Paths with an index (as its first or second path), and a path without one.
 const PATHS: [&str; 6] =
     ["city", "total", "items[].sku", "items[].count", "items[0].count", "nowhere.a"];
 
-/// The values at a path, by its definition.
+/// The values at a path, computed from the definition.
 fn values(path: usize, document: &Value) -> Vec<Value> {
     let items = document.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
     let of_items = |items: &[Value], name: &str| {
@@ -124,12 +124,12 @@ fn the_index_that_knows_most_is_used() {
     assert_eq!(of(&(!total() & city())), ["city, total"]);
     assert_eq!(of(&Condition::present("city").unwrap()), ["city, total"]);
     assert_eq!(of(&Condition::missing("city").unwrap()), [""; 0]);
-    // Many values are a range; no values are no query.
+    // Many values become a range; an empty list becomes no query.
     assert_eq!(of(&Condition::one_of("city", 0..101).unwrap()), ["city, total"]);
     let none = Condition::one_of("city", [0; 0]).unwrap();
     assert_eq!(orders.indexes_for(&none), Some(vec![]));
     assert_eq!(orders.indexes_for(&!none), None);
-    // A range is narrower than all that have a value.
+    // A range is narrower than the set of all documents with a value.
     let count = Condition::range("items[0].count", json!(7)..).unwrap();
     let any = Condition::present("city").unwrap() | Condition::present("items[].sku").unwrap();
     assert_eq!(of(&(count & any)), ["items[0].count"]);
@@ -144,14 +144,14 @@ fn a_condition_reads_what_its_indexes_find() {
     let condition = cities & Condition::range("total", ..json!(1_000)).unwrap();
     let (all, cost) = store.measure(|store| found(&orders, &store.snapshot().unwrap(), &condition));
     assert_eq!(all.len(), 30);
-    // The states of four indexes, and for each of three queries its state, 10 entries, 10
+    // The states of four indexes. Each of three queries also reads its state, 10 entries and 10
     // documents.
     let [gets, ranges, keys, written] = laws::counts(cost);
     assert_eq!((gets, ranges, written), (4 + 3 * 11, 3, 0));
     assert!(keys < 120, "{keys} keys");
 }
 
-/// An update reads the documents twice, and writes those that change with their entries.
+/// An update reads the documents twice, and writes the changed documents with their entries.
 #[test]
 fn an_update_costs_its_documents() {
     let store = Metered::new(keyloom_testing::memory());
@@ -165,8 +165,9 @@ fn an_update_costs_its_documents() {
     let (done, cost) = store.measure(|store| orders.update_where(store, &condition, change));
     assert_eq!(done.unwrap().written, 20);
     let [gets, ranges, keys, written] = laws::counts(cost);
-    // Found: the states of four indexes, the state of the one, 20 entries, 20 documents. Written:
-    // the table's entry, and for each document the old one, its entry removed and another put.
+    // The query reads the states of four indexes, the state of its own index, 20 entries and 20
+    // documents. The update reads the entry of the table and the old documents. For each document
+    // it writes the document, removes an entry and puts another one.
     assert_eq!((ranges, written), (1, 20 * 3));
     assert!(gets <= 4 + 1 + 20 * 3 + 2, "{gets} gets");
     assert!(keys <= 100, "{keys} keys");
@@ -179,7 +180,7 @@ fn long_alternatives_and_deep_values() {
     let none = Condition::equal("city", -1).unwrap();
     let any = (0..10_000).fold(none, |any, n| any | Condition::equal("city", n).unwrap());
     assert_eq!(found(&orders, &store.snapshot().unwrap(), &any).len(), 1);
-    // However they are joined.
+    // The order of the alternatives does not matter.
     let of = |n: i32| Condition::equal("city", n).unwrap();
     let right = (0..10_000).fold(of(-1), |any, n| of(n) | any);
     assert_eq!(found(&orders, &store.snapshot().unwrap(), &right).len(), 1);
@@ -195,7 +196,8 @@ fn long_alternatives_and_deep_values() {
     assert!(Condition::missing("city[").is_err());
 }
 
-/// A query by two paths finds documents without the second one, which a later query finds again.
+/// The index on two paths also finds documents without the second path, which a later query finds
+/// again.
 #[test]
 fn a_document_is_found_once_by_overlapping_alternatives() {
     let store = keyloom_testing::memory();
@@ -224,7 +226,7 @@ fn positions_of_other_collections_are_refused() {
     let options = RepairOptions { batch: 4, resume: Some(done.position) };
     let refused = others.update_where_with(&store, &condition, change, &options, stop);
     assert!(refused.unwrap_err().to_string().contains("another repair"));
-    // Neither is one of a repair.
+    // Neither position is one of a repair.
     for position in [
         RepairPosition { stage: 1, ..RepairPosition::default() },
         RepairPosition { entries: true, ..RepairPosition::default() },
@@ -235,7 +237,7 @@ fn positions_of_other_collections_are_refused() {
     }
 }
 
-/// A document that does not decode is an error of its own, and the others are found.
+/// A document that does not decode is a separate error, and the other documents are found.
 #[test]
 fn unreadable_documents_do_not_hide_others() {
     let store = keyloom_testing::memory();
@@ -253,7 +255,7 @@ fn unreadable_documents_do_not_hide_others() {
     }
 }
 
-/// What an update does to a document: deletes it, or gives it another city.
+/// The update of a document: deletes it, or sets another city.
 fn changed(document: &Value) -> Option<Value> {
     if document.get("total").is_some_and(Value::is_number) {
         return None;
@@ -268,7 +270,7 @@ pub fn updates_change_each_document_once(store: &impl Store) {
     laws::long_property((documents(), asked(), 1_usize..9), |(all, asked, batch)| {
         let orders = stored(store, &all);
         let condition = asked.condition();
-        // Stopped after each transaction, and continued.
+        // The work is stopped after each transaction, and resumed.
         let (mut resume, mut counts) = (None, [0; 3]);
         loop {
             let options = RepairOptions { batch, resume };
@@ -310,7 +312,8 @@ fn an_update_reads_its_documents_again() {
     let orders = stored(&store, &vec![json!({ "city": 5 }); 10]);
     let condition = Condition::equal("city", 5).unwrap();
     let options = RepairOptions { batch: 4, resume: None };
-    // After the first transaction, another program moves one order away, and another one back.
+    // After the first transaction, another program moves one order out of the condition, and
+    // another order back.
     let mut transactions = 0;
     let beside = |_: &Progress| {
         transactions += 1;
@@ -354,7 +357,7 @@ fn a_failed_update_keeps_whole_transactions() {
             }
             Err(error) => assert!([0, 4, 8, 10].contains(&moved), "{n}: {moved}, {error}"),
         }
-        // The next one finishes the work.
+        // The next update finishes the work.
         orders.update_where(&store, &condition, |_, _| Ok(None)).unwrap();
         let left = orders.find(["city"]).unwrap().equal(5).count(&store.snapshot().unwrap());
         assert_eq!(left.unwrap(), 0);

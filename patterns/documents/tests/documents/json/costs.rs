@@ -1,4 +1,4 @@
-//! What queries and changes cost.
+//! The costs of queries and changes.
 
 use keyloom::{Metered, Store};
 use keyloom_testing::laws;
@@ -13,14 +13,14 @@ fn costs_are_those_of_the_table() {
         |n: u32| json!({ "city": n % 100, "total": n, "items": [{ "sku": n, "count": 1 }] });
     let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
 
-    // The state of the index, 20 entries in one range, 20 documents.
+    // The state of the index, 20 entries in one range read, and 20 documents.
     let query = orders.find(["city"]).unwrap().equal(7);
     let (page, cost) = store.measure(|store| query.page(&store.snapshot().unwrap()).unwrap());
     assert_eq!(page.items.len(), 20);
     let [gets, ranges, _, written] = laws::counts(cost);
     assert_eq!((gets, ranges, written), (21, 1, 0));
 
-    // One path changes: the document, and an entry removed and another one written.
+    // One path changes: the document is written, one entry is removed and one is put.
     let merge = json!({ "items": [{ "sku": 3, "count": 1 }] });
     let [.., unindexed] =
         laws::writing(&store, |txn| orders.merge(txn, &5, &json!({ "note": 1 })).map(drop));
@@ -33,7 +33,8 @@ fn costs_are_those_of_the_table() {
     let [.., same] = laws::writing(&store, |txn| orders.merge(txn, &5, &merge).map(drop));
     assert_eq!(same, 1);
 
-    // An example reads the documents of the index; without one, all of them.
+    // A query by example reads only the documents that the index returns; without an index, all
+    // documents.
     let like = |example: serde_json::Value| {
         let count = |store: &Metered<keyloom_testing::AnyStore>| {
             let snapshot = store.snapshot().unwrap();
@@ -53,7 +54,7 @@ fn a_document_with_many_entries_is_read_once() {
     let store = Metered::new(keyloom_testing::memory());
     let items: Vec<_> = (0..100).map(|n| json!({ "sku": n })).collect();
     let orders = stored(&store, &vec![json!({ "items": items }); 10]);
-    // 1,000 entries in batches of 100 at first; each batch reads the state of the index.
+    // 1,000 entries in batches that start at 100; each batch reads the state of the index.
     let query = orders.find(["items[].sku"]).unwrap().range(..);
     let (page, cost) = store.measure(|store| query.page(&store.snapshot().unwrap()).unwrap());
     assert_eq!((page.items.len(), page.next), (10, None));

@@ -1,4 +1,4 @@
-//! Every operation of a change can fail, and every read of a query.
+//! Injects a fault into every operation of a change and every read of a query.
 
 use keyloom::{Fault, Faulty, Order, Store};
 use keyloom_documents::json::{Collection, Condition};

@@ -32,7 +32,7 @@ pub fn stored(store: &impl Store, all: &[Value]) -> Orders {
     orders
 }
 
-/// A value of few, of all kinds.
+/// A value of any kind, from a small set.
 pub fn a_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         3 => (0..4).prop_map(Value::from),
@@ -42,7 +42,7 @@ pub fn a_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// An object with some of these fields.
+/// An object with a random subset of these fields.
 fn an_object<const N: usize>(
     fields: [(&'static str, BoxedStrategy<Value>); N],
 ) -> impl Strategy<Value = Value> {
@@ -67,7 +67,7 @@ pub fn documents() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(a_document(), 0..40)
 }
 
-/// The keys of all pages of a query, and that the documents are those of the keys.
+/// The keys of all pages of a query. Checks that the documents belong to the keys.
 pub fn all_pages(
     query: &keyloom_documents::json::JsonQuery<'_, u32>,
     reader: &impl Reader,
@@ -85,14 +85,14 @@ pub fn all_pages(
         }
         after = page.next;
         if after.is_none() {
-            // Each count is of the documents from its continuation on.
+            // Each count covers the documents from its continuation on.
             assert!(counts.iter().all(|(before, count)| before + *count as usize == keys.len()));
             return keys;
         }
     }
 }
 
-/// The rank of the kind of a value, and its comparison with a value of the same kind.
+/// The order of two values: first by the rank of their kinds, then by value.
 pub fn compare(a: &Value, b: &Value) -> std::cmp::Ordering {
     let kind = |value: &Value| match value {
         Value::Null => 0,
@@ -105,7 +105,7 @@ pub fn compare(a: &Value, b: &Value) -> std::cmp::Ordering {
     let equal = std::cmp::Ordering::Equal;
     kind(a).cmp(&kind(b)).then_with(|| match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        // The numbers of the fixture are exact as floats, or alone at the end.
+        // The numbers of the fixture are exact as floats, or are the only one at their end.
         (Value::Number(a), Value::Number(b)) => {
             a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(equal)
         }
@@ -134,7 +134,7 @@ pub fn is_same_kind(a: &Value, b: &Value) -> bool {
     )
 }
 
-/// Whether a value is in a range, by its definition.
+/// Whether a value is in a range, by the definition.
 pub fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> bool {
     let starts = match start {
         Bound::Included(start) => compare(start, value).is_le(),
@@ -146,7 +146,7 @@ pub fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> 
         Bound::Excluded(end) => compare(value, end).is_lt(),
         Bound::Unbounded => true,
     };
-    // One bound limits the values to its kind.
+    // A bound restricts the values to its own kind.
     let is_of_kind = match (start, end) {
         (Bound::Included(one) | Bound::Excluded(one), Bound::Unbounded)
         | (Bound::Unbounded, Bound::Included(one) | Bound::Excluded(one)) => {

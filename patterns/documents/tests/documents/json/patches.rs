@@ -70,7 +70,7 @@ pub fn patches_are_those_of_the_standards(store: &impl Store) {
         assert_eq!(store.transact(|txn| orders.patch(txn, &1, &patch)).unwrap(), new);
         assert_eq!(orders.get(&store.snapshot().unwrap(), &1).unwrap(), Some(new));
     }
-    // A patch of which one operation fails does not apply at all.
+    // If one operation of a patch fails, the whole patch has no effect.
     let old = json!({ "a": 1 });
     store.transact(|txn| orders.put(txn, &1, &old)).unwrap();
     for wrong in [
@@ -86,7 +86,7 @@ pub fn patches_are_those_of_the_standards(store: &impl Store) {
     }
 }
 
-/// Patches that the undo of the library does not survive, and those that grow without a bound.
+/// Patches that the library cannot undo, and patches that grow without bound.
 pub fn refused_patches_leave_the_document(store: &impl Store) {
     let old = json!({ "a": { "b": 1 }, "n": 1, "c": [1.0] });
     let orders = stored(store, std::slice::from_ref(&old));
@@ -167,7 +167,7 @@ pub fn words_are_found_at_a_path(store: &impl Store) {
         json!({ "title": "Rabbits", "notes": [{ "text": "late" }, { "text": "a white glove" }] });
     let posts = declare(false);
     store.transact(|txn| posts.insert(txn, &1, &post)).unwrap();
-    // An index of documents that are there already is built.
+    // An index on existing documents is built.
     let posts = declare(true);
     let words = posts.text("words").unwrap();
     assert!(words.at(&store.snapshot().unwrap()).is_err());

@@ -1,4 +1,4 @@
-//! Paths: their language, and what is not a path.
+//! Paths: their syntax, and strings that are not paths.
 
 use keyloom_documents::json::{JsonError, JsonPath};
 use proptest::prelude::*;

@@ -28,7 +28,7 @@ pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {
         let order = if is_up { Order::Ascending } else { Order::Descending };
         let directed = |by: Ordering| if is_up { by } else { by.reverse() };
 
-        // One path with many values: each document once, at its first value in the range.
+        // A path with many values: each document once, at its first value in the range.
         let mut wanted: Vec<(&Value, u32)> = Vec::new();
         for (document, key) in all.iter().zip(0..) {
             let inside = skus(document).into_iter().filter(|sku| is_within(sku, &range));
@@ -44,7 +44,8 @@ pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {
         assert_eq!(all_pages(&query, &snapshot, &all), wanted, "{range:?}");
         assert_eq!(all_pages(&query.limit(limit), &snapshot, &all), wanted, "pages of {limit}");
 
-        // Two paths: equality, and then a range; a document without a total comes first.
+        // Two paths: equality on the first, a range on the second. Documents without a total come
+        // first.
         let mut wanted: Vec<(Option<&Value>, u32)> = Vec::new();
         for (document, key) in all.iter().zip(0..) {
             if document.get("city").is_some_and(|city| is_equal(city, &one)) {
@@ -70,8 +71,9 @@ pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {
     });
 }
 
-/// A string around the lengths of the beginnings in entries, 159 and 192 bytes, and of the strings
-/// that are held whole, 190 and 223. Many have the same beginning.
+/// Generates strings around two lengths: the prefixes that entries hold (159 and 192 bytes), and
+/// the longest strings that are stored whole (190 and 223 bytes). Many strings have a common
+/// prefix.
 fn a_long_string() -> impl Strategy<Value = String> {
     let unit = prop::sample::select(vec!["x", "\0", "é", "𝄞"]);
     let near = prop::sample::select(vec![32_usize, 159, 190, 192, 223, 700]);
@@ -89,7 +91,7 @@ fn a_long_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// An entry holds the beginning of a long value and a hash; the document decides.
+/// An entry holds a prefix of a long value and a hash; the query compares the documents.
 pub fn long_values_are_found_by_their_documents(store: &impl Store) {
     let item = (a_long_value(), a_long_value());
     let document = (a_long_value(), a_long_value(), prop::collection::vec(item, 0..3));
@@ -108,7 +110,7 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
     let query = ((bound(), bound()), any::<bool>(), 1_usize..6);
     let all = (prop::collection::vec(document, 0..30), a_long_value(), query);
     laws::long_property(all, |(mut all, one, (range, is_up, limit))| {
-        // Some of the bounds are values of documents.
+        // Some bounds are values of documents.
         all.extend([json!({ "city": one }), json!({ "items": [{ "sku": one }] })]);
         for total in [json!(1), json!("x".repeat(200)), one.clone()] {
             let items = json!([{ "sku": one, "count": total }]);
@@ -137,7 +139,7 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
         let in_range =
             wanted(&|document| of_city(document).is_some_and(|city| is_within(&city, &range)));
         let found = all_pages(&by_city.clone().range(range.clone()), &snapshot, &all);
-        // In the order of what all entries hold: 159 bytes of the strings of two paths.
+        // In the order of the part that all entries hold: 159 bytes of each of the two strings.
         let held: Vec<_> = found.iter().map(|key| held(&all[*key as usize]["city"], 156)).collect();
         assert!(held.is_sorted_by(|a, b| if is_up { a <= b } else { a >= b }), "{held:?}");
         assert_eq!(sorted(found), in_range, "{range:?}");
@@ -149,7 +151,7 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
         let equal = wanted(&|document| of_city(document).is_some_and(|of| is_equal(&of, &one)));
         let found = all_pages(&by_city.clone().equal(one.clone()), &snapshot, &all);
         assert_eq!(sorted(found), equal, "{one}");
-        // A long value, and then a range.
+        // A long value, followed by a range.
         let is_everything = matches!(range, (Bound::Unbounded, Bound::Unbounded));
         let totals = wanted(&|document| {
             let total = document.get("total");
@@ -178,7 +180,7 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
     });
 }
 
-/// The kind of a value, and the beginning of a string that each entry holds, as it is in a key.
+/// The kind of a value, and the prefix of a string that each entry holds, as encoded in a key.
 fn held(value: &Value, bytes: usize) -> (u8, Vec<u8>) {
     match value {
         Value::String(text) => {
@@ -213,7 +215,7 @@ pub fn nested_queries_match_within_one_element(store: &impl Store) {
     });
 }
 
-/// Whether a document has all of an example, by the documented rule.
+/// Whether a document contains an example, by the documented rule.
 fn has(document: &Value, example: &Value) -> bool {
     match example {
         Value::Object(fields) => document.as_object().is_some_and(|document| {
@@ -283,7 +285,7 @@ pub fn a_repair_writes_lost_entries_again(store: &impl Store) {
     assert_eq!(query.page(&store.snapshot().unwrap()).unwrap().items, [(7, other)]);
 }
 
-/// Indexes after random changes are those of the documents.
+/// After random changes, the indexes match the documents.
 pub fn indexes_follow_every_change(store: &impl Store) {
     let key = (0..12_u64).prop_map(|n| ids::number(n) as u32);
     let change = (key, prop::option::weighted(0.8, a_document()), any::<bool>());

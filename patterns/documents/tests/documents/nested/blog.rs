@@ -20,7 +20,7 @@ pub struct Comment {
     pub comment: String,
     pub age: i64,
     pub stars: Option<i64>,
-    /// As a number: 20140901.
+    /// A date as a number: 20140901.
     pub date: i64,
     pub replies: Vec<Reply>,
 }
@@ -35,7 +35,7 @@ pub struct Post {
 pub type Comments<P> = Nested<P, Post, Comment>;
 pub type Replies<P> = Nested<(P, u32), Comment, Reply>;
 
-/// A blog with posts by the keys `P`.
+/// A blog whose posts have keys of type `P`.
 pub struct BlogOf<P: RecordKey> {
     pub posts: Documents<P, Post>,
     pub comments: Comments<P>,

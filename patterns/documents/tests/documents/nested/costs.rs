@@ -1,4 +1,4 @@
-//! What changes of documents cost.
+//! The costs of document changes.
 
 use keyloom::{Metered, Store};
 use keyloom_documents::{Documents, Nested};
@@ -7,7 +7,7 @@ use keyloom_testing::laws::{clear, counts, writing};
 
 use super::blog::{Blog, Reply, comment, post};
 
-/// A post with so many comments.
+/// A post with `many` comments.
 fn commented(many: usize) -> super::blog::Post {
     let all = (0..many).map(|n| comment("ann", &format!("text {n}"), 20 + n as i64, 3, 20140901));
     post("Nest eggs", &["cash"], all.collect())
@@ -20,7 +20,7 @@ pub fn one_changed_element_is_one_record_written(store: &(impl Store + Clone)) {
     let mut first = commented(40);
     store.transact(|txn| blog.posts.put(txn, &1, &first)).unwrap();
 
-    // The keys of the table of comments that a transaction writes.
+    // The keys that a transaction writes in the table of comments.
     let records = |work: &dyn Fn()| {
         let before = keyloom_testing::laws::dump_all(&store);
         let (_, cost) = store.measure(|_| work());
@@ -37,21 +37,21 @@ pub fn one_changed_element_is_one_record_written(store: &(impl Store + Clone)) {
     let work = || store.transact(|txn| blog.posts.put(txn, &1, &same)).unwrap();
     assert_eq!(records(&work), (0, 0));
 
-    // Another number of stars: the record, and of the index the column and the slices of the
-    // integer. 3 is 0b011, and 4 is 0b100: three slices, which all exist for this chunk.
+    // A changed number of stars writes the record, and in the index the column and the bit slices
+    // of the integer. 3 is 0b011, and 4 is 0b100: three slices, which all exist in this chunk.
     first.comments[7].stars = Some(4);
     let put = first.clone();
     let work = || store.transact(|txn| blog.posts.put(txn, &1, &put)).unwrap();
     let (changed, written) = records(&work);
     assert_eq!((changed, written), (1, 5));
 
-    // The same change by the element alone.
+    // The same change through the element alone.
     first.comments[7].stars = Some(3);
     let element = first.comments[7].clone();
     let work = || store.transact(|txn| blog.comments.replace(txn, &1, 7, &element)).unwrap();
     assert_eq!(records(&work), (1, 5));
 
-    // An element that is removed from the middle, or appended, is one record.
+    // Removing an element from the middle, or appending one, writes one record.
     let removed = first.comments.remove(12);
     let put = first.clone();
     let work = || store.transact(|txn| blog.posts.put(txn, &1, &put)).unwrap();
@@ -62,7 +62,8 @@ pub fn one_changed_element_is_one_record_written(store: &(impl Store + Clone)) {
     assert_eq!(records(&work).0, 1);
 }
 
-/// Many documents are read in as many round trips as one, and lists of the index written once.
+/// Reading many documents takes as many round trips as reading one, and the lists of the index are
+/// written once.
 pub fn many_documents_are_put_together(store: &(impl Store + Clone)) {
     let put = |posts: &[(u32, super::blog::Post)], at_once: usize| {
         clear(store);
@@ -92,7 +93,7 @@ pub fn many_documents_are_put_together(store: &(impl Store + Clone)) {
     assert!(read.round_trips <= 3 && read.gets <= 40 + 3 && read.ranges == 40 + 120, "{read}");
 }
 
-/// Without fields of its own, the index of the elements only changes with the list.
+/// The index of the elements has no fields, so it changes only with the list.
 pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
     let store = Metered::new(store.clone());
@@ -104,17 +105,19 @@ pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store 
     let first: Vec<u64> = (0..40).collect();
     store.transact(|txn| lists.put(txn, &1, &first)).unwrap();
 
-    // Whether the element exists, what it was, and both the old record and the entry of the table
-    // in the schema for the write.
+    // The reads: whether the element exists, its old value, and for the write the old record and
+    // the entry of the table in the schema.
     let cost = writing(&store, |txn| numbers.replace(txn, &1, 7, &1_000));
     assert_eq!(cost, [4, 0, 4, 1]);
-    // The document, all elements, and the same for each changed one; the schema once.
+    // The reads: the document, all elements, and the same for each changed element; the schema
+    // once.
     let mut all = numbers.elements(&store.snapshot().unwrap(), &1).unwrap();
     all[7].1 = 7;
     all[30].1 = 7;
     let list: Vec<u64> = all.into_iter().map(|(_, number)| number).collect();
     let cost = writing(&store, |txn| lists.put(txn, &1, &list));
-    // One more get: that the table of the documents is still there, although it is not written.
+    // One more get: the entry of the documents' table, which must exist although the table is not
+    // written.
     assert_eq!(cost, [1 + 1 + 2 + 1, 1, 1 + 1 + 40 + 2 + 1, 2]);
     let snapshot = store.snapshot().unwrap();
     let (read, cost) = store.measure(|_| lists.get(&snapshot, &1));
@@ -122,7 +125,7 @@ pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store 
     assert_eq!((read.unwrap(), counts(cost)), (Some(list), [3, 1, 43, 0]));
 }
 
-/// The elements of all elements are read together.
+/// The nested elements of all elements are read together.
 #[test]
 fn nested_elements_are_read_in_one_round_trip_per_path() {
     let store = Metered::new(keyloom_testing::memory());
@@ -143,8 +146,9 @@ fn nested_elements_are_read_in_one_round_trip_per_path() {
     // The post, its comments, and all their replies.
     assert_eq!(round_trips(2, 1), 3);
     assert_eq!(round_trips(40, 3), 3);
-    // The comments of one post are one range. A page has 256 entries of each of 256 ranges: two for
-    // the replies of 300 comments, and one more for the rest of 300 replies.
+    // The comments of one post are one range. A page contains up to 256 entries of each of 256
+    // ranges: the replies of 300 comments need two pages, and the rest of 300 replies needs one
+    // more.
     assert_eq!(round_trips(300, 3), 4);
     assert_eq!(round_trips(3, 300), 4);
 }

@@ -8,7 +8,7 @@ use keyloom_text::Query;
 
 use super::blog::{Blog, Reply, comment, guide_posts};
 
-/// A function that restores the entries that a store has now, since declarations take long.
+/// Returns a function that restores the current entries of a store, since declarations take long.
 pub fn restoring<S: Store>(store: &S) -> impl Fn(&S) + use<S> {
     let entries = dump_all(store);
     move |store| {
@@ -17,7 +17,7 @@ pub fn restoring<S: Store>(store: &S) -> impl Fn(&S) + use<S> {
     }
 }
 
-/// A list of words with an index of each word: a fault test runs some hundred times.
+/// A list of words with an index of each word: small, because a fault test runs hundreds of times.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Words {
     words: Vec<String>,
@@ -87,7 +87,7 @@ pub fn orphans_are_reported_and_deleted(store: &impl Store) {
     clear(store);
     let blog = Blog::declare(store).unwrap();
     prepare_with(&blog, store);
-    // The table alone does not know of the comments.
+    // A write through the table alone leaves the comments behind.
     store.transact(|txn| blog.posts.table().delete(txn, &1)).unwrap();
     let faults = blog.comments.check(&store.snapshot().unwrap()).unwrap();
     assert_eq!(faults.iter().map(|fault| fault.rule).collect::<Vec<_>>(), [Rule::NoParent; 2]);
@@ -108,7 +108,7 @@ pub fn orphans_are_reported_and_deleted(store: &impl Store) {
 
 pub fn elements_within_records_become_records(store: &impl Store) {
     let lists = Lists::put_in(store);
-    // As a program does that does not declare the path.
+    // A write by a program that does not declare the path.
     let inline = words(&["p", "q"]);
     store.transact(|txn| lists.lists.table().put(txn, &3, &inline)).unwrap();
     store.transact(|txn| lists.words.push(txn, &3, &"r".to_owned())).unwrap();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::blog::{Comment, Post, Reply};
 
-/// The keys of posts begin and end like each other.
+/// Posts by key; the keys share prefixes and suffixes.
 pub type Model = BTreeMap<String, Post>;
 
 const NAMES: [&str; 3] = ["ann", "bob", "cy"];
@@ -49,7 +49,7 @@ pub const KEYS: usize = 6;
 #[derive(Clone, Debug)]
 pub enum Step {
     Put(String, Post),
-    /// Keys may repeat, and may be those of documents that exist.
+    /// Keys may repeat, and may belong to existing documents.
     PutMany(Vec<(String, Post)>),
     Delete(String),
     Push(String, Comment),

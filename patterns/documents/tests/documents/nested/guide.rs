@@ -19,7 +19,7 @@ fn blog(store: &impl Store) -> Blog {
     blog
 }
 
-/// The comments whose name has this word and whose age is this.
+/// The comments with this word in the name and this age.
 fn comments_of(
     blog: &Blog,
     reader: &impl Reader,
@@ -49,7 +49,7 @@ fn flat_fields_match_across_elements() {
         .unwrap();
     let snapshot = store.snapshot().unwrap();
     let index = posts.text().at(&snapshot).unwrap();
-    // Alice is 31, but another comment of the post is by someone who is 28.
+    // Alice is 31, but another comment of the same post is by a person of 28.
     let aged = index.records().term("age", 28).unwrap();
     let found = index.search(Query::term("name", "alice")).filter(aged).hits(&snapshot).unwrap();
     assert_eq!(found.items[0].key, 1);
@@ -63,14 +63,14 @@ pub fn the_guide_finds_comments_on_their_own(store: &impl Store) {
     let posts = blog.comments.to_parents(&snapshot, &john, ScoreMode::Maximum).unwrap();
     assert_eq!(posts.keys(&snapshot).unwrap(), [1, 2]);
 
-    // Title "eggs" and a comment of John, who is 28.
+    // The title contains "eggs", and a comment is by John, aged 28.
     let index = blog.posts.text().at(&snapshot).unwrap();
     let eggs = Matches::of(index, &index.search(Query::term("title", "eggs")), &snapshot).unwrap();
     let found = eggs.and(&posts).unwrap().top(&snapshot, 0, 10).unwrap();
     assert_eq!(found.iter().map(|hit| hit.key).collect::<Vec<_>>(), [1]);
     assert_eq!(found[0].score, eggs.scores()[0].1 + posts.scores()[0].1);
 
-    // Its inner hits.
+    // The inner hits of this query.
     let search = blog.comments.at(&snapshot).unwrap().search(Query::term("name", "john"));
     let hits = blog.comments.inner_hits(&snapshot, &search, &1, 0, 3).unwrap();
     assert_eq!(hits.iter().map(|hit| hit.key).collect::<Vec<_>>(), [(1, 0)]);
@@ -81,7 +81,8 @@ pub fn the_guide_finds_comments_on_their_own(store: &impl Store) {
 pub fn the_guide_sorts_posts_by_their_comments(store: &impl Store) {
     let blog = blog(store);
     let snapshot = store.snapshot().unwrap();
-    // The posts with comments in October 2014, by the lowest number of stars of these.
+    // The posts with comments in October 2014, sorted by the lowest number of stars of these
+    // comments.
     let index = blog.comments.at(&snapshot).unwrap();
     let october = index.records().integers_of("date").unwrap().between(20141001..20141101);
     let october = Matches::of_ids(index, &october, 0.0, &snapshot).unwrap();
@@ -96,7 +97,7 @@ pub fn the_guide_sorts_posts_by_their_comments(store: &impl Store) {
     assert_eq!(by(ScoreMode::Maximum, 1.0), [(1, 5.0), (2, 2.0)]);
     assert_eq!(by(ScoreMode::Average, 1.0), [(1, 5.0), (2, 1.5)]);
     assert_eq!(by(ScoreMode::Sum, -1.0), [(2, 3.0), (1, 5.0)]);
-    // The comments of one post in the order of their stars.
+    // The comments of one post, sorted by their stars.
     let by_stars = index.search(Query::All).sort_by("stars", Order::Ascending);
     let hits = blog.comments.inner_hits(&snapshot, &by_stars, &2, 0, 9).unwrap();
     assert_eq!(hits.iter().map(|hit| hit.key.1).collect::<Vec<_>>(), [0, 1]);
@@ -115,7 +116,7 @@ pub fn the_guide_counts_comments_and_their_posts(store: &impl Store) {
     let months = months.into_iter().map(|(month, sum)| (month, sum.count, sum.sum));
     assert_eq!(months.collect::<Vec<_>>(), [(201409, 1, 4), (201410, 3, 8)]);
 
-    // The tags of the posts by the age of those who commented.
+    // The tags of the posts, by the age of the commenters.
     let ages = blog.comments.counts::<u64>(&snapshot, &all, "decade").unwrap();
     let wanted = [(20, 2, 2), (30, 1, 1), (40, 1, 1)];
     let wanted = wanted.map(|(value, children, parents)| Counts { value, children, parents });

@@ -13,7 +13,7 @@ use super::fixture::{KEYS, Model, Step, history};
 
 type Blog = BlogOf<String>;
 
-/// Makes a step in the store, as far as its documents and elements exist.
+/// Applies a step to the store, as far as its documents and elements exist.
 fn make(blog: &Blog, txn: &mut impl Writer, step: &Step, model: &Model) -> Result<()> {
     let ordinal = |txn: &mut _, key: &String, n: usize| -> Result<Option<u32>> {
         Ok(blog.comments.elements(txn, key)?.get(n).map(|(ordinal, _)| *ordinal))
@@ -70,7 +70,7 @@ fn follow(step: &Step, model: &mut Model) {
     }
 }
 
-/// Runs a history, and returns the documents that it leaves.
+/// Runs a history. Returns the documents that exist at its end.
 fn run(blog: &Blog, store: &impl Store, steps: &[Step]) -> Model {
     let mut model = Model::new();
     for step in steps {
@@ -99,7 +99,7 @@ pub fn documents_are_read_as_they_were_put(store: &impl Store) {
     });
 }
 
-/// The score of each post by the scores of its comments, by the definition of the modes.
+/// The score of each post, computed from the scores of its comments by the definition of the modes.
 fn combined(scores: &[f64], mode: ScoreMode) -> f64 {
     match mode {
         ScoreMode::None => 0.0,
@@ -117,7 +117,7 @@ fn has_word(text: &str, word: &str) -> bool {
     text.split(' ').any(|one| one == word)
 }
 
-/// The posts with comments that a predicate finds, and the places of these comments.
+/// The posts with comments that match a predicate, and the positions of these comments.
 fn expected<'m>(
     model: &'m Model,
     is_found: impl Fn(&Comment) -> bool,
@@ -153,7 +153,7 @@ fn elements_match_on_their_own(blog: &Blog, store: &impl Store, model: &Model, n
     let found = Matches::of(index, &search, &snapshot).unwrap();
     let wanted = expected(model, |c| c.name == name && c.age > 21);
 
-    // The scores of the single comments are those of the index; the posts combine them.
+    // The scores of the single comments come from the index; the posts combine them.
     let keys = found.keys(&snapshot).unwrap();
     let mut scores = BTreeMap::<String, Vec<f64>>::new();
     for (key, (_, score)) in keys.iter().zip(found.scores()) {
@@ -188,7 +188,7 @@ fn elements_match_on_their_own(blog: &Blog, store: &impl Store, model: &Model, n
     sorted_and_counted(blog, store, model);
 }
 
-/// The nested query combined with a query of the posts: and, or, without.
+/// The nested query combined with a query on the posts: and, or, without.
 fn with_root_queries(
     blog: &Blog,
     store: &impl Store,
@@ -210,10 +210,10 @@ fn with_root_queries(
     assert_eq!(keys(good.and(&posts)), &titled & &nested);
     assert_eq!(keys(good.or(&posts)), &titled | &nested);
     assert_eq!(keys(good.without(&posts)), &titled - &nested);
-    // A filter of an ordinary search.
+    // The nested query as a filter of an ordinary search.
     let filtered = index.search(Query::term("title", "good")).filter(posts.filter());
     assert_eq!(filtered.count(&snapshot).unwrap(), (&titled & &nested).len() as u64);
-    // And back to all comments of these posts.
+    // From the posts back to all of their comments.
     let back = blog.comments.to_children(&snapshot, &posts).unwrap();
     let comments: usize = nested.iter().map(|key| model[key].comments.len()).sum();
     assert_eq!(back.len(), comments);
@@ -246,7 +246,7 @@ fn sorted_and_counted(blog: &Blog, store: &impl Store, model: &Model) {
     assert_eq!(counts, if posts == 0 { vec![] } else { vec![(201409, comments, posts)] });
 }
 
-/// The posts with a comment of a name that has a reply of a name: two steps up.
+/// The posts with a comment of one name that has a reply of another name: two steps up.
 fn elements_of_elements_match(blog: &Blog, store: &impl Store, model: &Model, name: &str) {
     let snapshot = store.snapshot().unwrap();
     let replies = blog.replies.matches(&snapshot, Query::term("by", name)).unwrap();

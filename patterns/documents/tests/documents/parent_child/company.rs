@@ -1,4 +1,4 @@
-//! The company of the guide: countries with branches, and these with employees.
+//! The company of the guide: countries have branches, and branches have employees.
 
 use keyloom::{Result, Store};
 use keyloom_bitmaps::one;
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Branch {
     pub name: String,
-    /// The parent: not part of the key.
+    /// The key of the parent, which is not part of the record's key.
     pub country: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Employee {
     pub name: String,
-    /// As a number: 19701024.
+    /// A date as a number: 19701024.
     pub born: i64,
     pub hobby: String,
 }

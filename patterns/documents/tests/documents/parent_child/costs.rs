@@ -1,4 +1,4 @@
-//! What the steps between parents and children cost.
+//! The costs of steps between parents and children.
 
 use keyloom::{Metered, Store};
 use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
@@ -39,14 +39,15 @@ pub fn steps_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let even = Matches::of_ids(index, &even, 1.0, &snapshot).unwrap();
     assert_eq!(even.len(), 1_000);
 
-    // 2 states, 2 blocks of 1,016 ids, the ids of 20 parents, and the chunk of all parents.
+    // 2 states, 2 blocks of 1,016 ids, the ids of 20 parents, and the chunk with all parents.
     let (found, cost) = store.measure(|_| staff.to_parents(&snapshot, &even, ScoreMode::Sum));
     let found = found.unwrap();
     assert_eq!(found.len(), PARENTS as usize);
     assert!(found.scores().iter().all(|(_, score)| *score == 50.0));
     assert_eq!(counts(cost)[..2], [2 + 2 + u64::from(PARENTS), 1]);
 
-    // 2 states and the key of one parent; the greatest id of a child, and the ids of those of one.
+    // 2 states and the key of one parent; the greatest id of a child, and the ids of the children
+    // of this parent.
     let one = Matches::of_ids(
         branches.text().at(&snapshot).unwrap(),
         &keyloom_bitmaps::BitmapExpr::range(3..=3),
@@ -58,13 +59,13 @@ pub fn steps_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     assert_eq!(children.unwrap().len(), 100);
     assert_eq!(counts(cost)[..2], [2 + 1, 2]);
 
-    // Of many parents: their keys, and the 2 blocks of all children.
+    // With many parents: their keys, and the 2 blocks of all children.
     let (children, cost) = store.measure(|_| staff.to_children(&snapshot, &found));
     assert_eq!(children.unwrap().len(), CHILDREN as usize);
     assert!(counts(cost)[0] <= 2 + u64::from(PARENTS) + 2, "{cost:?}");
     drop(snapshot);
 
-    // A child that moves: its record twice, and the entries of its id and its parents.
+    // A child moves: its record is written twice, and the entries of its id and its parents change.
     let (moved, cost) =
         store.measure(|store| store.transact(|txn| staff.move_to(txn, &(0, 4), &1)));
     assert_eq!(moved.unwrap(), (1, 4));

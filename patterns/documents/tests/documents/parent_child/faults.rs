@@ -45,7 +45,7 @@ pub fn wrong_writes_are_refused(store: &(impl Store + Clone)) {
     assert!(matches!(error_of(&error), DocumentError::NoRecord { .. }), "{error}");
     let error = move_to(key("london", 1), "berlin");
     assert!(matches!(error_of(&error), DocumentError::NoDocument { .. }), "{error}");
-    // Another employee has that key.
+    // Another employee already has this key.
     store.transact(|txn| company.employees.put(txn, &key("paris", 1), &new)).unwrap();
     let error = move_to(key("london", 1), "paris");
     assert!(matches!(error_of(&error), DocumentError::Exists { .. }), "{error}");

@@ -67,7 +67,7 @@ pub fn the_guide_finds_employees_by_their_branch(store: &impl Store) {
     assert_eq!(british.keys(&snapshot).unwrap(), keys);
     assert!(british.scores().iter().all(|(_, score)| *score == 3.0));
 
-    // The hobbies of the employees by country.
+    // The hobbies of the employees , by country.
     let hobbies = |country: &str| {
         let report = employees.records().report(of_country(country).filter());
         report.breakdown::<String>(&snapshot, "hobby").unwrap().rows
@@ -76,7 +76,7 @@ pub fn the_guide_finds_employees_by_their_branch(store: &impl Store) {
     assert_eq!(hobbies("uk"), [row("diving", 1), row("hiking", 2)]);
     assert_eq!(hobbies("france"), [row("horses", 1)]);
 
-    // And the countries of the branches by hobby: from the children to the parents.
+    // The countries of the branches, by the hobbies of their employees: from children to parents.
     let hikers = employees.records().term("hobby", "hiking").unwrap();
     let hikers = Matches::of_ids(employees, &hikers, 1.0, &snapshot).unwrap();
     let found = company.employees.to_parents(&snapshot, &hikers, ScoreMode::None).unwrap();

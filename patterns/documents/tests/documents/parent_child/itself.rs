@@ -1,4 +1,4 @@
-//! A table whose records are each other's parents.
+//! A table whose records are parents of records in the same table.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,8 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     put(3, Some(2)).unwrap();
     let error = put(1, Some(3)).unwrap_err();
     assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{error}");
-    // The name of the table, unless another test has given its number a second one.
+    // Both names of the table are accepted, because another test may register a second name for its
+    // number.
     let names = ["nodes (1,)", ", 1)"];
     assert!(names.iter().any(|name| error.to_string().contains(name)), "{error}");
     let error = store.transact(|txn| tree.move_to(txn, &2, &3)).unwrap_err();
@@ -49,7 +50,7 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     let error = put(4, Some(9)).unwrap_err();
     assert!(matches!(error_of(&error), DocumentError::NoDocument { .. }), "{error}");
 
-    // A chain of the greatest depth, and one more.
+    // A chain at the depth limit, and a chain one level deeper.
     store
         .transact(|txn| {
             tree.put(txn, &100, &node(None))?;
@@ -59,12 +60,12 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     let last = 100 + MAX_DEPTH as u32;
     let error = put(last + 1, Some(last)).unwrap_err();
     assert!(matches!(error_of(&error), DocumentError::TooDeep { .. }), "{error}");
-    // A record that has descendants is not moved too deep either.
+    // Moving a record with descendants too deep is refused as well.
     let error = store.transact(|txn| tree.move_to(txn, &1, &(last - 2))).unwrap_err();
     assert!(matches!(error_of(&error), DocumentError::TooDeep { .. }), "{error}");
     store.transact(|txn| tree.move_to(txn, &1, &(last - 3))).unwrap();
 
-    // The grandchildren of a record, and all below it.
+    // The grandchildren of a record, and all of its descendants.
     let snapshot = store.snapshot().unwrap();
     let index = tree.at(&snapshot).unwrap();
     let one = index.records().id_of(&snapshot, &1).unwrap().unwrap();
@@ -83,7 +84,7 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     assert_eq!(tree.check(&snapshot).unwrap(), []);
 }
 
-/// With the path as the key, a record that moves has the old key and a new one.
+/// The key is the path, so a moved record has an old key and a new one.
 pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
     clear(store);
     let schema = Schema::open(store, "paths").unwrap();
@@ -118,7 +119,7 @@ pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
     assert_eq!(all, ["a", "d", "d/b", "d/b/c"]);
 }
 
-/// Records that another program has put as a circle are deleted without an end.
+/// Another program has put records that form a cycle; deleting them terminates.
 #[test]
 fn a_circle_of_parents_is_deleted() {
     let store = keyloom_testing::memory();

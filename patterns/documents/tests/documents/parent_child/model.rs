@@ -32,7 +32,7 @@ struct Model {
 const COUNTRIES: [&str; 2] = ["a", "a\0"];
 const HOBBIES: [&str; 3] = ["hiking", "diving", "horses"];
 
-/// The keys of branches begin and end like each other.
+/// The keys of branches share prefixes and suffixes.
 fn name(n: u8) -> String {
     text(usize::from(n))
 }
@@ -52,7 +52,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 impl Model {
-    /// Makes a step in both, and expects that the same steps are refused.
+    /// Applies a step to both, and expects that both refuse the same steps.
     fn make(&mut self, company: &Company, store: &impl Store, step: &Step) {
         let Company { branches, employees, .. } = company;
         match *step {
@@ -161,7 +161,7 @@ fn parents_of_children(company: &Company, store: &impl Store, model: &Model, hob
         born.iter().map(|(branch, all)| (branch.clone(), least(all))).collect();
     assert_eq!(hits, wanted);
 
-    // To the countries.
+    // Steps from the employees to the countries.
     let branches = company.employees.to_parents(&snapshot, &found, ScoreMode::Sum).unwrap();
     let countries = company.branches.to_parents(&snapshot, &branches, ScoreMode::Sum).unwrap();
     let mut wanted = BTreeMap::<String, f64>::new();

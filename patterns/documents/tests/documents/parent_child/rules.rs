@@ -1,4 +1,4 @@
-//! What becomes of children when their parent is deleted or moved.
+//! What happens to children when their parent is deleted or moved.
 
 use keyloom::{Reader, Store};
 use keyloom_documents::parent_child::{OnParentDelete, OnParentDelete::*};
@@ -26,7 +26,7 @@ pub fn a_deleted_parent_treats_its_children_by_the_rule(store: &impl Store) {
     assert!(matches!(refused, Some(DocumentError::HasChildren { .. })), "{error}");
     assert!(error.to_string().contains("employees"), "{error}");
     assert_eq!(staff(&company, store).len(), 4);
-    // Without children, it is deleted.
+    // A branch without children is deleted.
     store
         .transact(|txn| {
             company.employees.delete(txn, &key("paris", 4))?;
@@ -56,12 +56,12 @@ pub fn a_deleted_parent_treats_its_children_by_the_rule(store: &impl Store) {
     let moved = [key("liverpool", 3), key("paris", 1), key("paris", 2), key("paris", 4)];
     assert_eq!(staff(&company, store), moved);
     assert_eq!(company.faults(store), [""; 0]);
-    // The parent that takes them cannot itself be deleted while it has children.
+    // The new parent of the children cannot be deleted while it has children.
     let error = store.transact(|txn| company.branches.delete(txn, &paris)).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(DocumentError::NoDocument { .. })), "{error}");
     assert_eq!(staff(&company, store), moved);
 
-    // Of grandparents: the branches and, through them, the employees.
+    // Deletes a country, with its branches and their employees.
     let company = guide(store, Delete, Delete);
     store.transact(|txn| company.countries.delete(txn, &"uk".to_owned())).unwrap();
     assert_eq!(staff(&company, store), [key("paris", 4)]);
@@ -70,7 +70,7 @@ pub fn a_deleted_parent_treats_its_children_by_the_rule(store: &impl Store) {
     assert!(store.transact(|txn| company.countries.delete(txn, &"uk".to_owned())).is_err());
     assert_eq!(staff(&company, store).len(), 4);
 
-    // In several transactions, before the parent.
+    // Deletes the children in several transactions before the parent.
     let company = guide(store, Refuse, Refuse);
     let some = || store.transact(|txn| company.employees.delete_some(txn, &london, 1)).unwrap();
     assert_eq!([some(), some(), some()], [1, 1, 0]);
@@ -98,7 +98,7 @@ pub fn orphans_are_resolved_by_a_rule(store: &impl Store) {
     }
 }
 
-/// One child cannot be moved, and the others are.
+/// One child cannot be moved, but the others are moved.
 pub fn a_collision_does_not_stop_the_repair(store: &impl Store) {
     let company = guide(store, OnParentDelete::Refuse, OnParentDelete::Keep);
     let taken = store.snapshot().unwrap();
@@ -111,7 +111,7 @@ pub fn a_collision_does_not_stop_the_repair(store: &impl Store) {
             company.branches.delete(txn, &"london".to_owned())
         })
         .unwrap();
-    // The children of a parent that does not exist are not counted for it.
+    // Children whose parent does not exist are not counted.
     let snapshot = store.snapshot().unwrap();
     let all = company.employees.matches(&snapshot, keyloom_text::Query::All).unwrap();
     let counts = company.employees.counts::<String>(&snapshot, &all, "hobby").unwrap();
@@ -133,7 +133,7 @@ struct Branch {
 }
 
 pub fn a_moved_record_takes_its_children_along(store: &impl Store) {
-    // Regions with branches with employees; each key has the key of the parent.
+    // Regions have branches, and branches have employees; each key contains the key of the parent.
     use keyloom_documents::parent_child::{Children, Link};
     clear(store);
     let schema = Schema::open(store, "regions").unwrap();

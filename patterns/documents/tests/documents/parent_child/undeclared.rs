@@ -1,4 +1,4 @@
-//! A program that does not declare what belongs to documents cannot write them.
+//! A program that does not declare the derived data of documents cannot write the documents.
 
 use keyloom::{Result, Store};
 use keyloom_documents::parent_child::{Children, Link, OnParentDelete};
@@ -59,7 +59,7 @@ fn post(comments: &[&str]) -> Post {
 pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) {
     clear(store);
     let open = || Schema::open(store, "blog").unwrap();
-    // Documents that were there before: a program that declares no more may write them.
+    // The documents exist without paths, so a program that declares no paths may write them.
     let plain = posts(&open());
     store.transact(|txn| plain.put(txn, &1, &post(&["inline"]))).unwrap();
 
@@ -71,33 +71,34 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     store.transact(|txn| votes.put(txn, &(2, 1), &5)).unwrap();
     let before = dump_all(store);
 
-    // The program from before goes on, and another one begins: neither can write.
+    // Neither the earlier program nor a new one with the same declarations can write now.
     for other in [&plain, &posts(&open())] {
         undeclared(store.transact(|txn| other.put(txn, &2, &post(&["z"]))), "children votes");
         undeclared(store.transact(|txn| other.delete(txn, &2)), "children votes");
         undeclared(store.transact(|txn| other.rename(txn, &2, &3)), "children votes");
         undeclared(store.transact(|txn| other.table().delete(txn, &2)), "children votes");
     }
-    // One that declares the path alone would orphan the votes.
+    // A program that declares only this path would orphan the votes.
     let schema = open();
     let some = posts(&schema);
     let _comments = self::comments(&schema, &some);
     undeclared(store.transact(|txn| some.delete(txn, &2)), "children votes");
     assert_eq!(dump_all(store), before);
-    // Nor do they return a document without its comments.
+    // These programs also cannot read a document without its comments.
     let snapshot = store.snapshot().unwrap();
     for other in [&plain, &posts(&open())] {
         undeclared(other.get(&snapshot, &2), "path comments");
         assert_eq!(other.get(&snapshot, &9).unwrap(), None);
     }
-    // What else is derived does not matter to a reader.
+    // Other derived data does not matter to a reader.
     assert_eq!(some.get(&snapshot, &2).unwrap(), Some(post(&["a", "b", "c"])));
     drop(snapshot);
     let found = all.get(&store.snapshot().unwrap(), &2).unwrap();
     assert_eq!(found, Some(post(&["a", "b", "c"])));
     assert_eq!(comments.elements(&store.snapshot().unwrap(), &2).unwrap().len(), 3);
 
-    // The rule for deletions is part of it: two programs cannot have different ones.
+    // The rule for deletions is part of the definition: two programs cannot declare different
+    // rules.
     let schema = open();
     let lenient = posts(&schema);
     let _comments = self::comments(&schema, &lenient);
@@ -106,7 +107,7 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     assert!(matches!(error, Some(SchemaError::Contradiction { .. })), "{refused}");
     assert_eq!(dump_all(store), before);
 
-    // A raised version changes it, and the earlier program stops.
+    // A program can change the rule with a higher version; the earlier program then cannot write.
     let schema = open();
     let lenient = posts(&schema);
     let _comments = self::comments(&schema, &lenient);
@@ -118,7 +119,7 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     assert_eq!(kept.documents().get(&snapshot, &(2, 1)).unwrap(), Some(5));
     assert!(comments.elements(&snapshot, &2).unwrap().is_empty());
 
-    // Another version of the index of the children alone excludes no writer of the parents.
+    // A new version of an index on the children alone does not exclude writers of the parents.
     drop(snapshot);
     let schema = open();
     let newer = posts(&schema);
@@ -128,7 +129,8 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
         store.transact(|txn| documents.put(txn, &4, &post(&["a"]))).unwrap();
     }
 
-    // What was disabled for another program is back as soon as a program declares it.
+    // Derived data that was disabled for another program is enabled again as soon as a program
+    // declares it.
     open().disable("posts", "path comments").unwrap();
     let schema = open();
     let all = posts(&schema);
@@ -137,7 +139,8 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     open().drop_derived("posts", "children votes").unwrap();
     undeclared(store.transact(|txn| plain.put(txn, &4, &post(&["z"]))), "path comments");
 
-    // What no program has any more is dropped, and then no program has to declare it.
+    // Derived data that no program declares any longer is dropped. Then no program has to declare
+    // it.
     open().drop_derived("posts", "path comments").unwrap();
     let plain = posts(&open());
     store.transact(|txn| plain.put(txn, &3, &post(&[]))).unwrap();

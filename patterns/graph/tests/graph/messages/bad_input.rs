@@ -1,4 +1,4 @@
-//! Programs, graphs and runs that are refused, with which error.
+//! Programs, graphs and runs that are refused, and their errors.
 
 use keyloom::{Result, Store};
 use keyloom_graph::GraphError;
@@ -10,7 +10,7 @@ use keyloom_testing::laws::{clear, dump_all};
 use super::super::bad_input::graph_error;
 use super::{Run, declare, prepare, states};
 
-/// Does what a number says in the second superstep.
+/// A program with a chosen kind of misbehaviour in the second superstep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bad {
     NeverHalts,
@@ -48,11 +48,12 @@ pub fn bad_programs_are_refused(store: &impl Store) {
     }
     let error = graph_error(run.results(&store.snapshot().unwrap()).map(drop));
     assert!(matches!(error, GraphError::NotFinished { .. }), "{error}");
-    // Another bound is not another run.
+    // A run with another bound is refused.
     let error = graph_error(run.max_supersteps(4).run(store));
     assert!(error.to_string().contains("after 4 supersteps; raise `max_supersteps`"), "{error}");
 
-    // Before all vertices, between two, and after all; to all and to few of them.
+    // The target is before all vertices, between two, or after all; messages go to all vertices or
+    // to few.
     for target in [12, 77] {
         for keep_awake in [false, true] {
             let schema = Schema::open(store, &format!("{target} {keep_awake}")).unwrap();
@@ -126,7 +127,7 @@ pub fn changed_graphs_are_reported(store: &impl Store) {
         run.clear(store).unwrap();
         assert!(run.run(store).unwrap().finished);
     }
-    // New vertices do not take part in a run, and do no harm.
+    // New vertices do not take part in a run, and do not disturb it.
     clear(store);
     let graph = prepare(store);
     let run = declare(store, &graph, PageRank::new(2));

@@ -1,4 +1,4 @@
-//! What runs read and write.
+//! The reads and writes of runs.
 
 use keyloom::{Metered, Store};
 use keyloom_graph::messages::programs::{BreadthFirst, PageRank};
@@ -10,14 +10,14 @@ use super::{declare, edge};
 fn batches_cost_few_ranges_and_no_gets_per_vertex() {
     let store = Metered::new(keyloom_testing::memory());
     let graph = super::super::directed(&store);
-    // The numbers of incoming edges differ, and so do the ranks.
+    // Vertices have different numbers of incoming edges, and so different ranks.
     let to = |n: u32, step: u32| (n + step * (1 + n % 3)) % 1_000;
     let edges = (0..1_000).flat_map(|n| (1..=10).map(move |step| edge(n, to(n, step), 1)));
     store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
     let run = declare(&store, &graph, PageRank::new(4)).max_batch_vertices(250);
     let (done, cost) = store.measure(|store| run.run(store).unwrap());
-    // The first pass and 5 supersteps. The last one sends no messages; the others combine those of
-    // each batch.
+    // The first pass and 5 supersteps. The last superstep sends no messages; the others combine the
+    // messages of each batch.
     let messages = done.written - 6_000;
     assert_eq!(done.records, 6_000);
     assert!((3_000..=16_000).contains(&messages), "{messages} messages");
@@ -26,7 +26,8 @@ fn batches_cost_few_ranges_and_no_gets_per_vertex() {
     let [gets, ranges, keys_read, _] = counts(cost);
     assert!(ranges <= 4 * batches + 16, "{ranges} ranges of {batches} batches");
     assert!(gets <= 5 * batches + 16, "{gets} gets of {batches} batches");
-    // All edges in both directions; in supersteps: states, outgoing edges, messages.
+    // All edges in both directions; in each superstep, the states, the outgoing edges and the
+    // messages.
     let most = 2 * 10_000 + 5 * (1_000 + 10_000) + messages;
     assert!(keys_read <= most + 16 * batches, "{keys_read} keys read of {most}");
 }

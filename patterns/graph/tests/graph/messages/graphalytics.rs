@@ -1,4 +1,4 @@
-//! The example graphs of LDBC Graphalytics, with the outputs that they come with.
+//! The example graphs of LDBC Graphalytics, with their expected outputs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A process that is killed while it runs a program.
+//! A process is killed while it runs a program.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,11 +14,11 @@ use super::{declare, edge};
 
 const PATH: &str = "KEYLOOM_MESSAGES_PATH";
 const STARTED: &str = "started";
-/// In batches of 20.
+/// The number of vertices; batches have 20.
 const VERTICES: u32 = 200;
 
 fn open(path: &Path) -> Lmdb {
-    // What a killed process has written stays, whatever the disk has.
+    // Writes of a killed process survive in the page cache, even without a sync.
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn run(store: &impl Store, is_run: bool) {
     }
 }
 
-/// Not a test by itself: runs until it is killed, where the test below has asked for it.
+/// Not a test of its own: a child process that runs until the test below kills it.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(path) = std::env::var(PATH) else { return };
@@ -52,8 +52,8 @@ fn in_a_process_of_its_own() {
     run(&store, true);
 }
 
-/// Lets a process run the programs and kills it after a pause, unless it ends before. Returns
-/// whether it was killed.
+/// Starts a process that runs the programs, and kills it after a pause. Returns false if the
+/// process had ended before.
 fn kill_after(path: &Path, pause: Duration) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "messages::kills::in_a_process_of_its_own", "--nocapture"])
@@ -69,8 +69,8 @@ fn kill_after(path: &Path, pause: Duration) -> bool {
     !child.wait().unwrap().success()
 }
 
-/// Kills a process again and again while it runs the programs, until one was able to end. `damage`
-/// is called after each kill. Returns the bytes and the number of kills.
+/// Repeatedly starts and kills a process that runs the programs, until one finishes. Calls `damage`
+/// after each kill. Returns the bytes and the number of kills.
 fn run_with_kills(directory: &Path, longest: u64, damage: impl Fn(&Lmdb)) -> (Dump, u32) {
     prepare(&open(directory));
     let mut kills = 0;

@@ -9,7 +9,7 @@ use keyloom_testing::laws::{Dump, dump_all};
 
 use super::{declare, edge};
 
-/// One vertex has more edges than a transaction of the small store has writes.
+/// One vertex has more edges than the number of writes in a transaction of the small store.
 fn run<P: VertexProgram<u32, u32>>(
     limits: Limits,
     program: P,

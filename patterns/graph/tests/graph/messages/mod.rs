@@ -1,4 +1,4 @@
-//! Programs by messages: what they compute, and that nothing that happens to a run changes it.
+//! Message-passing programs: their results, which faults, kills and resumes do not change.
 
 mod bad_input;
 mod costs;

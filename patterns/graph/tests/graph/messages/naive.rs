@@ -1,4 +1,4 @@
-//! The algorithms on edges in memory, as directly as they are defined.
+//! The algorithms on edges in memory, written directly from their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ impl Naive<'_> {
         let mut labels = self.map(|vertex| vertex);
         for _ in 0..iterations {
             labels = self.map(|vertex| {
-                // A loop of a directed graph is an edge in both directions.
+                // A self-loop of a directed graph is an edge in both directions.
                 let around =
                     self.ends(vertex, Direction::Both).into_iter().map(|other| labels[&other]);
                 let around: Vec<u32> = around.collect();

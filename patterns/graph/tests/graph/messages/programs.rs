@@ -1,4 +1,4 @@
-//! The programs that come with the crate, beside naive models.
+//! The programs of the crate, compared with naive models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -79,7 +79,7 @@ pub fn programs_agree_with_naive_models(store: &impl Store) {
     });
 }
 
-/// Drops all runs, so that the next one has its name.
+/// Drops all runs, so that the next run can use their name.
 fn clear_runs<S: Store>(case: &Case<'_, S>) {
     let schema = Schema::open(case.store, "programs").unwrap();
     for table in schema.tables().unwrap() {
@@ -112,7 +112,7 @@ pub fn ids_of_any_type_keep_the_order(store: &impl Store) {
     prepare(store);
     let ranks: Vec<f64> = ranks_of(store, |n| n).into_iter().map(|(_, rank)| rank).collect();
     assert_eq!(ranks.len(), 12);
-    // Each id continues the one before: "", "\0", "\0\0" and so on.
+    // Each id is a prefix of the next one: "", "\0", "\0\0" and so on.
     let text = |n: u32| "\0".repeat(n as usize);
     let found = ranks_of(store, text);
     let expected: Vec<_> = (0..12).map(text).zip(ranks.clone()).collect();

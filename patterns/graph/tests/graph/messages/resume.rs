@@ -18,7 +18,7 @@ fn fresh<P: VertexProgram<u32, u32>>(store: &impl Store, program: P) -> Run<P> {
     declare(store, &graph, program).max_batch_vertices(5).threads(2)
 }
 
-/// Runs until `commits` commits were made, and returns whether the run has finished.
+/// Runs until `commits` commits were made. Returns whether the run has finished.
 fn stop_after<P: VertexProgram<u32, u32>>(store: &impl Store, run: &Run<P>, commits: u32) -> bool {
     let mut made = 0;
     let stop = |_: &_| {
@@ -45,7 +45,7 @@ fn ends_the_same<P: VertexProgram<u32, u32>>(store: &impl Store, program: impl F
         assert!(run.run(store).unwrap().finished);
         assert!(dump_all(store) == wanted, "stopped after commit {stop}");
     }
-    // A run that has finished computes nothing.
+    // A finished run computes nothing.
     assert_eq!(run.run(store).unwrap().records, 0);
 }
 
@@ -77,7 +77,7 @@ pub fn runs_with_an_old_checkpoint_end_differently(store: &impl Store) {
     run.run(store).unwrap();
     let wanted = dump_all(store);
     let run = fresh(store, PageRank::new(3));
-    // In the superstep 1.
+    // Stops in superstep 1.
     stop_after(store, &run, 8);
     let checkpoint = run.space().pack(&1_u8);
     let old = dump_all(store)[&checkpoint.to_vec()].clone();

@@ -7,7 +7,7 @@ use keyloom_testing::laws::{clear, dump_all};
 
 use super::{declare, edge};
 
-/// More vertices than are computed together.
+/// More vertices than one batch computes.
 const VERTICES: u32 = 600;
 
 fn same<P: VertexProgram<u32, u32>>(store: &impl Store, program: impl Fn() -> P) {

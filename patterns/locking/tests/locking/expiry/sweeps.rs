@@ -52,7 +52,8 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     };
     assert_eq!(touch(6), [3, 0, 3, 3]);
     let (_, cost) = store.measure(|store| expiry.sweep(store, 5).unwrap());
-    // The entry of the table, and each record twice; its two entries and itself are removed.
+    // The reads are the entry of the table, and each record twice. The writes remove each record
+    // and its two entries.
     assert_eq!(counts(cost), [20, 1, 29, 27]);
 }
 
@@ -92,7 +93,7 @@ pub fn sweeps_stop_and_resume(store: &AnyStore) {
 pub fn touched_records_survive_a_concurrent_sweep(store: &AnyStore) {
     let logins = open(store);
     (0..100).for_each(|key| logins.put(store, key, Some(5)));
-    // Each record is live for the toucher at 4, and expired for the sweeper at 5.
+    // Each record is live at time 4, when it is touched, and expired at time 5, when it is swept.
     let touched = std::thread::scope(|scope| {
         let toucher = scope.spawn(|| {
             (0..100)
@@ -129,8 +130,8 @@ pub fn damage_removes_no_live_record(store: &AnyStore) {
         let all = dump_all(store);
         all.into_keys().filter(|key| index.contains(key)).collect()
     });
-    // An entry without a header, one of a live record under an early time, one of no record, and a
-    // record that does not decode.
+    // Four faults: an entry without a header, a live record's entry with an early time, an entry
+    // without a record, and a record that does not decode.
     let header = dump_all(store)[&keys[5]].clone();
     store
         .transact(|txn| {
@@ -149,7 +150,7 @@ pub fn damage_removes_no_live_record(store: &AnyStore) {
         .live(&store.snapshot().unwrap(), (), 9)
         .map(|live| live.filter_map(Result::ok).map(|(key, _)| key).collect::<Vec<_>>());
     assert_eq!(live.unwrap(), (10..20).collect::<Vec<_>>());
-    // After the repair the rest is swept.
+    // After the repair, a sweep removes the rest.
     store.transact(|txn| logins.table.delete(txn, &2)).unwrap();
     logins.expiry.index().repair(store).unwrap();
     assert_eq!(logins.expiry.sweep(store, 9).unwrap().removed, 1);

@@ -1,10 +1,11 @@
-//! Transactions of several sessions that are open at the same time.
+//! Transactions of several sessions that are open concurrently.
 //!
-//! Each session begins a transaction, requests or releases or writes in it, and commits it; between
+//! Each session begins a transaction, then requests, releases or writes, and then commits. Between
 //! these steps the other sessions do the same. A transaction of the optimistic stores reads the
-//! state at its beginning, so a finer order of its reads makes no difference. Holders die as well,
-//! and their open transactions are committed later; locks are revoked while their holders live, and
-//! upgraded. The number of schedules is `KEYLOOM_LOCK_INTERLEAVINGS`, 200 by default.
+//! state at its beginning, so a finer interleaving of its reads makes no difference. Holders also
+//! die, and their open transactions are committed later. Locks are revoked while their holders
+//! live, and locks are upgraded. The number of schedules is `KEYLOOM_LOCK_INTERLEAVINGS`, 200 by
+//! default.
 
 mod model;
 
@@ -20,11 +21,11 @@ use super::support::{Bench, GRACE, LEASE};
 struct Open<'s, S: Store + 's> {
     txn: S::Transaction<'s>,
     did: Option<Did>,
-    /// The state that it reads.
+    /// The model state that the transaction reads.
     began: Model,
 }
 
-/// A session, and what it knows of its requests.
+/// A session, and the state of its requests as the session sees it.
 struct Client<'s, S: Store> {
     id: u64,
     open: Option<Open<'s, S>>,
@@ -32,35 +33,35 @@ struct Client<'s, S: Store> {
     waits: Option<Waits>,
 }
 
-/// A request in the queue.
+/// A waiting request.
 #[derive(Clone, Debug)]
 struct Waits {
     ticket: u64,
     resource: Resource,
-    /// The grant that it upgrades.
+    /// The grant that the request upgrades.
     replaces: Option<Grant>,
 }
 
-/// What the schedules leave out, as negative controls.
+/// The checks that the schedules leave out, as negative controls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mutant {
     None,
     /// Writes are not verified.
     UnverifiedWrites,
-    /// An upgrade is a new request, and a release of the old one if it is there.
+    /// An upgrade is a new request, followed by a release of the old lock if it still exists.
     UnverifiedUpgrades,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
     upgraded: u64,
-    /// Upgrades of live sessions that were refused, since the lock was revoked.
+    /// Refused upgrades of live sessions whose lock was revoked.
     lost: u64,
     granted: u64,
     waited: u64,
     writes: u64,
     conflicts: u64,
-    /// Writes of dead sessions that were refused.
+    /// Refused writes of dead sessions.
     stale: u64,
 }
 
@@ -81,7 +82,7 @@ impl<'s, S: Store> Schedule<'s, S> {
     fn new(store: &'s S, seed: u64, mutant: Mutant) -> Self {
         let bench = Bench::new(store);
         let random = fastrand::Rng::with_seed(seed);
-        // The ids of sessions are random.
+        // Session ids are random, so the generator is seeded.
         fastrand::seed(seed);
         let mut schedule = Self {
             bench,
@@ -97,12 +98,12 @@ impl<'s, S: Store> Schedule<'s, S> {
     }
 
     fn join(&mut self) {
-        // Names that begin with each other.
+        // Names that are prefixes of each other.
         let id = self.bench.session(&"a".repeat(self.clients.len()));
         self.clients.push(Client { id, open: None, grants: Vec::new(), waits: None });
     }
 
-    /// Begins a transaction, does something in it, or commits it.
+    /// Begins a transaction, runs an operation in it, or commits it.
     fn step(&mut self) -> Judged {
         if self.random.u8(0..60) == 0 {
             self.kill();
@@ -139,7 +140,7 @@ impl<'s, S: Store> Schedule<'s, S> {
                 client.waits = Some(Waits { ticket, resource, replaces });
                 self.counts.waited += 1;
             }
-            // A holder does not learn that its lock was revoked.
+            // A holder is not notified that its lock was revoked.
             Did::Removed { session, ticket } if session == client.id => {
                 client.grants.retain(|(grant, _)| grant.ticket != ticket);
                 client.waits.take_if(|waits| waits.ticket == ticket);
@@ -156,7 +157,7 @@ impl<'s, S: Store> Schedule<'s, S> {
         let (done, asked) = self.act(at, &mut open.txn, &resource);
         match done {
             Ok(did) => {
-                // Without a write, the transaction is one at its beginning, not at its commit.
+                // A transaction without writes is serialized at its beginning, not at its commit.
                 if let Did::StillWaits { ticket, resource } = &did {
                     let mut in_the_way =
                         open.began.in_the_way(self.clients[at].id, *ticket, resource);
@@ -176,7 +177,7 @@ impl<'s, S: Store> Schedule<'s, S> {
         }
     }
 
-    /// Does something at random, and returns for which resource.
+    /// Runs a random operation. Returns its resource.
     fn act(
         &mut self,
         at: usize,
@@ -192,7 +193,7 @@ impl<'s, S: Store> Schedule<'s, S> {
             .then(|| client.grants[random.usize(0..client.grants.len())].clone());
         *target = held.as_ref().map(|(grant, _)| *grant);
         if model.dead.contains(&session) {
-            // A holder that wakes late.
+            // A holder that resumes late.
             return match held {
                 Some((grant, resource)) => (write(bench, txn, grant, *mutant), resource),
                 None => (locks.renew(txn, session, LEASE).map(|()| Did::Nothing), resource.clone()),
@@ -237,7 +238,7 @@ impl<'s, S: Store> Schedule<'s, S> {
         (done, resource.clone())
     }
 
-    /// A refusal changes nothing; it must be true of the state that the transaction has read.
+    /// A refusal changes nothing. It must be correct for the state that the transaction has read.
     fn judge_refusal(
         &mut self,
         at: usize,
@@ -254,13 +255,13 @@ impl<'s, S: Store> Schedule<'s, S> {
             LockError::Lost { .. } => {
                 self.counts.stale += u64::from(is_dead);
                 self.counts.lost += u64::from(!is_dead);
-                // Later requests may have removed the lock of a session that is dead.
+                // Later requests may have removed the lock of a dead session.
                 self.target.is_some_and(|grant| {
                     self.model.dead.contains(&grant.session) || !began.holds(&grant)
                 })
             }
             LockError::NoRequest { ticket, .. } => is_dead || !began.has(*id, *ticket),
-            // The transaction began before the last renewal, and reads the clock after it.
+            // The transaction may have begun before the last renewal and read the clock after it.
             LockError::SessionEnded { .. } => is_dead || began.dead.len() < self.model.dead.len(),
             _ => false,
         };
@@ -270,7 +271,7 @@ impl<'s, S: Store> Schedule<'s, S> {
         }
     }
 
-    /// Lets the lease of one session end; the others renew theirs. A successor joins.
+    /// Ends the lease of one session; the others renew theirs. A new session joins.
     fn kill(&mut self) {
         let at = self.random.usize(0..self.clients.len());
         let killed = self.clients[at].id;
@@ -285,7 +286,7 @@ impl<'s, S: Store> Schedule<'s, S> {
         self.join();
     }
 
-    /// Runs the schedule, and judges what is in the store at its end.
+    /// Runs the schedule, and checks the state of the store at its end.
     fn run(mut self) -> Result<Counts, String> {
         for _ in 0..self.random.usize(20..150) {
             self.step()?;
@@ -307,13 +308,13 @@ fn write<S: Store>(
     if mutant != Mutant::UnverifiedWrites {
         bench.locks.verify(txn, grant)?;
     }
-    // A key of its own, so that only the verification can conflict.
+    // Each write has a separate key, so that only the verification can conflict.
     txn.put(format!("written by {}", grant.token).as_bytes(), b"")?;
     Ok(Did::Wrote(grant))
 }
 
-/// Requests the exclusive lock of a resource that is shared. The mutant does what a program without
-/// [`Locks::request_upgrade`] does.
+/// Requests the exclusive lock of a resource that the session shares. The mutant behaves like a
+/// program without [`Locks::request_upgrade`].
 fn upgrade(
     locks: &Locks,
     txn: &mut impl Writer,
@@ -386,7 +387,7 @@ fn polled_as(outcome: Outcome, waits: &Waits) -> Did {
     }
 }
 
-/// Runs schedules; returns the first violation with the number of its schedule.
+/// Runs schedules. Returns the first violation with the number of its schedule.
 fn run<S: Store>(schedules: u64, mutant: Mutant, store: impl Fn() -> S) -> Result<Counts, String> {
     let mut all = Counts::default();
     for seed in 0..schedules {
@@ -415,8 +416,8 @@ fn interleaved_transactions_are_linearizable() {
     assert!(counts.upgraded.min(counts.lost) > schedules / 4);
 }
 
-/// The negative control of upgrades: one that does not verify the old lock overwrites a value that
-/// its holder has not seen.
+/// The negative control of upgrades: an upgrade that does not verify the old lock overwrites a
+/// value that its holder has not read.
 #[test]
 fn upgrades_without_verification_are_found() {
     let violation = run(2_000, Mutant::UnverifiedUpgrades, keyloom_testing::optimistic_memory);
@@ -425,7 +426,7 @@ fn upgrades_without_verification_are_found() {
     assert!(violation.contains("an unseen value is overwritten"), "{violation}");
 }
 
-/// The same law on a history made by hand, which verified upgrades rule out.
+/// The same law on a hand-made history, which verified upgrades rule out.
 #[test]
 fn a_history_with_an_unseen_value_is_refused() {
     let mut random = fastrand::Rng::with_seed(1);
@@ -459,12 +460,12 @@ fn a_history_with_an_unseen_value_is_refused() {
         ];
         steps.iter().try_for_each(|did| model.commit(did))
     };
-    // A new lock reads again, an upgraded one does not.
+    // The holder of a new lock reads again; the holder of an upgraded lock does not.
     history(None).unwrap();
     assert!(history(Some(read)).unwrap_err().contains("an unseen value is overwritten"));
 }
 
-/// The negative controls: the same schedules on stores that leave out a part of the validation.
+/// The negative controls: the same schedules on stores that skip a part of the validation.
 #[test]
 fn weaker_isolation_is_found() {
     let on = |weakness| run(30, Mutant::None, || Weakened::new(Memory::new(), weakness));
@@ -475,7 +476,7 @@ fn weaker_isolation_is_found() {
     }
 }
 
-/// The negative control of fencing: without a verified token, dead holders write.
+/// The negative control of fencing: without a verified token, dead holders can write.
 #[test]
 fn writes_without_fencing_are_found() {
     let violation =

@@ -1,7 +1,7 @@
-//! The history of committed transactions, applied one after the other to a list of requests.
+//! The history of committed transactions, applied sequentially to a list of requests.
 //!
-//! The model is sequential: if each transaction, in the order of the commits, does what the model
-//! allows, the history is linearizable.
+//! The model is sequential: if each transaction, in commit order, does what the model allows, the
+//! history is linearizable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ pub struct Entered {
     pub session: u64,
     pub ticket: u64,
     pub resource: Resource,
-    /// The fencing token, `None` while it waits.
+    /// The fencing token, or `None` while the request waits.
     pub token: Option<u64>,
 }
 
-/// What a transaction did.
+/// The effect of a transaction.
 #[derive(Clone, Debug)]
 pub enum Did {
-    /// The request with this ticket is granted; a request that did not wait has no ticket before.
+    /// The request with this ticket is granted. A request that did not wait has no earlier ticket.
     /// An upgrade replaces the old grant.
     Granted {
         waited: Option<u64>,
@@ -37,7 +37,7 @@ pub enum Did {
         resource: Resource,
         replaces: Option<Grant>,
     },
-    /// A poll found the request still waiting, and wrote nothing.
+    /// A poll found the request still waiting; nothing was written.
     StillWaits {
         ticket: u64,
         resource: Resource,
@@ -57,12 +57,12 @@ pub struct Model {
     pub requests: Vec<Entered>,
     /// The sessions whose leases have ended. Any later request may remove their requests.
     pub dead: BTreeSet<u64>,
-    /// All tokens ever given.
+    /// All tokens that were ever issued.
     given: Vec<(Resource, u64)>,
     /// All writes under exclusive locks, by session.
     writes: Vec<(u64, Resource)>,
-    /// For each grant, by session and ticket, how many writes its holder has seen. The holder reads
-    /// once, under the lock, and keeps the value when it upgrades the lock.
+    /// For each grant, by session and ticket, the number of writes that its holder has read. The
+    /// holder reads once, under the lock, and keeps the value when it upgrades the lock.
     seen: BTreeMap<(u64, u64), usize>,
 }
 
@@ -77,7 +77,7 @@ impl Model {
         self.requests.iter().any(|r| (r.session, r.ticket, r.token) == key)
     }
 
-    /// The requests of other sessions that keep a request from being granted.
+    /// The requests of other sessions that block this request.
     pub fn in_the_way<'m>(
         &'m self,
         session: u64,
@@ -89,7 +89,7 @@ impl Model {
         excluding.filter(move |other| other.token.is_some() || other.ticket < ticket)
     }
 
-    /// Applies a committed transaction; fails if no sequential history allows it.
+    /// Applies a committed transaction. Fails if no sequential history allows it.
     pub fn commit(&mut self, did: &Did) -> Result<(), String> {
         match did {
             Did::Granted { waited, replaces, grant, resource } => {
@@ -129,8 +129,8 @@ impl Model {
         }
     }
 
-    /// What a holder has read under its lock is current when it writes under it, also if it has
-    /// upgraded the lock in between.
+    /// The value that a holder has read under its lock is still current when it writes under this
+    /// lock, also after an upgrade.
     fn write(&mut self, grant: &Grant, resource: &Resource) -> Result<(), String> {
         if !resource.is_exclusive() {
             return Ok(());
@@ -162,14 +162,14 @@ impl Model {
         resource: &Resource,
     ) -> Result<(), String> {
         let Grant { session, ticket, token, .. } = *grant;
-        // A session that holds a lock may pass the queue below it.
+        // A session that holds a lock may pass the queue for it.
         let holds = self.requests.iter().any(|r| r.session == session && r.token.is_some());
         let before = self.in_the_way(session, waited.unwrap_or(u64::MAX), resource);
         let (mut dead, mut living) = (Vec::new(), None);
         for other in before {
             let is_passed = other.token.is_none() && holds;
             match self.dead.contains(&other.session) {
-                // One that is passed may stay in the store, also if its session has ended.
+                // A passed request may stay in the store, also after the end of its session.
                 _ if is_passed => {}
                 true => dead.push((other.session, other.ticket)),
                 false => living = Some(other),

@@ -181,7 +181,8 @@ pub fn late_answers_to_the_last_attempt_count(store: &AnyStore) {
     store.transact(|txn| queue.extend(txn, &slow[4], VISIBILITY).map(drop)).unwrap();
     let (is, gone) = (counts(), queue.get(&store.snapshot().unwrap(), slow[0].id).unwrap());
     assert_eq!((gone, is.dead, is.ready, is.leased), (None, 3, 1, 1));
-    // An answered one is answered once, and one that was requeued is no longer this consumer's.
+    // An answered job cannot be answered again, and a requeued job no longer belongs to this
+    // consumer.
     for answered in &slow[1..4] {
         assert_stale(&refused(store, |txn| queue.complete(txn, answered)), Stale::GivenBack);
     }
@@ -199,7 +200,7 @@ pub fn keys_prevent_duplicates_for_a_window(store: &AnyStore) {
     let Enqueued::New(id) = add("acme") else { panic!() };
     assert_eq!(add("acme"), Enqueued::Existing(id));
     assert!(matches!(add("globex"), Enqueued::New(other) if other != id));
-    // The key lasts as long as the job does.
+    // The key is remembered for as long as the job exists.
     clock.advance(Duration::from_secs(86_400));
     let delivered = queue.dequeue(store, 2).unwrap();
     let delivery = delivered.iter().find(|delivery| delivery.id == id).unwrap();
@@ -227,7 +228,7 @@ pub fn tenants_take_turns(store: &AnyStore) {
     for turn in 0..50 {
         let delivery = queue.dequeue(store, 1).unwrap().remove(0);
         store.transact(|txn| queue.complete(txn, &delivery)).unwrap();
-        // Each of the five tenants once in five deliveries.
+        // Each of the five tenants has one of five deliveries.
         if turn % 5 == 4 {
             let snapshot = store.snapshot().unwrap();
             for tenant in small {
@@ -236,7 +237,7 @@ pub fn tenants_take_turns(store: &AnyStore) {
             }
         }
     }
-    // A delivery of many jobs takes equal shares as well, and fills up from the others.
+    // A delivery of many jobs also takes equal shares, and then fills up from the other tenants.
     small.iter().for_each(|tenant| fill(store, &queue, tenant, 2));
     let delivered = queue.dequeue(store, 20).unwrap();
     let of = |tenant: &str| delivered.iter().filter(|one| one.job.tenant == tenant).count();
@@ -279,7 +280,7 @@ pub fn extended_and_released_leases_are_kept(store: &AnyStore) {
     store.transact(|txn| queue.release(txn, &delivery)).unwrap();
     let again = queue.dequeue(store, 1).unwrap().remove(0);
     assert_eq!((again.job.attempts, again.token), (1, 2));
-    // A shorter lease is found in time as well.
+    // A shortened lease is also noticed in time.
     store.transact(|txn| queue.extend(txn, &again, MS)).unwrap();
     clock.advance(MS);
     assert_eq!(queue.dequeue(store, 1).unwrap().len(), 1);
@@ -296,7 +297,7 @@ pub fn bad_input_is_refused_before_it_is_written(store: &AnyStore) {
         let error = refused(store, |txn| queue.enqueue(txn, job.clone()).map(drop)).to_string();
         assert!(error.contains(what) && error.contains("shorten"), "{error}");
     }
-    // The longest names, and strange ones.
+    // The longest names, and unusual ones.
     let longest = NewJob::new("\0".repeat(100), 1).key("\0".repeat(100)).delay(Duration::MAX);
     for job in [longest, NewJob::new("", 2).key(""), NewJob::new("\u{10FFFF}\0", 3)] {
         enqueue(store, &queue, job);
@@ -329,7 +330,7 @@ pub fn sleeping_tenants_wake_in_time(store: &AnyStore) {
         delivered.extend(due);
         assert_eq!(queue.dequeue(store, 10).unwrap(), []);
         clock.advance(Duration::from_millis(100));
-        // Its tenant sleeps now until the end of the lease; new work wakes it.
+        // The tenant of the job sleeps until the end of the lease; new work wakes it.
         fill(store, &queue, &format!("tenant {second}"), 1);
         let new = queue.dequeue(store, 1).unwrap().remove(0);
         store.transact(|txn| queue.complete(txn, &new)).unwrap();
@@ -353,6 +354,6 @@ pub fn waking_tenants_do_not_starve_active_ones(store: &AnyStore) {
         large += usize::from(delivery.job.tenant == "large");
         clock.advance(Duration::from_secs(1));
     }
-    // One tenant wakes in each step, so that each round is about twice as long as the last.
+    // One tenant wakes up in each step, so each round is about twice as long as the one before.
     assert!((5..60).contains(&large), "{large}");
 }

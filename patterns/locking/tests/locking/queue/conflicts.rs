@@ -1,4 +1,4 @@
-//! Which transactions conflict on a store whose transactions run side by side.
+//! Conflicts between transactions on a store that runs transactions concurrently.
 
 use keyloom::memory::Memory;
 use keyloom::{Error, Reader, Store, Transaction, Writer};
@@ -10,8 +10,8 @@ use super::{START, assert_sound, fill, open, open_with, options};
 
 type Txn<'s> = <Memory as Store>::Transaction<'s>;
 
-/// Runs all the bodies in transactions that are open at the same time, commits them one after the
-/// other, and returns how many conflict.
+/// Runs all bodies in concurrent transactions, and commits them one after the other. Returns the
+/// number of conflicts.
 fn conflicts(store: &Memory, bodies: &[&dyn Fn(&mut Txn<'_>)]) -> usize {
     let mut open: Vec<_> = bodies.iter().map(|_| store.begin().unwrap()).collect();
     bodies.iter().zip(&mut open).for_each(|(body, txn)| body(txn));
@@ -40,7 +40,7 @@ fn enqueues_in_an_active_tenant_do_not_conflict() {
     fill(&store, &queue, "acme", 1);
     let enqueue = |txn: &mut Txn<'_>| assert_ok(queue.enqueue(txn, ("acme", 1)));
     assert_eq!(conflicts(&store, &repeated(16, &enqueue)), 0);
-    // The first jobs of a new tenant conflict: one of them makes it active.
+    // The first jobs of a new tenant conflict, because each makes the tenant active.
     let enqueue = |txn: &mut Txn<'_>| assert_ok(queue.enqueue(txn, ("new", 1)));
     assert_eq!(conflicts(&store, &repeated(16, &enqueue)), 15);
     assert_eq!(conflicts(&store, &repeated(16, &enqueue)), 0);
@@ -67,7 +67,8 @@ fn different_jobs_of_one_tenant_do_not_conflict() {
     fill(&store, &queue, "acme", 12);
     let held = queue.dequeue(&store, 6).unwrap();
     let snapshot = store.snapshot().unwrap();
-    // The candidates of a consumer of all jobs, for consumers that each lease some of them.
+    // The candidates of a consumer of all jobs, divided among consumers that each lease some of
+    // them.
     let all = queue.candidates(&snapshot, 6).unwrap();
     drop(snapshot);
     let bodies: [&dyn Fn(&mut Txn<'_>); 7] = [
@@ -102,7 +103,7 @@ fn enqueues_of_one_key_conflict_and_make_one_job() {
     assert_eq!(counts.ready, 2);
 }
 
-/// How many of 16 consumers that lease one job at the same time conflict.
+/// The number of conflicts among 16 consumers that concurrently lease one job each.
 fn of_16_consumers(spread: usize) -> usize {
     let store = optimistic_memory();
     let clock = ManualClock::at(START);
@@ -126,7 +127,7 @@ fn random_choice_keeps_consumers_apart() {
     let [strict, default, wide] = [1, 16, 256].map(average);
     println!("conflicts of 16 deliveries: spread 1 {strict}, 16 {default}, 256 {wide}");
     assert_eq!(strict, 15);
-    // 16 of 16 at random leave 10.3 different ones, 16 of 256 leave 15.5.
+    // 16 random choices from 16 give 10.3 distinct jobs on average; 16 choices from 256 give 15.5.
     assert!((4..=7).contains(&default), "{default}");
     assert!(wide <= 1, "{wide}");
 }
@@ -140,7 +141,7 @@ fn a_tenant_does_not_fall_asleep_over_a_new_job() {
     fill(&store, &queue, "acme", 1);
     let delivery = queue.dequeue(&store, 1).unwrap().remove(0);
     store.transact(|txn| queue.complete(txn, &delivery)).unwrap();
-    // An enqueue has seen that the tenant is active, and commits after the tenant was removed.
+    // An enqueue has read that the tenant is active, and commits after the tenant was removed.
     let mut late = store.begin().unwrap();
     queue.enqueue(&mut late, ("acme", 1)).unwrap();
     assert_eq!(queue.dequeue(&store, 1).unwrap(), []);

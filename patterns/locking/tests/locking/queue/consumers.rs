@@ -18,7 +18,7 @@ fn eager() -> WorkOptions {
 
 pub fn consumers_answer_until_they_are_stopped(store: &AnyStore) {
     let clock = ManualClock::at(START);
-    // A retry is due at once: nothing moves the clock of an idle consumer.
+    // A retry is due at once, because the clock does not move while a consumer is idle.
     let backoff = Backoff { first: Duration::ZERO, longest: Duration::ZERO };
     let queue = open_with(store, QueueOptions { backoff, ..options(&clock) });
     fill(store, &queue, "acme", 10);
@@ -26,7 +26,7 @@ pub fn consumers_answer_until_they_are_stopped(store: &AnyStore) {
     let options = WorkOptions { batch: 4, ..eager() };
     let report = queue.work(store, &stop, &options, |delivery| {
         clock.advance(Duration::from_secs(1));
-        // One of the ten jobs is seen twice.
+        // One of the ten jobs is delivered twice.
         if seen.fetch_add(1, Ordering::Relaxed) == 10 {
             stop.request();
         }
@@ -52,7 +52,8 @@ pub fn consumers_answer_until_they_are_stopped(store: &AnyStore) {
 }
 
 /// The leases of a batch end while the consumer works on its first job, and another consumer gets
-/// all of them: they are not begun here, and the answer to the first one is late.
+/// all of them. This consumer does not start the other jobs, and its answer to the first job is
+/// late.
 pub fn jobs_that_another_consumer_has_are_not_begun(store: &AnyStore) {
     let clock = ManualClock::at(START);
     let queue = open_with(store, options(&clock));
@@ -100,7 +101,7 @@ pub fn the_leases_of_a_consumer_are_extended_while_it_works(store: &AnyStore) {
             while until(delivery.id) == before {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // Neither this job nor the one that waits for it is delivered.
+            // Neither this job nor the job that waits for it is delivered.
             assert_eq!(queue.dequeue(store, 2).unwrap(), []);
         }
         if runs == 2 {
@@ -113,8 +114,8 @@ pub fn the_leases_of_a_consumer_are_extended_while_it_works(store: &AnyStore) {
     assert_sound(store, &queue);
 }
 
-/// The process of a consumer dies at one of the jobs of a batch, again and again: only this job
-/// loses its attempts.
+/// The process of a consumer repeatedly dies at one of the jobs of a batch: only this job loses
+/// attempts.
 pub fn jobs_beside_one_that_kills_its_consumer_keep_their_attempts(store: &AnyStore) {
     for poison in 0..4 {
         keyloom_testing::laws::clear(store);
@@ -123,7 +124,7 @@ pub fn jobs_beside_one_that_kills_its_consumer_keep_their_attempts(store: &AnySt
         fill(store, &queue, "acme", 4);
         let options = WorkOptions { batch: 4, ..eager() };
         let mut completed = 0;
-        // It ends with the third job that is completed; the poison never is.
+        // Ends with the third completed job; the poison job is never completed.
         while completed < 3 {
             let stop = Stop::new();
             let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -139,7 +140,7 @@ pub fn jobs_beside_one_that_kills_its_consumer_keep_their_attempts(store: &AnySt
             assert_eq!(died.is_ok(), completed == 3);
             clock.advance(Duration::from_secs(60));
         }
-        // The job is a dead letter as soon as a delivery finds that it had all its attempts.
+        // The job becomes a dead letter as soon as a delivery finds that its attempts are used up.
         for _ in 0..4 {
             clock.advance(Duration::from_secs(60));
             for delivery in queue.dequeue(store, 4).unwrap() {
@@ -153,9 +154,9 @@ pub fn jobs_beside_one_that_kills_its_consumer_keep_their_attempts(store: &AnySt
     }
 }
 
-/// A consumer whose clock is ahead by less than the grace period takes no job of another one.
+/// A consumer whose clock is ahead by less than the grace period takes no jobs of another consumer.
 pub fn a_clock_that_is_ahead_by_less_than_the_grace_period_takes_nothing(store: &AnyStore) {
-    // The control: without grace, all are taken.
+    // The control: without a grace period, all jobs are taken.
     for (grace, taken) in [(2_000, 0), (0, 20)] {
         keyloom_testing::laws::clear(store);
         let (clock, fast) = (ManualClock::at(START), ManualClock::at(START + 1_999));
@@ -181,7 +182,7 @@ pub fn a_clock_that_is_ahead_by_less_than_the_grace_period_takes_nothing(store: 
                 store.transact(|txn| queue.complete(txn, delivery)).unwrap();
             }
         }
-        // A consumer that has died loses its jobs after the grace period.
+        // A dead consumer loses its jobs after the grace period.
         fill(store, &queue, "other", 5);
         assert_eq!(queue.dequeue(store, 5).unwrap().len(), 5);
         clock.advance(super::VISIBILITY + grace);
@@ -196,7 +197,7 @@ pub fn idle_consumers_stop_at_once(store: &AnyStore) {
     fill(store, &queue, "acme", 3);
     let (stop, patient) = (Stop::new(), Duration::from_secs(3_600));
     let options = WorkOptions { batch: 2, first_pause: patient, longest_pause: patient };
-    // The second job of the delivery is released, with its attempt.
+    // The second job of the delivery is released, and its attempt does not count.
     let report = queue.work(store, &stop, &options, |_| {
         stop.request();
         Answer::Complete
@@ -207,7 +208,7 @@ pub fn idle_consumers_stop_at_once(store: &AnyStore) {
     for (_, job) in left {
         assert!(job.attempts == 0 && matches!(job.state, JobState::Waiting { .. }));
     }
-    // A consumer that pauses for an hour ends as soon as it is requested to.
+    // A consumer that pauses for an hour stops as soon as it is requested to.
     let stop = Stop::new();
     std::thread::scope(|scope| {
         let consumer = scope.spawn(|| {

@@ -18,7 +18,7 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     assert_eq!(add(NewJob::new("acme", 3).key("k")), [7, 0, 4, 4]);
     assert_eq!(add(NewJob::new("acme", 3).key("k")), [2, 0, 2, 0], "a duplicate");
     let (held, cost) = store.measure(|store| queue.dequeue(store, 3).unwrap());
-    // 3 gets and 3 for each job; 3 ranges and 5 for the tenant.
+    // 3 gets, and 3 for each job; 3 ranges, and 5 for the tenant.
     assert_eq!((held.len(), counts(cost), cost.commits), (3, [12, 8, 16, 9], 1));
     assert_eq!(cost.round_trips, 8);
     clock.advance(VISIBILITY / 2);
@@ -29,9 +29,9 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     assert_eq!(writing(&store, fail), [4, 0, 4, 3]);
     let keyed = usize::from(held[2].job.key.is_none());
     let complete = |txn: &mut DynWriter<'_>| queue.complete(txn, &held[2]);
-    // A completed key is remembered: 3 gets and 3 keys more.
+    // A completed key is remembered: 3 more gets and 3 more keys.
     assert_eq!(writing(&store, complete), [[6, 0, 5, 6], [3, 0, 3, 3]][keyed]);
-    // One that repeats is put back, as a failed one is.
+    // A recurring job is put back, like a failed one.
     clear(store.inner());
     let (queue, _clock) = open(store.inner());
     let again = NewJob::new("acme", 4).repeat_every(VISIBILITY);
@@ -40,7 +40,7 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     assert_eq!(writing(&store, |txn| queue.complete(txn, &held)), [4, 0, 4, 3]);
 }
 
-/// What changes the state of a job with a megabyte writes as much as for a small job.
+/// Changing the state of a job writes as much for a payload of a megabyte as for a small one.
 pub fn a_payload_is_written_once(store: &AnyStore) {
     let costs = [1, 1_000_000].map(|bytes| {
         clear(store);
@@ -66,7 +66,7 @@ pub fn a_payload_is_written_once(store: &AnyStore) {
         let releasing = written(&|txn| queue.release(txn, &held));
         let held = queue.dequeue(&store, 1).unwrap().remove(0);
         let completing = written(&|txn| queue.complete(txn, &held));
-        // One that repeats keeps its payload.
+        // A recurring job keeps its payload.
         let again = NewJob::new("acme", payload).repeat_every(VISIBILITY);
         store.transact(|txn| queue.enqueue(txn, again.clone())).unwrap();
         let held = queue.dequeue(&store, 1).unwrap().remove(0);
@@ -76,7 +76,7 @@ pub fn a_payload_is_written_once(store: &AnyStore) {
     assert_eq!(costs[0], costs[1]);
 }
 
-/// An empty queue is asked once. On servers, what an operation reads is fetched together.
+/// An empty queue is read once. On servers, the reads of an operation are fetched together.
 pub fn operations_cost_few_round_trips(store: &(impl Store + Clone)) {
     let is_remote = store.round_trips().is_some();
     let (queue, clock) = open(store);
@@ -112,7 +112,7 @@ pub fn operations_cost_few_round_trips(store: &(impl Store + Clone)) {
     for delivery in [&held[0], &again[0], &held[2]] {
         expect(transact(&|txn| queue.complete(txn, delivery)), 1, 2);
     }
-    // The tenant lingers, and is then removed.
+    // The tenant remains for a while, and is then removed.
     expect(empty(), 0, snapshot + 4);
     expect(add(NewJob::new("acme", 4).key("k")), 1, 4);
     let last = queue.dequeue(&store, 1).unwrap();
@@ -144,7 +144,7 @@ pub fn deliveries_do_not_read_more_of_longer_queues(store: &AnyStore) {
     println!("{costs:?}");
     let [[.., one, _], [.., ten, _]] = costs[0];
     assert!(one <= 16 + 20 && ten <= 160 + 60, "{costs:?}");
-    // A control: with a larger spread, more is read.
+    // A control: a larger spread reads more.
     clear(store);
     let clock = keyloom_locking::ManualClock::at(super::START);
     let queue = open_with(store, QueueOptions { spread: 200, ..options(&clock) });

@@ -8,7 +8,7 @@ use keyloom_testing::laws::dump_all;
 
 use super::{assert_sound, fill, open, payloads};
 
-/// Deletes each key of the queue in turn, and repairs it.
+/// Deletes each key of the queue in turn, and repairs the queue.
 pub fn damage_is_found_and_repaired(store: &AnyStore) {
     let (queue, _) = open(store);
     let job = keyloom_locking::queue::NewJob::new("acme", 7).key("order 17");
@@ -27,7 +27,7 @@ pub fn damage_is_found_and_repaired(store: &AnyStore) {
         queue.repair(store).unwrap();
         assert_sound(store, &queue);
         found += 1;
-        // The position of a tenant in the round is drawn again, all else is as before.
+        // The position of a tenant in the round is chosen again; everything else is as before.
         if store.snapshot().unwrap().get(key).unwrap().as_deref() == Some(&value[..]) {
             kept += 1;
         }
@@ -38,11 +38,12 @@ pub fn damage_is_found_and_repaired(store: &AnyStore) {
             })
             .unwrap();
     }
-    // Two jobs, two payloads, and what is derived from them.
+    // Two jobs, two payloads, and their derived data.
     assert!(found >= 11 && kept >= 5, "{found} {kept}");
 }
 
-/// One payload is gone, one does not decode, one is of no job, one has a key of another kind.
+/// Four faults: a missing payload, a payload that does not decode, a payload without a job, and a
+/// key of another kind.
 pub fn damaged_payloads_are_found_and_do_not_block_others(store: &AnyStore) {
     let (queue, _) = open(store);
     fill(store, &queue, "acme", 20);
@@ -79,7 +80,7 @@ pub fn damaged_payloads_are_found_and_do_not_block_others(store: &AnyStore) {
     delivered.extend(queue.dequeue(store, 10).unwrap());
     assert_eq!(payloads(&delivered), (0..20).filter(|n| !lost.contains(n)).collect::<Vec<_>>());
 
-    // Dead letters are listed up to one that does not decode, and after it.
+    // Dead letters are listed up to an undecodable one, and after it.
     let (middle, rest) = (delivered.len() / 2, delivered.len() - 1);
     for delivery in &delivered {
         store.transact(|txn| queue.bury(txn, delivery, "no")).unwrap();
@@ -149,7 +150,7 @@ pub fn damaged_jobs_do_not_block_others(store: &AnyStore) {
     assert_eq!(queue.dequeue(store, 5).unwrap().len(), 1);
 }
 
-/// Also the last one has a continuation, with which a listing ends.
+/// The last dead letter has a continuation, too, after which the listing ends.
 pub fn the_last_dead_letter_can_be_skipped(store: &AnyStore) {
     let (queue, _) = open(store);
     fill(store, &queue, "acme", 2);
@@ -171,7 +172,7 @@ pub fn the_last_dead_letter_can_be_skipped(store: &AnyStore) {
     assert_eq!(queue.peek(&store.snapshot().unwrap(), "acme", 9).unwrap(), []);
 }
 
-/// The record of a job with its payload, as queues had it before payloads had a table.
+/// A job record that includes its payload: the format before payloads had their own table.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Whole<J> {
     tenant: String,
@@ -185,7 +186,7 @@ struct Whole<J> {
     last_error: Option<String>,
 }
 
-/// Whatever the payload is: the bytes of a unit are none.
+/// The queue is refused for all payload types, even for the unit type, which has no bytes.
 pub fn a_queue_of_whole_jobs_is_refused(store: &AnyStore) {
     keyloom_testing::laws::clear(store);
     let old = Schema::open(store, "old").unwrap();
@@ -205,7 +206,7 @@ pub fn a_queue_of_whole_jobs_is_refused(store: &AnyStore) {
     WorkQueue::<()>::open(&schema, "units").unwrap();
 }
 
-/// More entries than a delivery reads at first.
+/// More damaged entries than a delivery reads at first.
 pub fn many_damaged_entries_do_not_block_a_tenant(store: &AnyStore) {
     let (queue, _) = open(store);
     fill(store, &queue, "acme", 60);
@@ -218,7 +219,7 @@ pub fn many_damaged_entries_do_not_block_a_tenant(store: &AnyStore) {
     store
         .transact(|txn| {
             ids.iter().try_for_each(|(id, _)| {
-                // Another key at the same place, which no id ends.
+                // Another key at the same position, which does not end in an id.
                 let entry = entry_of(id);
                 txn.delete(entry)?;
                 txn.put(&entry[..entry.len() - 1], b"")
@@ -230,7 +231,7 @@ pub fn many_damaged_entries_do_not_block_a_tenant(store: &AnyStore) {
     assert!(matches!(delivered[..], [one] if !lost.contains(&one)), "{delivered:?}");
 }
 
-/// A tenant whose first 1,000 jobs do not decode still gets the one after them.
+/// A tenant whose first 1,000 jobs do not decode still gets the next job.
 pub fn many_damaged_jobs_do_not_block_a_tenant(store: &AnyStore) {
     let (queue, _) = open(store);
     fill(store, &queue, "acme", 1_001);

@@ -1,4 +1,4 @@
-//! Faults at every operation.
+//! Injects faults into every operation.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn check(store: &AnyStore, queue: &WorkQueue<u32>) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// Calls `law` for each answer with a prepared queue.
+/// Calls `law` with a prepared queue for each kind of answer.
 fn each_answer(store: &AnyStore, law: impl Fn(&Dump, &WorkQueue<u32>, u8)) {
     let queue = deterministic(store);
     let job = NewJob::new("acme", 7).key("order 17");
@@ -101,7 +101,7 @@ pub fn faulty_deliveries_lose_nothing(store: &AnyStore) {
     for (n, kind) in (0..60).flat_map(|n| kinds.map(|kind| (n, kind))) {
         faulty.fail_at(n, kind);
         failed += usize::from(queue.dequeue(&faulty, 4).is_err());
-        // All leases end, and some tenants have fallen asleep.
+        // All leases end, and some tenants fall asleep.
         faulty.clear_fault();
         drop(queue.dequeue(&faulty, 9).unwrap());
         drop(queue.dequeue(&faulty, 9).unwrap());

@@ -14,7 +14,7 @@ use keyloom_testing::laws::clear;
 use super::model::{Model, attempts, class};
 use super::{START, VISIBILITY, assert_sound, open_with, options};
 
-/// Tenants that begin and end like each other, and like the keys.
+/// Tenant names that share prefixes and suffixes with each other and with the keys.
 const TENANTS: [&str; 4] = ["", "a", "a\0", "\0a"];
 const WINDOW_MS: u64 = 300_000;
 
@@ -65,8 +65,7 @@ impl<'s> History<'s> {
         }
     }
 
-    /// Runs a transaction that may meet a conflict or fail. `None` if it failed: then nothing
-    /// happened.
+    /// Runs a transaction that may conflict or fail. Returns `None` if it failed without effect.
     fn transact<T>(
         &mut self,
         body: impl Fn(&WorkQueue<u32>, &mut Txn<'_>) -> keyloom::Result<T>,
@@ -148,8 +147,8 @@ impl<'s> History<'s> {
         self.bury_visited();
     }
 
-    /// The delivered jobs of a tenant are the first ones; with a spread, the first ones of their
-    /// classes.
+    /// The delivered jobs of a tenant are its first jobs. With a spread, they are the first jobs of
+    /// their classes.
     fn check_order(&self, tenant: &str, delivered: &[Delivery<u32>]) {
         let is_whole = |id: &JobId| self.model.can_be_delivered(&self.model.jobs[id]);
         let line: Vec<JobId> = self.model.line(tenant).into_iter().filter(is_whole).collect();
@@ -165,7 +164,7 @@ impl<'s> History<'s> {
         assert_eq!(classes(&ids), classes(&line[..ids.len()]));
     }
 
-    /// Jobs after their last attempt become dead letters when a delivery visits them.
+    /// Jobs become dead letters when a delivery visits them after their last attempt.
     fn bury_visited(&mut self) {
         let snapshot = self.real.snapshot().unwrap();
         let now = self.model.now;
@@ -183,7 +182,7 @@ impl<'s> History<'s> {
         }
     }
 
-    /// Answers a delivery of the past, and expects an error if it is stale.
+    /// Answers an earlier delivery, and expects an error if it is stale.
     fn answer(&mut self, answer: fn(&mut Self, &Delivery<u32>) -> bool) {
         if self.deliveries.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Consumers that are killed, each a process of its own, on LMDB.
+//! Consumers that are killed, each in its own process, on LMDB.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,11 +18,11 @@ const MODE: &str = "KEYLOOM_QUEUE_MODE";
 const DELIVERED: &str = "delivered ";
 const STARTED: &str = "started";
 const JOBS: u32 = 300;
-/// Counts jobs that were completed after their first delivery was lost.
+/// Counts jobs that were completed after the consumer of their first delivery was killed.
 const AGAIN: &[u8] = b"again";
 
 fn open_store(path: &Path) -> Lmdb {
-    // What a killed process has written stays, whatever the disk has.
+    // Writes of a killed process survive in the page cache, even without a sync.
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
@@ -30,8 +30,7 @@ fn results() -> Subspace {
     Subspace::new("results")
 }
 
-/// Not a test by itself: a consumer that runs until it is killed, where a test below has asked for
-/// it.
+/// Not a test of its own: a consumer process that runs until a test below kills it.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(path) = std::env::var(PATH) else { return };
@@ -91,14 +90,14 @@ impl Child {
         lines.find_map(|line| Some(line.split_once(mark)?.1.to_owned())).unwrap()
     }
 
-    /// Kills the process, unless it has ended. Returns whether it was killed.
+    /// Kills the process. Returns false if it had already ended.
     fn kill(mut self) -> bool {
         self.process.kill().unwrap();
         !self.process.wait().unwrap().success()
     }
 }
 
-/// Kills a consumer that has one job, and returns the jobs that are delivered before and after the
+/// Kills a consumer that holds one job. Returns the jobs that are delivered before and after the
 /// time-out.
 fn kill_a_holder(mode: &str) -> [Vec<JobId>; 2] {
     let directory = tempfile::tempdir().unwrap();
@@ -129,7 +128,7 @@ fn kill_a_holder(mode: &str) -> [Vec<JobId>; 2] {
 fn jobs_of_a_killed_consumer_are_delivered_again() {
     let [early, late] = kill_a_holder("hold");
     assert_eq!((early.len(), late.len()), (0, 1));
-    // A control: a consumer that removes its jobs before the work loses them.
+    // A control: a consumer that removes jobs before it works on them loses them.
     let [early, late] = kill_a_holder("forget");
     assert_eq!((early.len(), late.len()), (0, 0));
 }

@@ -21,7 +21,7 @@ use keyloom_locking::{ManualClock, WorkQueue};
 use keyloom_tables::Schema;
 use keyloom_testing::{on_every_server, on_every_store};
 
-/// The time at which the tests begin, in milliseconds since 1970.
+/// The start time of the tests, in milliseconds since 1970.
 const START: u64 = 1_700_000_000_000;
 /// The visibility time-out.
 const VISIBILITY: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! A naive queue, which the real one is compared with: a list of jobs, searched from the beginning.
+//! A naive queue for comparison: a list of jobs, searched from the beginning.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use keyloom_locking::queue::{Delivery, Job, JobId, JobState, Priority, QueueCoun
 pub struct Model {
     pub now: u64,
     pub jobs: BTreeMap<JobId, Job<u32>>,
-    /// The keys of completed jobs, with the ends of their windows.
+    /// The keys of completed jobs, with the ends of their deduplication windows.
     pub done: BTreeMap<(String, String), (JobId, u64)>,
     pub max_attempts: u32,
     pub visibility: u64,
 }
 
 impl Model {
-    /// The existing job that a key stands for.
+    /// The existing job with this key.
     pub fn known(&self, tenant: &str, key: &str) -> Option<JobId> {
         let of_key = |job: &Job<u32>| job.tenant == tenant && job.key.as_deref() == Some(key);
         let existing = self.jobs.iter().find(|(_, job)| of_key(job)).map(|(id, _)| *id);
@@ -42,7 +42,7 @@ impl Model {
         self.is_due(job) && job.attempts < attempts(job, self.max_attempts)
     }
 
-    /// The holder's view: whether a delivery may still be answered.
+    /// Whether the holder of a delivery may still answer it.
     pub fn is_held(&self, delivery: &Delivery<u32>) -> bool {
         self.jobs.get(&delivery.id).is_some_and(|job| {
             let is_unanswered = match job.state {
@@ -68,12 +68,12 @@ impl Model {
     }
 }
 
-/// The attempts that a job has.
+/// The maximum number of attempts of a job.
 pub fn attempts(job: &Job<u32>, default: u32) -> u32 {
     job.max_attempts.map_or(default, |attempts| attempts.max(1))
 }
 
-/// Jobs whose lease has ended, then those of each priority.
+/// The delivery class: jobs whose lease has ended come first, then each priority.
 pub fn class(job: &Job<u32>) -> u8 {
     match (job.state, job.priority) {
         (JobState::Leased { .. }, _) => 0,

@@ -1,4 +1,4 @@
-//! Jobs that repeat, and attempts of single jobs.
+//! Recurring jobs, and attempts of single jobs.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn go_to(clock: &ManualClock, time: u64) {
     clock.advance(Duration::from_millis(time - clock.now().unwrap()));
 }
 
-/// When the one job is delivered next, which must be at that millisecond and not before.
+/// Returns the next delivery of the only job, which must happen at exactly this millisecond.
 fn next_run(
     store: &impl Store,
     queue: &WorkQueue<u32>,
@@ -47,24 +47,24 @@ pub fn a_job_repeats_at_its_times(store: &impl Store) {
     enqueue(store, &queue, repeating(7).delay(Duration::from_millis(500)));
     let first = next_run(store, &queue, &clock, 500);
     assert_eq!(first.job.payload, 7);
-    // While it runs, one of its times passes.
+    // One of its scheduled times passes while it runs.
     go_to(&clock, START + 500 + EVERY);
     assert!(take(store, &queue).is_none(), "it runs once at a time");
     complete(store, &queue, &first);
     let second = next_run(store, &queue, &clock, 500 + 2 * EVERY);
     assert_eq!((second.id, second.job.payload, second.job.attempts), (first.id, 7, 1));
     assert!(second.token > first.token);
-    // The first answer came late: it is refused, and nothing is lost.
+    // The first answer is late: it is refused, and no run is lost.
     assert!(store.transact(|txn| queue.complete(txn, &first)).is_err());
     complete(store, &queue, &second);
-    // No consumer works for ten of its times.
+    // No consumer runs for ten scheduled times.
     let third = next_run(store, &queue, &clock, 500 + 3 * EVERY);
     go_to(&clock, START + 500 + 13 * EVERY + 17);
     let third = take(store, &queue).unwrap_or(third);
     complete(store, &queue, &third);
     let fourth = next_run(store, &queue, &clock, 500 + 14 * EVERY);
     assert_sound(store, &queue);
-    // Deleted while it runs, it does not come back.
+    // Deleted while it runs, the job does not come back.
     assert!(store.transact(|txn| queue.delete(txn, fourth.id)).unwrap());
     assert!(store.transact(|txn| queue.complete(txn, &fourth)).is_err());
     go_to(&clock, START + 99 * EVERY);
@@ -84,7 +84,7 @@ pub fn retries_do_not_move_its_times(store: &impl Store) {
         assert_eq!((again.job.attempts, again.job.last_error.as_deref()), (2, Some("no network")));
         complete(store, &queue, &again);
     }
-    // After its last attempt it is dead, until it is requeued.
+    // After its last attempt the job is a dead letter, until it is requeued.
     let delivery = next_run(store, &queue, &clock, 1 + 3 * EVERY);
     let Failed::RetryAt(at) = store.transact(|txn| queue.fail(txn, &delivery, "no")).unwrap()
     else {
@@ -120,7 +120,7 @@ pub fn a_key_declares_it_once(store: &impl Store) {
 
 pub fn a_job_has_its_own_attempts(store: &impl Store) {
     let (queue, clock) = open(store);
-    // The queue gives three.
+    // The default of the queue is three attempts.
     for (attempts, wanted) in [(Some(0), 1), (Some(1), 1), (Some(6), 6), (None, 3)] {
         let job = NewJob::new("acme", 1);
         let job = attempts.map_or(job.clone(), |attempts| job.max_attempts(attempts));
@@ -136,7 +136,7 @@ pub fn a_job_has_its_own_attempts(store: &impl Store) {
         }
         assert_eq!(deliveries, wanted, "{attempts:?}");
     }
-    // Of consumers that die, too.
+    // Attempts of dead consumers count, too.
     enqueue(store, &queue, NewJob::new("acme", 2).max_attempts(1));
     let id = take(store, &queue).unwrap().id;
     clock.advance(Duration::from_secs(31));
@@ -153,7 +153,7 @@ fn a_time_of_nothing_is_refused() {
     let never = NewJob::new("acme", 1).repeat_every(Duration::from_micros(999));
     let error = store.transact(|txn| queue.enqueue(txn, never.clone())).unwrap_err().to_string();
     assert!(error.contains("999µs") && error.contains("at least 1 ms"), "{error}");
-    // The longest times do not overflow.
+    // The maximum durations do not overflow.
     let far = NewJob::new("acme", 1).repeat_every(Duration::MAX);
     enqueue(&store, &queue, far);
     let delivery = take(&store, &queue).unwrap();
@@ -162,8 +162,7 @@ fn a_time_of_nothing_is_refused() {
     assert_sound(&store, &queue);
 }
 
-/// After a fault at any operation the job is still held, or waits for its next time: never both,
-/// and never neither.
+/// After a fault at any operation, the job is either still held, or waits for its next time.
 #[test]
 fn a_failed_completion_neither_loses_nor_repeats_a_run() {
     for fault in [Fault::Error, Fault::Conflict, Fault::UnknownAndLost, Fault::UnknownButCommitted]

@@ -1,7 +1,8 @@
-//! 16 producers and 16 consumers: nothing is lost, and nothing is done twice.
+//! 16 producers and 16 consumers: no job is lost, and no job is done twice.
 //!
-//! A consumer writes the result of a job, a counter, in the transaction that completes it. It may
-//! pause for longer than its lease: the clock advances, and other consumers get its jobs.
+//! A consumer writes the result of a job, a counter, in the transaction that completes the job. A
+//! consumer may pause for longer than its lease: the clock advances, and other consumers get its
+//! jobs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -17,22 +18,22 @@ use super::{START, VISIBILITY, open_with, options};
 const THREADS: u32 = 16;
 const JOBS: u32 = 20;
 
-/// How a consumer takes and completes jobs.
+/// How a consumer leases and completes jobs.
 #[derive(Clone, Copy)]
 struct Consumer {
     complete: fn(&WorkQueue<u32>, &mut DynWriter<'_>, &Delivery<u32>) -> Result<()>,
-    /// Removes the jobs when they are delivered, as a queue without leases does.
+    /// Removes the jobs on delivery, like a queue without leases.
     forgets: bool,
 }
 
 const CORRECT: Consumer =
     Consumer { complete: |queue, txn, one| queue.complete(txn, one), forgets: false };
 
-/// A queue whose answers do not check the token.
+/// A mutant whose answers do not check the token.
 const UNCHECKED: Consumer =
     Consumer { complete: |queue, txn, one| queue.delete(txn, one.id).map(drop), forgets: false };
 
-/// A queue that delivers at most once.
+/// A mutant that delivers at most once.
 const FORGETFUL: Consumer = Consumer { complete: |_, _, _| Ok(()), forgets: true };
 
 struct Campaign {
@@ -42,11 +43,11 @@ struct Campaign {
     has_faults: bool,
     consumer: Consumer,
     produced: AtomicU32,
-    /// Rounds of all consumers, so that a control with lost jobs ends.
+    /// Counts the rounds of all consumers, so that a control that loses jobs ends.
     rounds: AtomicU32,
 }
 
-/// A conflict, or an injected fault.
+/// Whether the error is a conflict or an injected fault.
 fn is_expected(error: &keyloom::Error) -> bool {
     let text = error.to_string();
     text.contains("made to fail") || text.contains("is stale") || text.contains("conflict")
@@ -57,7 +58,7 @@ impl Campaign {
         Subspace::new("results")
     }
 
-    /// Lets an operation fail soon, with any kind of fault.
+    /// Makes a later operation fail, with a random kind of fault.
     fn disturb(&self) {
         if self.has_faults && fastrand::u8(..3) == 0 {
             let kinds =
@@ -81,7 +82,7 @@ impl Campaign {
         self.produced.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether all jobs are done, or the rounds are over.
+    /// Whether all jobs are done, or the maximum number of rounds is reached.
     fn is_over(&self) -> bool {
         let is_produced = self.produced.load(Ordering::SeqCst) == THREADS;
         let snapshot = self.store.inner().snapshot().unwrap();
@@ -115,16 +116,16 @@ impl Campaign {
     }
 
     fn work(&self, delivery: &Delivery<u32>) {
-        // Only the consumer that removes the job works on it.
+        // Only the consumer that removed the job works on it.
         if self.consumer.forgets
             && !self.store.transact(|txn| self.queue.delete(txn, delivery.id)).unwrap()
         {
             return;
         }
         match fastrand::u8(..12) {
-            // The process is killed.
+            // Simulates a killed process.
             0 | 1 => return,
-            // A pause of the process, in which the lease ends.
+            // Simulates a paused process, whose lease ends.
             2 => {
                 self.clock.advance(VISIBILITY);
                 std::thread::yield_now();
@@ -144,7 +145,7 @@ impl Campaign {
         done.unwrap_or_else(|error| assert!(is_expected(&error), "{error}"));
     }
 
-    /// The numbers of jobs that were lost, and that were done more than once.
+    /// The numbers of jobs that were lost, and of jobs that were done more than once.
     fn faults(&self) -> (usize, usize) {
         let snapshot = self.store.inner().snapshot().unwrap();
         let times = |n: u32| snapshot.counter(&Self::results().pack(&n)).unwrap();

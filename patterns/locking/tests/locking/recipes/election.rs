@@ -1,4 +1,4 @@
-//! Elections: one leader, known to all.
+//! Elections: one leader, which all sessions can observe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +34,8 @@ fn a_leader_is_known_until_it_resigns<S: Store + Clone>(store: &S) {
         std::thread::sleep(SOON);
         office.resign().unwrap();
         campaign.join().unwrap().unwrap();
-        // It may be gone before the observer sees it; then a later one is observed.
+        // The leadership may have ended before the observer reads it; then a later leader is
+        // observed.
         let again = election.campaign(&ada, b"again", LONG).unwrap();
         let seen = next.join().unwrap();
         assert!(seen.token > moved.token && again.token() >= seen.token);
@@ -43,7 +44,7 @@ fn a_leader_is_known_until_it_resigns<S: Store + Clone>(store: &S) {
     assert_eq!(leader(), None);
 }
 
-/// A leader that was paused longer than its lease changes nothing.
+/// A leader that is paused for longer than its lease changes nothing.
 fn a_dead_leader_is_none_and_commits_nothing<S: Store + Clone>(store: &S) {
     let kitchen = Kitchen::new(store);
     let election = kitchen.recipes.election(&path("mailer")).unwrap();
@@ -61,12 +62,12 @@ fn a_dead_leader_is_none_and_commits_nothing<S: Store + Clone>(store: &S) {
     assert!(matches!(refused(late.resign()), LockError::Lost { .. }));
     assert_eq!(leader().unwrap().value, b"bob");
     assert_eq!(store.snapshot().unwrap().get(b"mail").unwrap().as_deref(), Some(&b"first"[..]));
-    // The session of a leader ends without a resignation.
+    // The leader's session ends without a resignation.
     drop(office);
     assert_eq!(leader(), None);
 }
 
-/// Threads that campaign: one leads at a time, and the observer sees tokens that grow.
+/// Threads that campaign: one leads at a time, and the observer sees increasing tokens.
 fn threads_lead_one_at_a_time<S: Store + Clone>(store: &S) {
     let kitchen = Kitchen::new(store);
     let election = kitchen.recipes.election(&path("mailer")).unwrap();

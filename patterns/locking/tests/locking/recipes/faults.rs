@@ -1,4 +1,4 @@
-//! Each operation of a recipe can fail: no request, permit or entry stays.
+//! Any operation of a recipe can fail: no request, permit or entry remains.
 
 use keyloom::{Fault, Faulty, Memory, Result, Store};
 use keyloom_locking::Session;
@@ -10,7 +10,7 @@ use super::{Kitchen, NOW};
 
 type Use = fn(&Recipes, &Session<Faulty<Memory>>) -> Result<()>;
 
-/// The uses of recipes. What was acquired is released by a drop.
+/// Uses of the recipes. Acquired locks and permits are released by a drop.
 const USES: [(&str, Use); 3] = [
     ("try a semaphore", |recipes, session| {
         recipes.semaphore(&path("a"), 2)?.try_acquire(session).map(drop)
@@ -23,18 +23,18 @@ const USES: [(&str, Use); 3] = [
     }),
 ];
 
-/// The keys of a store. Values of counters and of the last permit released may differ.
+/// The keys of a store. The values of counters and of the last released permit may differ.
 fn keys(store: &Memory) -> Vec<Vec<u8>> {
     let all: Dump = dump_all(store);
     all.into_keys().collect()
 }
 
-/// Runs the use with a fault at the n-th operation. Returns whether it was met.
+/// Runs the use with a fault at the n-th operation. Returns whether the operation was reached.
 fn with_fault(n: u64, fault: Fault, name: &str, using: Use) -> bool {
     let store = Memory::new();
     let faulty = Faulty::new(store.clone());
     let kitchen = Kitchen::new(&faulty);
-    // A first use creates the counters and the last values.
+    // The first use creates the counters and the last values.
     let session = kitchen.session("ada");
     using(&kitchen.recipes, &session).unwrap();
     let before = keys(&store);
@@ -44,8 +44,8 @@ fn with_fault(n: u64, fault: Fault, name: &str, using: Use) -> bool {
     let not_released = session.take_failures();
     let Some(error) = result.as_ref().err().or(not_released.first()) else { return false };
     assert!(error.to_string().contains("made to fail"), "{name}: {error}");
-    // A release that failed leaves a record until the end of the session, and so does a lock whose
-    // commit has an unknown outcome. All other failures leave none.
+    // A failed release leaves a record until the end of the session. So does a lock whose commit
+    // has an unknown outcome. All other failures leave no record.
     let is_lock = name == "lead";
     if not_released.is_empty() && !(is_lock && fault == Fault::UnknownButCommitted) {
         assert!(keys(&store).iter().all(|key| before.contains(key)), "{name}, {n}: {error}");
@@ -90,7 +90,7 @@ fn conflicts_of_recipes_are_retried() {
     }
 }
 
-/// A commit is lost, and another session gets the same ticket before the first one withdraws.
+/// A commit is lost, and another session gets the same ticket before the first session withdraws.
 #[test]
 fn a_lost_request_withdraws_none_of_another_session() {
     let store = Memory::new();
@@ -100,7 +100,7 @@ fn a_lost_request_withdraws_none_of_another_session() {
     let semaphore = kitchen.recipes.semaphore(&path("a"), 1).unwrap();
     let before = dump_all(&store);
     let lost = semaphore.acquire(&ada).unwrap();
-    // The store is as if the commit had been lost.
+    // Puts the store into the state after a lost commit.
     store
         .transact(|txn| {
             keyloom::Writer::delete_range(txn, keyloom::KeyRange::all())?;

@@ -15,10 +15,10 @@ use super::support::{Bench, GRACE, LEASE};
 
 pub const NOW: Duration = Duration::ZERO;
 pub const SOON: Duration = Duration::from_millis(30);
-/// Nothing in these tests takes so long.
+/// A time-out that no test reaches.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Recipes with sessions whose clock the test moves.
+/// Recipes and sessions whose clock the test sets.
 pub struct Kitchen<'s, S> {
     pub bench: Bench<'s, S>,
     pub recipes: Recipes,
@@ -37,7 +37,7 @@ impl<'s, S: Store + Clone> Kitchen<'s, S> {
         Session::without_heartbeat(self.bench.store, &self.bench.locks, name, options).unwrap()
     }
 
-    /// Lets the lease and the grace period of all sessions end but those of `living`.
+    /// Ends the lease and the grace period of all sessions except `living`.
     pub fn let_leases_end(&self, living: &[&Session<S>]) {
         for part in [LEASE, GRACE] {
             self.bench.clock.advance(part);
@@ -46,7 +46,7 @@ impl<'s, S: Store + Clone> Kitchen<'s, S> {
     }
 }
 
-/// Waits until a condition holds that another thread brings about.
+/// Waits until another thread makes a condition true.
 pub fn until(mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {

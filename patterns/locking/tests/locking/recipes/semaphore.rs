@@ -1,4 +1,4 @@
-//! Semaphores, compared with a list, and in threads.
+//! Semaphores, compared with a list, and used by threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ fn permits_are_given_in_the_order_of_requests<S: Store + Clone>(store: &S) {
             });
             until(|| waiting(semaphore, store) == n + 1);
         }
-        // One permit at a time goes through the queue.
+        // One permit at a time passes to the next waiter.
         let [first, second] = held;
         assert!(semaphore.try_acquire(&holder).is_err());
         first.release().unwrap();
@@ -100,7 +100,7 @@ fn permits_of_dead_sessions_are_freed<S: Store + Clone>(store: &S) {
         (kitchen.session("ada"), kitchen.session("bob"), kitchen.session("carol"));
     let late = semaphore.acquire(&ada).unwrap();
     std::thread::scope(|scope| {
-        // Bob waits, and his lease ends as well.
+        // Bob waits, and his lease ends, too.
         let bob = scope.spawn(|| semaphore.acquire_within(&bob, LONG).map(drop));
         until(|| waiting(&semaphore, store) == 1);
         assert!(semaphore.try_acquire(&carol).is_err());
@@ -108,7 +108,7 @@ fn permits_of_dead_sessions_are_freed<S: Store + Clone>(store: &S) {
         let permit = semaphore.try_acquire(&carol).unwrap();
         assert!(permit.ticket() > late.ticket());
         assert!(matches!(refused(bob.join().unwrap()), LockError::NoRequest { .. }));
-        // Ada was not dead but slow.
+        // Ada is not dead but slow.
         let stale = store.transact(|txn| {
             txn.put(b"download", b"stale")?;
             late.verify(txn)
@@ -118,7 +118,7 @@ fn permits_of_dead_sessions_are_freed<S: Store + Clone>(store: &S) {
         store.transact(|txn| permit.verify(txn)).unwrap();
         assert!(matches!(refused(late.release()), LockError::Lost { .. }));
     });
-    // Without another request the clean-up frees them.
+    // The clean-up frees the permits without another request.
     let _held = semaphore.acquire(&carol).unwrap();
     kitchen.let_leases_end(&[]);
     assert_eq!(kitchen.recipes.sweep(store).unwrap().removed, 1);
@@ -126,7 +126,7 @@ fn permits_of_dead_sessions_are_freed<S: Store + Clone>(store: &S) {
     assert_eq!(semaphore.sessions(&store.snapshot().unwrap()).unwrap(), []);
 }
 
-/// The most sessions that were inside at once, with this number of permits.
+/// The maximum number of sessions that were inside at once, with this number of permits.
 fn most_inside<S: Store + Clone>(store: &S, permits: u32) -> usize {
     let schema = Schema::open(store, "shop").unwrap();
     let locks = Locks::open(&schema, "locks").unwrap();
@@ -165,7 +165,7 @@ on_every_store_and_server! {
     threads_never_exceed_the_permits,
 }
 
-/// The negative control: with one permit more the same count finds two sessions inside.
+/// The negative control: with one more permit, the same count finds two sessions inside.
 #[test]
 fn one_permit_more_is_found() {
     assert!((0..100).any(|_| most_inside(&keyloom::Memory::new(), 2) == 2));
@@ -212,14 +212,14 @@ fn bad_semaphores_are_refused() {
     assert!(matches!(refused(ended), LockError::SessionEnded { .. }));
 }
 
-/// Requests for other resources cost nothing.
+/// Requests for other resources do not affect the cost.
 #[test]
 fn a_permit_costs_what_the_docs_say() {
     let store = Metered::new(keyloom::Memory::new());
     let kitchen = Kitchen::new(&store);
     let ada = kitchen.session("ada");
     let semaphore = kitchen.recipes.semaphore(&path("a"), 1_000).unwrap();
-    // The first one reads the states of the tables.
+    // The first request reads the states of the tables.
     semaphore.try_acquire(&ada).unwrap().release().unwrap();
     let cost = |store: &Metered<keyloom::Memory>| {
         let (permit, acquired) = store.measure(|_| semaphore.try_acquire(&ada).unwrap());
@@ -239,6 +239,6 @@ fn a_permit_costs_what_the_docs_say() {
     let _others: Vec<_> = (0..50).map(|_| other.try_acquire(&bob).unwrap()).collect();
     assert_eq!(cost(&store), alone);
     let _same: Vec<_> = (0..50).map(|_| semaphore.try_acquire(&bob).unwrap()).collect();
-    // One more get for the session of the others, and the 50 members.
+    // One more get for the session of the other holders, and the 50 members.
     assert_eq!(cost(&store), [[6, 1, 55, 2], alone[1], alone[2]]);
 }

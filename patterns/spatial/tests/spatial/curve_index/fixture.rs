@@ -25,7 +25,7 @@ where
         Self::between(-8.0, 8.0)
     }
 
-    /// An index whose dimensions all have this range. Records without numbers are not in it.
+    /// An index whose dimensions all have this range. Records without numbers have no entry.
     pub fn between(from: f64, to: f64) -> Self {
         let space = Subspace::new("test");
         let dimensions = [Dimension::new(from..=to).unwrap(); N];
@@ -46,7 +46,7 @@ where
     }
 }
 
-/// Inside and outside of the range of the dimension, and next to the borders of cells.
+/// Numbers inside and outside the range of the dimension, and next to the borders of cells.
 pub fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => -8.0..8.0_f64,

@@ -26,7 +26,7 @@ pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_again(store
     for after in [Numbers::<2>::between(-8.0, 9.0), Numbers::between(0.0, 16.0)] {
         clear(store);
         before.put(store, &ALL);
-        // One record was put later.
+        // One record was put after the others.
         store.transact(|txn| after.table.put(txn, &7, &vec![1.0, 1.0])).unwrap();
         for numbers in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
@@ -57,8 +57,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         .collect();
     numbers.put(store, &grid);
     let metered = Metered::new(store.clone());
-    // The record and its entry; after a move also the old entry; with unchanged numbers the record
-    // alone.
+    // The record and its entry; after a move also the old entry; with unchanged numbers only the
+    // record.
     let put = |record: [f64; 2]| {
         writing(&metered, |txn| numbers.table.put(txn, &9_000, &record.to_vec()))
     };
@@ -79,7 +79,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
         let explain = points.explain();
         let [gets, seeks, keys, written] = before;
-        // The numbers that a query explains are those of the store.
+        // The costs that a query explains are those of the store.
         assert_eq!(
             counts(metered.cost()),
             [gets, seeks + explain.ranges, keys + explain.keys_scanned, written]
@@ -89,7 +89,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let useless = explain.keys_scanned - wanted as u64;
         assert!(explain.ranges <= explain.planned + 2 + useless / 8, "{explain}");
         let per_hit = explain.keys_scanned as f64 / wanted as f64;
-        // If entries come in pages, it is cheaper to step over them.
+        // On stores that read entries in pages, it is cheaper to scan over the entries.
         let is_near = snapshot.prefetched() == 0;
         assert!(per_hit <= most || !is_near, "{ranges} ranges: {explain}");
     }
@@ -113,7 +113,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
             assert_eq!(is_ok.len(), 25);
             break;
         }
-        // An iterator that has failed stays ended.
+        // An iterator returns nothing after an error.
         assert!(failed == 1 && is_ok.last() == Some(&false), "{is_ok:?}");
         failures += 1;
     }

@@ -106,7 +106,7 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
                 assert!(page.items.len() <= limit);
                 joined.extend(page.items.iter().map(|point| point.entry().entry_key().to_vec()));
                 match page.next {
-                    // Converted to bytes and back, as for a client.
+                    // Converted to bytes and back, as a program does for a client.
                     Some(next) => after = Some(Continuation::from_bytes(next.as_bytes())),
                     None => break,
                 }

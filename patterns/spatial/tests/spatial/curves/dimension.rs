@@ -15,7 +15,7 @@ fn finite() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Ranges of all widths: between any two numbers, and of a few steps of the last bit.
+/// Ranges of all widths, between any two numbers, and ranges of a few units in the last place.
 fn range() -> impl Strategy<Value = (f64, f64)> {
     let apart = (finite(), finite()).prop_map(|(one, other)| (one.min(other), one.max(other)));
     let narrow = (finite(), 1..9_u32).prop_map(|(start, steps)| {
@@ -64,7 +64,7 @@ proptest! {
     }
 }
 
-/// If all steps are exact, the cell is that of integer arithmetic.
+/// If all steps are exact, the cell is equal to that of integer arithmetic.
 #[test]
 fn whole_numbers_lie_in_the_cells_that_integers_report() {
     let dimension = Dimension::new(-1_024.0..=3_072.0).unwrap();
@@ -76,7 +76,7 @@ fn whole_numbers_lie_in_the_cells_that_integers_report() {
     }
 }
 
-/// Every number of the range has its own cell if there are few enough.
+/// If the range has few enough numbers, each of them has a separate cell.
 #[test]
 fn the_narrowest_and_the_widest_ranges_are_cut_evenly() {
     let narrow = Dimension::new(0.0..=4.0 * TINY).unwrap();

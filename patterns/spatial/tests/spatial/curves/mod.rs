@@ -1,4 +1,4 @@
-//! The curves, compared with constructions bit by bit and cell by cell.
+//! The curves, compared with bitwise and cellwise constructions.
 
 mod dimension;
 mod morton;

@@ -1,9 +1,9 @@
-//! A code consists of the bits of the coordinates in turn.
+//! A code interleaves the bits of the coordinates.
 
 use keyloom_spatial::curve::Morton;
 use proptest::prelude::*;
 
-/// The code, bit by bit: the highest ones first, and in each group coordinate 0 first.
+/// The code, bit by bit: the highest bits first, and coordinate 0 first among equal bits.
 pub fn interleaved<const N: usize>(coordinates: [u64; N], bits: u32) -> u128 {
     (0..bits)
         .rev()

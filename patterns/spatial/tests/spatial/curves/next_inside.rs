@@ -1,12 +1,12 @@
-//! The next and the last code inside a box, compared with all cells of small grids, and with the
-//! published algorithm, bit by bit, on large ones.
+//! The next and the last code inside a box: compared with all cells of small grids, and with the
+//! published bitwise algorithm on large grids.
 
 use keyloom_spatial::curve::Morton;
 use proptest::prelude::*;
 
 use super::morton::coordinate;
 
-/// The examples of the literature, with their boxes: bit 0 of a code is that of coordinate 1.
+/// The examples of the literature, with their boxes; in a code, bit 0 belongs to coordinate 1.
 #[test]
 fn published_examples_come_out() {
     let corners = |low: u64, high: u64| [low, high].map(Morton::<2>::decode);
@@ -20,8 +20,8 @@ fn published_examples_come_out() {
 
 type Search = fn(u64, u64, u64) -> Option<u64>;
 
-/// For every box of a grid with `side` cells per side, and every code: the first search whose
-/// result differs from that of an enumeration.
+/// Compares each search with an enumeration, for every box and every code of a grid with `side`
+/// cells per side. Returns the first difference.
 fn first_mistake<const N: usize>(side: u32, next: Search, last: Search) -> Option<(u64, u64, u64)>
 where
     u64: Morton<N, Coordinate = u32>,
@@ -56,7 +56,7 @@ fn searches_in_small_grids_agree_with_a_full_enumeration() {
     assert_eq!(first_mistake::<4>(2, Morton::<4>::next_inside, Morton::<4>::last_inside), None);
 }
 
-/// The negative controls: almost correct searches do not pass.
+/// The negative controls: almost correct searches fail the comparison.
 #[test]
 fn a_wrong_search_is_found_out() {
     let to_a_foreign_cell: Search =
@@ -69,7 +69,7 @@ fn a_wrong_search_is_found_out() {
     assert!(first_mistake::<2>(8, Morton::<2>::next_inside, one_too_far).is_some());
 }
 
-/// The bits of the dimension that `bit` belongs to, below it.
+/// The bits below `bit` in the same dimension.
 fn below(bit: u32, dimensions: usize) -> u128 {
     (0..bit).rev().skip(dimensions - 1).step_by(dimensions).fold(0, |mask, bit| mask | 1 << bit)
 }
@@ -86,7 +86,7 @@ fn bits_of(codes: [u128; 3], bit: u32) -> [u128; 3] {
     codes.map(|code| code >> bit & 1)
 }
 
-/// The table of Tropf and Herzog.
+/// BIGMIN by the table of Tropf and Herzog.
 fn bigmin(code: u128, mut low: u128, mut high: u128, dimensions: usize) -> Option<u128> {
     let mut found = None;
     for bit in (0..128).rev() {
@@ -104,7 +104,7 @@ fn bigmin(code: u128, mut low: u128, mut high: u128, dimensions: usize) -> Optio
     found
 }
 
-/// The same in the other direction.
+/// LITMAX by the same table.
 fn litmax(code: u128, mut low: u128, mut high: u128, dimensions: usize) -> Option<u128> {
     let mut found = None;
     for bit in (0..128).rev() {
@@ -122,7 +122,7 @@ fn litmax(code: u128, mut low: u128, mut high: u128, dimensions: usize) -> Optio
     found
 }
 
-/// In the box of two cells, from `code`, and from each end of the box.
+/// Searches the box of two cells from `code`, and from both ends of the box.
 fn searches_are_those_of_the_table<const N: usize>(
     [one, other, code]: [[u64; N]; 3],
 ) -> Result<(), TestCaseError>
@@ -147,7 +147,7 @@ where
         );
     }
 
-    // The same in 64 bits, with the upper bits of the coordinates.
+    // The same with codes of 64 bits, from the upper bits of the coordinates.
     let short = |cell: [u64; N]| -> u64 {
         let shift = <u128 as Morton<N>>::BITS - <u64 as Morton<N>>::BITS;
         Morton::encode(cell.map(|coordinate| (coordinate >> shift) as u32))
@@ -197,7 +197,7 @@ proptest! {
         let low: u64 = Morton::encode([x, y]);
         let high: u64 = Morton::encode([x + width - 1, y + height - 1]);
         let next = |&code: &u64| Morton::<2>::next_inside(code, low, high);
-        // A search that goes backwards would never end.
+        // A search that moves backwards would never end.
         let walked = std::iter::successors(Some(low), next).take(20 * 20).collect::<Vec<_>>();
         let all = (x..x + width).flat_map(|x| (y..y + height).map(move |y| [x, y]));
         let mut all = all.map(<u64 as Morton<2>>::encode).collect::<Vec<_>>();
@@ -208,7 +208,7 @@ proptest! {
 
 #[test]
 fn a_box_that_is_none_has_no_cells() {
-    // Above in coordinate 0, below in coordinate 1.
+    // The corners are in the wrong order in coordinate 0.
     let low: u64 = Morton::encode([5, 1]);
     let high: u64 = Morton::encode([4, 9]);
     for code in 0..200 {

@@ -1,4 +1,4 @@
-//! The number of ranges of codes for a square: the figures of the documentation.
+//! The number of code ranges of a square, as documented.
 
 use keyloom_spatial::curve::Morton;
 
@@ -6,8 +6,8 @@ use keyloom_spatial::curve::Morton;
 /// per side.
 ///
 /// A square has one range per cell, minus one for each pair of its cells that are adjacent on the
-/// curve. So it suffices to count the squares that contain a cell, and those that contain a cell
-/// and its successor.
+/// curve. So two counts suffice: the squares that contain a cell, and the squares that contain a
+/// cell and its successor.
 fn mean_ranges(order: u32, side: u32, cell_of: impl Fn(u64) -> [u32; 2]) -> f64 {
     let places = (1 << order) - side + 1;
     let cells = (0..1 << (2 * order)).map(cell_of).collect::<Vec<_>>();
@@ -32,7 +32,7 @@ fn a_square_takes_as_many_ranges_as_documented() {
     }
 }
 
-/// The method, compared with a count in each single square.
+/// The method, compared with a count for each square.
 #[test]
 fn the_mean_is_that_of_counting_the_ranges_of_each_square() {
     let (order, side) = (6, 5);

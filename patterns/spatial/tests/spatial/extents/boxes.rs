@@ -1,10 +1,10 @@
-//! Boxes with integer edges, whose overlap is plain arithmetic, and strategies for them.
+//! Boxes with integer edges, whose overlap is exact arithmetic, and strategies for them.
 
 use keyloom_spatial::BoundingBox;
 use proptest::prelude::*;
 
-/// The units of a degree: few enough for a float to hold any such angle, and 16 in the finest step
-/// of the codes.
+/// The units of a degree. A float represents all such angles exactly, and the finest step of the
+/// codes has 16 units.
 pub const UNITS: i64 = 1 << 36;
 pub const TURN: i64 = 360 * UNITS;
 pub const POLE: i64 = 90 * UNITS;
@@ -27,7 +27,7 @@ impl Edges {
         BoundingBox::wrapping(south, west, north, east).unwrap()
     }
 
-    /// Its extent to the east of its western edge.
+    /// The extent to the east, from the western edge.
     pub fn width(&self) -> i64 {
         let [_, west, _, east] = self.0;
         if east - west >= TURN { TURN } else { (east - west).rem_euclid(TURN) }
@@ -59,7 +59,7 @@ impl Edges {
     }
 }
 
-/// Longitudes at which rounding, halving and the ends of the grid matter.
+/// Longitudes near which rounding, halving and the ends of the grid matter.
 const LONGITUDES: [i64; 16] = [
     -180 * UNITS,
     -180 * UNITS + 1,
@@ -92,7 +92,7 @@ const LATITUDES: [i64; 11] = [
     POLE,
 ];
 
-/// All boxes with these edges.
+/// All boxes with these longitudes as edges.
 pub fn on_every_edge() -> impl Iterator<Item = Edges> {
     let latitudes = LATITUDES
         .into_iter()
@@ -117,7 +117,7 @@ fn length(most: i64) -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Boxes of all sizes. Their edges are odd, so none is at the beginning of a step of the codes.
+/// Boxes of all sizes. Their edges are odd, so no edge is at the beginning of a step of the codes.
 pub fn anywhere() -> impl Strategy<Value = Edges> {
     let corner = (-POLE..POLE, -TURN / 2..TURN / 2);
     (corner, length(2 * POLE), length(TURN)).prop_map(|((south, west), height, width)| {
@@ -127,7 +127,7 @@ pub fn anywhere() -> impl Strategy<Value = Edges> {
     })
 }
 
-/// Small boxes close together, across an edge of the grid.
+/// Small boxes near each other, across an edge of the grid.
 fn crowded() -> impl Strategy<Value = Edges> {
     let places = [(0, 0), (0, 180), (45, 90), (89, -180), (-90, 0)];
     let around = || (-20..20_i64, -20..20_i64, 0..12_i64, 0..12_i64, 0..16_u32);

@@ -70,8 +70,8 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let error = query(5.0).in_ranges(0).unwrap_err();
     assert!(error.to_string().contains("one range or more"), "{error}");
 
-    // A continuation of another query, also of one that reads the same ranges, and bytes that are
-    // not a continuation.
+    // Rejected continuations: from another query (even one that reads the same ranges), and bytes
+    // that are not a continuation.
     let next = query(5.0).page(&snapshot, 1, None).unwrap().next.unwrap();
     assert!(query(5.0).page(&snapshot, 1, Some(&next)).is_ok());
     let others = [

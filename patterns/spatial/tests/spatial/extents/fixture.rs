@@ -35,7 +35,7 @@ impl Things {
         Self { table, index, space }
     }
 
-    /// Things whose entries have wrong codes.
+    /// Things whose entries have wrong codes, from this mutation.
     pub fn mutant(mutation: Mutation, all: &BTreeMap<u16, Edges>) -> Self {
         let all = all.clone();
         let things = Self::new();
@@ -49,7 +49,7 @@ impl Things {
         Self { table, ..things }
     }
 
-    /// Replaces all things by these.
+    /// Replaces all things.
     pub fn put<'e>(
         &self,
         store: &impl Store,
@@ -73,7 +73,7 @@ pub fn ids<B: Deref<Target = [u8]>>(
     ids
 }
 
-/// The four queries for a box; the last is for its south-western corner.
+/// The four queries for a box; the last query uses its south-western corner.
 pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 4] {
     let area = edges.bounding_box();
     let [south, west, ..] = edges.0;
@@ -96,24 +96,24 @@ pub fn expected(all: &BTreeMap<u16, Edges>, wanted: &Wanted) -> Vec<u16> {
 
 const LEVELS: u32 = 27;
 
-/// The number of cells in the subtree of a cell of this level, including it.
+/// The number of cells in the subtree of a cell of this level, including the cell.
 fn elements(level: u32) -> u64 {
     (level..=LEVELS).map(|below| 4_u64.pow(below - level)).sum()
 }
 
-/// A mistake in the computation of a code.
+/// A bug in the computation of a code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mutation {
     None,
-    /// Cells hold extents of twice the size allowed.
+    /// A cell may hold extents of twice the allowed size.
     TooDeep,
     /// Extents across the antimeridian are treated as having no width.
     NoTurn,
-    /// The code is that of the corner.
+    /// The code is that of the south-western corner.
     CornerOnly,
 }
 
-/// The code of an extent, by dividing the map into quarters as long as it fits.
+/// The code of an extent: divides the map into quarters as long as the extent fits.
 pub fn code(edges: &Edges, mutation: Mutation) -> u64 {
     let [south, west, north, _] = edges.0;
     let mut west = (west + TURN / 2).rem_euclid(TURN);

@@ -21,7 +21,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     clear(store);
     let metered = Metered::new(store.clone());
     let put = |edges: Option<Degrees>| writing(&metered, |txn| things.table.put(txn, &1, &edges));
-    // Each with 1 get, of the old record, and 1 key for the record itself.
+    // Each put costs 1 get for the old record, and 1 key for the record itself.
     assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 0, 1 + 1], "a new entry");
     assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 1, 1], "it stays");
     assert_eq!(put(Some([10.1, 10.1, 11.0, 11.1])), [1, 0, 1, 1 + 1], "other edges");
@@ -62,11 +62,12 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (found, read) = cost(area(2.0, 2.0, 18.0, 18.0), 64);
     assert_eq!(found, 256);
     assert!(read <= 380, "{read}");
-    // In an empty area only the large one is read.
+    // In an empty area only the large box is read.
     assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
-    // A box that is contained is searched like a position in it.
+    // A search for extents that contain a box reads as little as a search for a position in the
+    // box.
     let at = LatLng::new(0.5, 0.5).unwrap();
     let inner = BoundingBox::new(0.4, 0.5, 0.6, 0.7).unwrap();
     for there in [things.index.containing(at), things.index.containing_box(inner)] {
@@ -82,7 +83,7 @@ fn an_index_of_a_table_that_is_there_is_built_by_repair() {
     let things = Things::new();
     let bare = Table::<u16, Option<Degrees>>::new(things.table.space());
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-    // One of them has an extent that is not valid in the index.
+    // One record has an extent that the index refuses.
     let records = [(1, Some([0.0, 0.0, 1.0, 1.0])), (2, Some([9.0, 0.0, 1.0, 1.0])), (3, None)];
     store.transact(|txn| bare.put_many(txn, records)).unwrap();
     repair(&things, &store);

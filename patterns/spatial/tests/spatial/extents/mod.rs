@@ -1,4 +1,4 @@
-//! Extents: those that overlap a box, are inside it, or contain a position.
+//! Extents: queries for extents that overlap a box, are inside a box, or contain a position.
 
 use keyloom_testing::on_every_store_and_server;
 

@@ -23,7 +23,7 @@ pub fn every_query_finds_what_a_look_at_all_extents_finds(store: &(impl Store + 
     long_property(case, |(extents, areas)| {
         let all = things.put(store, &extents);
         let snapshot = store.snapshot().unwrap();
-        // The extents themselves are the queries with the most common edges.
+        // The extents themselves are also queries, so that many edges are equal.
         let own = extents.iter().take(4).map(|edges| (*edges, 16));
         for (area, ranges) in areas.into_iter().chain(own) {
             for (query, wanted) in queries(&things, &area) {
@@ -48,7 +48,7 @@ fn wrong(
 ) -> usize {
     let asked = areas.iter().flat_map(|area| queries(things, area));
     let is_wrong = |(query, wanted): &(ExtentQuery<'_, u16>, _)| {
-        // A new snapshot for each query: some stores keep them for seconds only.
+        // A new snapshot for each query, because some stores limit snapshots to a few seconds.
         let snapshot = store.snapshot().unwrap();
         ids(query.clone().extents(&snapshot).unwrap()) != expected(all, wanted)
     };
@@ -70,7 +70,7 @@ pub fn queries_along_every_edge_find_what_a_look_at_all_extents_finds(
     assert_eq!(wrong(&things, store, &all, &areas), 0);
 }
 
-/// The negative controls: entries with codes that are wrong in usual ways.
+/// The negative controls: entries whose codes have common bugs.
 #[test]
 fn codes_without_extent_or_rotation_are_caught() {
     let (extents, areas) = along_every_edge();
@@ -103,8 +103,8 @@ fn entry_has_the_code_of_the_smallest_cell_around_the_extent() {
     });
 }
 
-/// A continuation is converted to bytes and back, as for a client, and the ranges change between
-/// pages.
+/// A continuation is converted to bytes and back, as for a client. The number of ranges changes
+/// between pages.
 pub fn pages_join_to_the_whole(store: &(impl Store + Clone)) {
     let things = Things::new();
     let (extents, areas) = along_every_edge();

@@ -1,4 +1,4 @@
-//! Cells, compared with a crate of geohashes, and with published ones.
+//! Cells, compared with a geohash crate and with published geohashes.
 
 use geohash::Direction;
 use keyloom::Error;
@@ -10,8 +10,8 @@ use keyloom_testing::laws::property;
 #[test]
 fn geohashes_are_those_of_the_crate() {
     property((place(), 1_u32..=12), |((latitude, longitude), characters)| {
-        // The crate wraps the north pole around to the south; here it belongs to the northernmost
-        // row.
+        // The crate wraps the north pole around to the south; here the pole belongs to the
+        // northernmost row.
         let position = position((latitude.min(89.999_999_999), longitude));
         let wanted = geohash::encode(
             geohash::Coord { x: position.longitude(), y: position.latitude() },

@@ -81,7 +81,7 @@ fn nearest_beyond_a_minimum_distance_skip_the_middle() {
     let mut wanted: Vec<f64> = points.iter().map(distance).filter(|at| *at > 500_000.0).collect();
     wanted.sort_unstable_by(f64::total_cmp);
     assert_eq!(found, wanted[..20]);
-    // Some 6,400 points are nearer.
+    // About 6,400 points are nearer.
     assert!(near.explain().keys_scanned < 2_500, "{}", near.explain());
 }
 
@@ -99,7 +99,7 @@ fn farthest_points_are_the_nearest_to_the_antipode() {
         for near in farthest.unwrap() {
             let near = near.unwrap();
             let distance = from.distance(&near.position());
-            // Near half a turn, a distance has an error of some centimetres.
+            // Near half the circumference, a distance has an error of some centimetres.
             assert!(distance <= before + 0.5 && (half - distance - near.distance()).abs() < 0.5);
             before = distance;
         }

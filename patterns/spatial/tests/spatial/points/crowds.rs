@@ -1,4 +1,4 @@
-//! Many records at one position, and pages that begin among them.
+//! Many records at one position, and pages that start among them.
 
 use keyloom::{Memory, Metered, Store};
 use keyloom_spatial::{Circle, GeoCell, LatLng};
@@ -100,7 +100,7 @@ fn pages_of_many_at_one_position_read_each_key_once() {
     assert!(spent.keys_read <= 2 * u64::from(CROWD) + 100 * pages, "{spent}");
 }
 
-/// Positions in one cell of 64 bits, some of them equal: their order is that of their distances.
+/// Positions in one cell of 64 bits, some of them equal; they are ordered by distance.
 #[test]
 fn positions_with_one_code_are_sorted_by_distance() {
     let (store, places) = (Memory::new(), Places::new());

@@ -14,8 +14,7 @@ fn distances_are_those_of_the_crate_geo() {
         let point = |(latitude, longitude): (f64, f64)| Point::new(longitude, latitude);
         let wanted = Haversine.distance(point(a), point(b));
         let found = position(a).distance(&position(b));
-        // Near half a turn the sine is a poor measure of the angle: a metre there is 1e-7 of a
-        // radian.
+        // Near half the circumference, the sine is ill-conditioned: a metre there is 1e-7 radians.
         let tolerance = if wanted > 2e7 { 1.0 } else { 1e-6 + wanted * 1e-9 };
         assert!((found - wanted).abs() < tolerance, "{a:?} to {b:?}: {found}, not {wanted}");
         assert_eq!(found, position(b).distance(&position(a)));
@@ -46,7 +45,7 @@ fn from_equator_wgs84(latitude: f64) -> f64 {
     (0..steps).map(radius).sum::<f64>() * step
 }
 
-/// Along a meridian at the equator the sphere exceeds WGS84 most.
+/// The sphere exceeds WGS84 most along a meridian at the equator.
 #[test]
 fn a_radius_enlarged_by_the_documented_share_loses_no_place() {
     let equator = position((0.0, 12.0));

@@ -32,12 +32,12 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         failures[1] += check_end(&ends);
         faulty.clear_fault();
     }
-    // On a remote store, the nearest are read in two round trips.
+    // On a remote store, the nearest points are read in two round trips.
     let fewest = if store.snapshot().unwrap().prefetched() > 0 { 2 } else { 5 };
     assert!(failures.iter().all(|failed| *failed >= fewest), "{failures:?} could fail");
 }
 
-/// An iterator that has failed stays ended.
+/// An iterator returns nothing after an error.
 fn check_end(is_ok: &[bool]) -> usize {
     let failed = is_ok.iter().filter(|is_ok| !**is_ok).count();
     assert!(failed == 0 || failed == 1 && is_ok.last() == Some(&false), "{is_ok:?}");
@@ -63,7 +63,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let most = places.index.within(GeoCell::WORLD).in_ranges(usize::MAX).unwrap();
     assert_eq!(most.count(&snapshot).unwrap(), 4);
     let first = places.index.within(GeoCell::WORLD).page(&snapshot, 1, None).unwrap().next.unwrap();
-    // The number of ranges does not matter.
+    // A continuation does not depend on the number of ranges.
     let more = places.index.within(GeoCell::WORLD).in_ranges(3).unwrap();
     assert!(more.page(&snapshot, 1, Some(&first)).is_ok());
     let other = BoundingBox::new(0.0, 0.0, 4.5, 5.0).unwrap();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::super::keys::{index_of, key};
 
-/// Latitude and longitude, as a program has them.
+/// Latitude and longitude, in the program's representation.
 pub type Place = Option<(f64, f64)>;
 
 pub struct Places {
@@ -28,7 +28,7 @@ impl Places {
     }
 }
 
-/// The position of a place, unless it is not on the sphere.
+/// The position of a place, if it is on the sphere.
 pub fn as_position(place: &Place) -> Result<Option<LatLng>> {
     place.map(|(latitude, longitude)| LatLng::wrapping(latitude, longitude)).transpose()
 }
@@ -37,7 +37,7 @@ pub fn position((latitude, longitude): (f64, f64)) -> LatLng {
     LatLng::wrapping(latitude, longitude).unwrap()
 }
 
-/// Which records a query found, in their order.
+/// The keys of the records that a query found, in its order.
 pub fn keys<T>(found: impl Iterator<Item = Result<T>>, key: impl Fn(T) -> Result<u32>) -> Vec<u32> {
     let mut all: Vec<u32> = found.map(|found| index_of(key(found.unwrap()).unwrap())).collect();
     all.sort_unstable();
@@ -70,7 +70,7 @@ pub fn place() -> impl Strategy<Value = (f64, f64)> {
     (latitude(), longitude())
 }
 
-/// Places, some of them equal or close to each other.
+/// Places, some of them equal or near each other.
 pub fn places(most: usize) -> impl Strategy<Value = Vec<(f64, f64)>> {
     let near = |(latitude, longitude): (f64, f64), step: f64| {
         [(latitude, longitude), (latitude * (1.0 - step), longitude + step), (latitude, longitude)]
@@ -81,7 +81,7 @@ pub fn places(most: usize) -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop::collection::vec(groups, 0..most).prop_map(|groups| groups.concat())
 }
 
-/// From 0 to more than the circumference of the Earth.
+/// Radii from 0 to more than the circumference of the Earth.
 pub fn radius() -> impl Strategy<Value = f64> {
     prop_oneof![
         1 => Just(0.0),

@@ -167,7 +167,7 @@ pub fn repair_restores_the_entries_of_all_groups(store: &impl Store) {
     things.put(store, &records);
     let sound = dump_all(store);
     let moved = |key: &[u8]| {
-        // The entry of the first thing, in the group of another one.
+        // An entry of the first thing, in the group of another thing.
         let leading = things.index.as_index().space().pack(&(b"".as_slice(), 0_u64));
         let rest = key.strip_prefix(&leading[..]).unwrap().to_vec();
         [&things.index.as_index().space().pack(&(b"a\0".as_slice(), 0_u64))[..], &rest].concat()
@@ -209,7 +209,7 @@ pub fn damaged_entry_of_a_group_is_named_by_its_key(store: &impl Store) {
     let header = &entries[0].1;
     for (key, value) in [
         (entries[0].0.to_vec(), &b"x"[..]),
-        // No code, and a code without a position.
+        // An entry without a code, and a code without a position.
         (space.pack(&(&one.0[..], one.1, "no code", 1_u32)).to_vec(), header),
         (space.pack(&(&one.0[..], one.1, 5_u64, 1_u32)).to_vec(), header),
     ] {
@@ -232,7 +232,7 @@ pub fn damaged_entry_of_a_group_is_named_by_its_key(store: &impl Store) {
                 "{error}"
             );
         }
-        // Other groups do not read it.
+        // Other groups do not read the damaged entries.
         let other = things.index.group((&b"a\0"[..], 7));
         assert_eq!(other.within(GeoCell::WORLD).count(&reader).unwrap(), 1);
         assert_eq!(other.nearest(&reader, position((0.0, 0.0))).unwrap().count(), 1);
@@ -246,7 +246,7 @@ pub fn damaged_entry_of_a_group_is_named_by_its_key(store: &impl Store) {
 
 const SMALL: u32 = 1_000;
 
-/// 50,000 points of 1,000 tenants, three of them of the last one.
+/// 50,000 points of 1,000 tenants; the last tenant has three.
 pub fn nearest_of_a_small_group_reads_that_group(store: &(impl Store + Clone)) {
     type Asset = (u32, f64, f64);
     clear(store);
@@ -258,11 +258,11 @@ pub fn nearest_of_a_small_group_reads_that_group(store: &(impl Store + Clone)) {
     });
     let all = |id: u32| {
         let tenant = if id < 3 { SMALL } else { id % SMALL };
-        // A low-discrepancy sequence: even, in no order.
+        // A low-discrepancy sequence: evenly distributed, in no order.
         let [x, y] = [0.754_877_666, 0.569_840_291].map(|step| (f64::from(id) * step).fract());
         (id, (tenant, y * 120.0 - 60.0, x * 359.0 - 179.0))
     };
-    // A server takes these in a transaction that is not too large.
+    // On servers, fewer points, so that the transaction is not too large.
     let points: u32 = if store.round_trips().is_some() { 5_000 } else { 50_000 };
     for begin in (0..points).step_by(2_500) {
         let batch = begin..(begin + 2_500).min(points);
@@ -357,7 +357,7 @@ fn index_without_leading_parts_keeps_its_bytes() {
     assert_eq!(entries[0].0[..], space.pack(&parts)[..]);
     assert_eq!(entries[0].1[..], [0x10, 4]);
     assert_eq!(Maintained::parts(&index), "");
-    // Leading parts stand before the code.
+    // Leading parts precede the code.
     let grouped = PointIndex::grouped(&space, |_: &u32, at: &(f64, f64)| {
         Ok(Some((Group::of(("acme", 7_u8)), LatLng::new(at.0, at.1)?)))
     });
@@ -366,8 +366,8 @@ fn index_without_leading_parts_keeps_its_bytes() {
     assert_eq!(Maintained::parts(&grouped), "(string, integer)");
 }
 
-/// Two groups with many points at one position: a read of the rest of a position ends with its
-/// group.
+/// Two groups with many points at one position: reading the rest of a position stops at the end of
+/// the group.
 #[test]
 fn crowd_of_a_group_ends_with_the_group() {
     let (store, things) = (Memory::new(), Things::new());
@@ -444,7 +444,7 @@ impl Subject for PointsInGroups {
     fn record(&self, n: u32, version: u32) -> (u32, Thing) {
         let groups: Vec<Parts> = all_groups().collect();
         let group = |n: u32| groups[n as usize % groups.len()].clone();
-        // Versions 0 and 1 are equal, and version 4 has no points.
+        // Versions 0 and 1 are equal; version 4 has no points.
         let half = version / 2;
         let all = match version % 5 {
             4 => vec![],

@@ -14,8 +14,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         (0..900).map(|n| (f64::from(n / 30) - 15.0, f64::from(n % 30) - 15.0)).collect();
     places.put(store, &grid);
     let metered = Metered::new(store.clone());
-    // The record and its entry; after a move also the old entry; at the same position the record
-    // alone.
+    // The record and its entry; after a move also the old entry; at the same position only the
+    // record.
     let put =
         |place: (f64, f64)| writing(&metered, |txn| places.table.put(txn, &2_000, &Some(place)));
     assert_eq!(put((50.0, 50.0)), [1, 0, 0, 2]);
@@ -35,7 +35,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let explain = points.explain();
         let after = counts(metered.cost());
         let [gets, seeks, keys, written] = counts(before);
-        // The numbers that a query explains are those of the store.
+        // The costs that a query explains are those of the store.
         assert_eq!(after, [gets, seeks + explain.ranges, keys + explain.keys_scanned, written]);
         assert_eq!(found, wanted);
         assert!(explain.planned <= ranges as u64);
@@ -54,7 +54,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let after = counts(metered.cost());
     assert_eq!(after[1] - before[1], explain.ranges);
     assert_eq!(after[2] - before[2], explain.keys_scanned);
-    // A remote store sends up to a page in each round trip.
+    // A remote store sends up to one page in each round trip.
     let most = if snapshot.prefetched() > 0 { snapshot.prefetched() } else { 120 };
     assert!(explain.ranges <= 12 && explain.keys_scanned <= most as u64, "{explain}");
 }

@@ -1,5 +1,5 @@
-//! Polygons, compared with the validity and the containment of the crate `geo`, which compare every
-//! pair of edges and walk through all of them.
+//! Polygons: validity and containment, compared with the crate `geo`, which compares every pair of
+//! edges and visits all edges.
 
 use std::cell::Cell;
 
@@ -34,7 +34,7 @@ fn line_string(ring: &[(f64, f64)]) -> LineString<f64> {
 fn polygons_are_refused_exactly_if_geo_finds_them_invalid() {
     let [valid, invalid] = [0, 0].map(Cell::new);
     let any_rings = (ring(), prop::collection::vec(ring(), 0..3));
-    // A third is valid for sure: few cases suffice to see both.
+    // A third of the cases is always valid, so few cases suffice to see both results.
     let rings = prop_oneof![1 => square().prop_map(|shell| (shell, Vec::new())), 2 => any_rings];
     property(rings, |(shell, holes)| {
         let holes = holes.iter().map(|hole| line_string(hole)).collect();
@@ -91,7 +91,7 @@ fn polygons_contain_what_geo_says_that_they_contain() {
     });
 }
 
-/// A border with many corners, as a map of a country has.
+/// A border with many corners, like the border of a country.
 #[test]
 fn border_of_many_corners_is_a_polygon() {
     let corner = |n: u32| {
@@ -104,7 +104,7 @@ fn border_of_many_corners_is_a_polygon() {
     assert!(border.contains(&position((45.0, 8.0))));
     assert!(!border.contains(&position((45.0, 15.0))));
     assert!(border.bounds() != BoundingBox::WORLD);
-    // Two corners far apart change places.
+    // Swaps two distant corners.
     let mut crossing = ring;
     crossing.swap(1_000, 1_010);
     assert!(Polygon::new(&crossing).unwrap_err().to_string().contains("self-intersection"));

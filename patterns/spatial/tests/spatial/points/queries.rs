@@ -59,7 +59,8 @@ fn star((latitude, longitude): (f64, f64), rays: &[f64]) -> Vec<(f64, f64)> {
     ring
 }
 
-/// Whether a ray to the east leaves the ring an odd number of times, for any turn of the Earth.
+/// Whether a ray to the east crosses the ring an odd number of times, on a sphere that wraps
+/// around.
 fn is_in_ring(ring: &[(f64, f64)], position: &LatLng) -> bool {
     let crossings = |longitude: f64| {
         let crosses = |edge: &&[(f64, f64)]| {
@@ -75,7 +76,7 @@ fn is_in_ring(ring: &[(f64, f64)], position: &LatLng) -> bool {
 fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &LatLng) -> bool {
     let ((south, west), (north, east)) = (south_west, north_east);
     let is_high = south <= at.latitude() && at.latitude() <= north;
-    // Going east from the western edge, the position comes before the eastern edge.
+    // Going east from the western edge, the position is reached before the eastern edge.
     let way = |to: f64| (to - west).rem_euclid(360.0);
     let longitude = at.longitude();
     let is_between = east - west >= 360.0
@@ -176,8 +177,9 @@ pub fn every_query_finds_what_a_look_at_all_points_finds(store: &impl Store) {
     });
 }
 
-/// A centre, and a point on the circle: on one parallel, on both sides of the antimeridian or of a
-/// cell's edge; and where a circle near a pole touches a meridian.
+/// A centre, and a point on the circle. Either the two are on one parallel, on both sides of the
+/// antimeridian, or on both sides of an edge of a cell. Or the point is where a circle near a pole
+/// touches a meridian.
 fn touching() -> impl Strategy<Value = [(f64, f64); 2]> {
     let edge = prop::sample::select(vec![180.0, -180.0, 90.0, 45.0, 0.0, 11.25]);
     let small = (-9.0..0.5_f64).prop_map(|exponent| 10_f64.powf(exponent));
@@ -188,7 +190,7 @@ fn touching() -> impl Strategy<Value = [(f64, f64); 2]> {
             [(latitude, other), (latitude, longitude)]
         },
     );
-    // The tangent point of a meridian some degrees away is a little nearer to the pole.
+    // The tangent point of a meridian some degrees away is slightly nearer to the pole.
     let at_pole = (small, 0.1..89.9_f64, -180.0..180.0).prop_map(|(off, way, longitude)| {
         let latitude = 90.0 - off;
         let touched = (latitude.to_radians().tan() / f64::cos(way.to_radians())).atan();
@@ -238,7 +240,7 @@ fn queries_are_exact_wherever_they_are() {
     });
 }
 
-/// A circle on a flat map, which ends at ±180 degrees.
+/// A circle on a flat map that ends at ±180 degrees.
 struct Flat(Circle);
 
 impl Area for Flat {

@@ -1,9 +1,10 @@
-//! Circles through a position: the radius is the computed distance, so the circle contains it.
+//! Circles through a position: the radius is the computed distance, so the circle must contain the
+//! position.
 
 use fastrand::Rng;
 use keyloom_spatial::{Area, CellRelation, Circle, GeoCell, LatLng};
 
-/// Numbers at which formulas of the sphere lose digits, and numbers near them and between them.
+/// Numbers at which spherical formulas lose precision, and numbers near them and between them.
 fn coordinate(rng: &mut Rng, most: f64) -> f64 {
     let special = [0.0, most, -most, most / 2.0, -most / 2.0, 45.0, -45.0, most - 1e-9];
     let distance = 10_f64.powf(rng.f64() * 16.0 - 15.0);
@@ -20,14 +21,15 @@ fn place(rng: &mut Rng) -> LatLng {
     LatLng::wrapping(latitude, coordinate(rng, 180.0)).unwrap()
 }
 
-/// Neither a cell that contains the position nor the bounding box is outside the circle.
+/// The circle reaches each cell that contains the position, and its bounding box contains the
+/// position.
 fn reaches(centre: LatLng, position: LatLng) {
     let circle = Circle::new(centre, centre.distance(&position)).unwrap();
     assert!(circle.contains(&position), "{centre} to {position}");
     assert!(circle.bounds().contains(&position), "{centre} to {position}: {:?}", circle.bounds());
     for bits in 0..=64 {
         let bounds = GeoCell::of(&position, bits).unwrap().bounds();
-        // A position may be in the cell beside, by less than a rounding error.
+        // A rounding error may put a position into the adjacent cell.
         let is_within = (bounds.south..=bounds.north).contains(&position.latitude())
             && (bounds.west..=bounds.east).contains(&position.longitude());
         let is_outside = circle.relation(&bounds) == CellRelation::Outside;
@@ -35,7 +37,8 @@ fn reaches(centre: LatLng, position: LatLng) {
     }
 }
 
-/// The limits in latitude, the minimum on a meridian a quarter around the Earth, and the antipode.
+/// The extreme latitudes of a circle, the minimum on a meridian a quarter turn away, and the
+/// antipode.
 #[test]
 fn circles_reach_positions_at_their_radius() {
     let known = [

@@ -1,4 +1,4 @@
-//! The number of keys that queries read in vain, on the cities of the world.
+//! The number of keys that queries read without a result, on the cities of the world.
 
 use std::fs::File;
 

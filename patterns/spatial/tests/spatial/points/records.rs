@@ -25,7 +25,7 @@ fn covered_fields_are_those_of_the_record() {
     let store = Metered::new(Memory::new());
     let (table, index) = shops();
     store.transact(|txn| table.put_many(txn, (0..200).map(|id| (id, shop(id))))).unwrap();
-    // Another name at the same place: the record and its entry.
+    // Another name at the same place writes the record and its entry.
     let renamed = (3.0, 0.0, "tea".to_owned());
     assert_eq!(writing(&store, |txn| table.put(txn, &3, &renamed)), [1, 0, 1, 2]);
     let snapshot = store.snapshot().unwrap();
@@ -59,7 +59,7 @@ fn pages_of_records_are_those_of_the_table() {
     let store = Metered::new(Memory::new());
     let (table, index) = shops();
     store.transact(|txn| table.put_many(txn, (0..200).map(|id| (id, shop(id))))).unwrap();
-    // A record without its derived data: the index is damaged.
+    // A record is deleted without its derived data, so the index is damaged.
     store.transact(|txn| keyloom::Writer::delete(txn, &table.space().pack(&7_u32))).unwrap();
     let snapshot = store.snapshot().unwrap();
     let expected = |id: u32| (id != 7).then(|| shop(id));
@@ -82,7 +82,7 @@ fn pages_of_records_are_those_of_the_table() {
     }
     assert_eq!(near.len(), 200);
 
-    // The records of a page cost a get each, in one round trip.
+    // The records of a page cost one get each, in one round trip.
     let cost = |work: &dyn Fn()| store.measure(|_| work()).1;
     let plain = cost(&|| drop(query().page(&snapshot, 30, None).unwrap()));
     let whole = cost(&|| drop(query().records(&snapshot, &table, 30, None).unwrap()));

@@ -11,7 +11,7 @@ use keyloom_testing::laws::clear;
 
 const PAGE: usize = 256;
 
-/// A reader whose ranges come in pages, each of them a round trip, like those of a remote store.
+/// A reader whose ranges come in pages, one round trip each, like those of a remote store.
 struct Paged<'r, R> {
     reader: &'r R,
     round_trips: Cell<usize>,
@@ -69,7 +69,7 @@ impl<R: Reader> Reader for Paged<'_, R> {
     }
 }
 
-/// Places that are evenly distributed over the inhabited part of the world.
+/// Places evenly distributed over the inhabited part of the world.
 fn spread(count: u32) -> Vec<(f64, f64)> {
     let golden = |n: u32, by: f64| (f64::from(n) * by).fract();
     let place = |n| (golden(n, 0.618_034) * 160.0 - 80.0, golden(n, 0.414_214) * 360.0 - 180.0);
@@ -142,7 +142,7 @@ pub fn a_thousand_nearest_take_few_round_trips(store: &impl Store) {
     places.put(store, &all);
     for at in [all[7], all[2_000], (90.0, 0.0), (0.0, 180.0)] {
         let snapshot = store.snapshot().unwrap();
-        // The first read of a snapshot may begin it.
+        // The first read of a snapshot may need a round trip to begin it.
         assert!(snapshot.get(b"?").unwrap().is_none());
         for (k, most) in [(10, 4), (1_000, 6)] {
             let before = store.round_trips();

@@ -70,7 +70,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let error = events.index.within(GeoCell::WORLD, ..).in_ranges(0).unwrap_err();
     assert!(error.to_string().contains("one range or more"), "{error}");
     assert_eq!(events.index.within(GeoCell::WORLD, ..).count(&snapshot).unwrap(), 4);
-    // A page of another query: for other times, or another area.
+    // A continuation of another query: for other times, or for another area.
     let query = events.index.within(GeoCell::WORLD, 0..2_500);
     let first = query.page(&snapshot, 1, None).unwrap().next.unwrap();
     let elsewhere = BoundingBox::new(0.0, 0.0, 4.5, 5.0).unwrap();

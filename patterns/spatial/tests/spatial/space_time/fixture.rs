@@ -52,7 +52,7 @@ pub fn position(latitude: f64, longitude: f64) -> LatLng {
 /// The width of the bins of most tests.
 pub const WIDTH_MS: i64 = 1_000;
 
-/// Times near the borders of the bins, before and after 1970, and the extreme times.
+/// Times near the borders of the bins, before and after 1970, and the minimum and maximum times.
 pub fn time() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => (-3..4_i64, -1..2_i64).prop_map(|(bin, by)| bin * WIDTH_MS + by),
@@ -136,7 +136,7 @@ pub fn area() -> impl Strategy<Value = Shape> {
     prop_oneof![4 => circle, 3 => rectangle, 2 => triangle, 1 => Just(Shape::Everywhere)]
 }
 
-/// A week of earthquakes.
+/// The earthquakes of a week.
 pub fn earthquakes() -> Vec<Event> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/earthquakes.csv.gz");
     let mut text = String::new();

@@ -26,7 +26,7 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_again(store: &imp
         clear(store);
         before.put(store, &EVENTS);
         let after = Events::new(other);
-        // One record was put later.
+        // One record was put after the others.
         store.transact(|txn| after.table.put(txn, &7, &Some((1.0, 1.0, 1)))).unwrap();
         for events in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
@@ -52,7 +52,7 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_again(store: &imp
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
     let events = Events::new(WIDTH_MS.unsigned_abs());
-    // In each of three bins an event at each place, a second later than in the previous bin.
+    // Three bins, with an event at each place in each bin, a second later than in the previous bin.
     let grid: Vec<Event> = (0..2_700_i64)
         .map(|n| {
             let place = n % 900;
@@ -61,8 +61,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         .collect();
     events.put(store, &grid);
     let metered = Metered::new(store.clone());
-    // The record and its entry; after a move also the old entry; at the same place and time the
-    // record alone.
+    // The record and its entry; after a move also the old entry; at the same place and time only
+    // the record.
     let put = |event: Event| writing(&metered, |txn| events.table.put(txn, &9_000, &Some(event)));
     assert_eq!(put((50.0, 50.0, 70_000)), [1, 0, 0, 2]);
     assert_eq!(put((60.0, 50.0, 70_000)), [1, 0, 1, 3]);
@@ -86,7 +86,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
             let explain = points.explain();
             let [gets, seeks, keys, written] = before;
-            // The numbers that a query explains are those of the store.
+            // The costs that a query explains are those of the store.
             assert_eq!(
                 counts(metered.cost()),
                 [gets, seeks + explain.ranges, keys + explain.keys_scanned, written]
@@ -94,11 +94,11 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert!(explain.planned <= bins * ranges as u64, "{explain}");
             let leaps = explain.ranges - explain.planned.min(explain.ranges);
             let useless = explain.keys_scanned - wanted as u64;
-            // Two ranges for other widths, one to find each bin and one to find the end, and the
+            // Two ranges for other widths, one range to find each bin, one to find the end, and the
             // seeks over gaps.
             assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
             let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
-            // If entries come in pages, it is cheaper to step over them.
+            // On stores that read entries in pages, it is cheaper to scan over the entries.
             let is_near = snapshot.prefetched() == 0;
             assert!(per_hit <= most || !is_near, "{ranges}, {times:?}: {explain}");
         }

@@ -28,7 +28,7 @@ fn sorted(ids: impl Iterator<Item = u32>) -> Vec<u32> {
     ids
 }
 
-/// The ids that a query finds, sorted; each event once and unchanged.
+/// The ids that a query finds, sorted. Checks that each event occurs once and is unchanged.
 fn found(
     events: &[Event],
     reader: &impl Reader,
@@ -93,7 +93,7 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
                 assert!(page.items.len() <= limit);
                 joined.extend(page.items.iter().map(|event| event.entry().entry_key().to_vec()));
                 match page.next {
-                    // Converted to bytes and back, as for a client.
+                    // Converted to bytes and back, as a program does for a client.
                     Some(next) => after = Some(Continuation::from_bytes(next.as_bytes())),
                     None => break,
                 }
@@ -116,8 +116,8 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
     assert_eq!(found, times);
     let explain = points.explain();
     let bins = times.len() as u64;
-    // Two ranges for other widths, one to find each bin, and its ranges; the last bin is the last
-    // possible one.
+    // Two ranges for other widths; for each bin, one range to find it and the ranges inside it. The
+    // last bin is the last possible one.
     assert!(explain.ranges <= 2 + bins * (1 + 3), "{explain}");
     assert!(explain.keys_scanned <= 2 * bins, "{explain}");
     let (from, to) = (2, 12_345_677);
@@ -140,7 +140,7 @@ pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
         assert_eq!(all.faults(store), [""; 0]);
         let mut hits = 0;
         for (number, at) in events.iter().enumerate().step_by(61) {
-            // A new snapshot for each query: some stores keep them for seconds only.
+            // A new snapshot for each query, because some stores limit snapshots to a few seconds.
             let snapshot = store.snapshot().unwrap();
             let metres = [1_000.0, 50_000.0, 500_000.0, 5_000_000.0][number % 4];
             let hours = [1, 7, 30, 200][number / 4 % 4];

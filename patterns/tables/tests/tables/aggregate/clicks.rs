@@ -11,7 +11,7 @@ use keyloom_testing::laws::clear;
 pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(impl Store + Clone)) {
     clear(store);
     let space = Subspace::new("clicks");
-    // The table is clustered by user; the index has the other order.
+    // The table is clustered by user; the index is in the opposite order.
     let by_site =
         Index::new(&space.child("by_site"), |(user, site, _): &(u16, String, u32), _: &()| {
             entry((site, user))
@@ -58,7 +58,7 @@ pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(im
     visits.iter().for_each(|(_, site, _)| *expected.entry(site.clone()).or_default() += 1);
     assert_eq!(counted, expected);
 
-    // Distinct users per site, by number and by id.
+    // Distinct users per site: their number and their ids.
     let users = by_site.grouped_by(2).values::<_, (String, u16), _>(&snapshot, "site 3");
     let users: BTreeSet<u16> = users.unwrap().map(|pair| pair.unwrap().1).collect();
     let expected: BTreeSet<u16> =

@@ -42,7 +42,8 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
     let clicks = Clicks::new();
     fill(&clicks, store);
     let before = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // A group too long for a key. Each kind of derived data refuses it with an error that names it.
+    // The group is too long for a key. Each kind of derived data refuses the record with an error
+    // that names it.
     let long = Click { site: "s".repeat(500), ..sample(3) };
     let tables = [
         (clicks.bare().with(&clicks.totals), "totals"),
@@ -57,7 +58,7 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
         assert!(says.contains(name) && says.contains("the limit is 511"), "{name}: {says}");
         drop(txn);
     }
-    // An entry that fits is refused if its counts might not fit, whatever its hash.
+    // An entry is refused if its counts might not fit, whatever its hash is.
     let mut refused = 0;
     for len in 450..500 {
         let site = Click { site: "s".repeat(len), ..sample(3) };
@@ -72,7 +73,7 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
     assert!((10..50).contains(&refused), "{refused}");
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
 
-    // A value that is not a counter is an error that names it, for readers and for writers.
+    // A value that is not a counter is an error that names the key, for readers and for writers.
     let broken = clicks.totals.space().pack(&("site 1", "bytes"));
     store.transact(|txn| txn.put(&broken, b"seven")).unwrap();
     let snapshot = store.snapshot().unwrap();

@@ -29,7 +29,7 @@ pub struct Clicks {
     pub table: Table<u32, Click>,
     /// Per site: the number of clicks and of bytes.
     pub totals: Totals<u32, Click, (String, String)>,
-    /// Per site, the largest first.
+    /// Bytes of clicks per site, largest first.
     pub ranked: RankedIndex<u32, Click, (String, Desc<i64>)>,
     /// Bytes per site and time.
     pub roll_up: RollUp<u32, Click, String>,
@@ -63,7 +63,7 @@ impl Clicks {
         Table::new(self.table.space())
     }
 
-    /// The derived entries, except sketches, which keep deleted values, and totals that are 0.
+    /// The derived entries, except sketches, which keep deleted values, and totals of 0.
     pub fn derived(&self, store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let snapshot = store.snapshot().unwrap();
         let mut all = dump(&snapshot, self.space.range());

@@ -26,7 +26,7 @@ keyloom_testing::on_every_store! {
     faults::bad_input_is_refused_with_a_reason_and_nothing_is_written,
 }
 
-// Without tests that put more into one transaction than etcd accepts.
+// Without the tests whose transactions exceed etcd's limit.
 keyloom_testing::on_every_server! {
     skip_scan::every_scan_finds_what_a_filter_over_all_keys_finds,
     group_by::group_by_gives_what_a_map_of_groups_gives,

@@ -14,7 +14,7 @@ use crate::aggregate::fixture::{Click, Clicks, sample};
 use keyloom_testing::ids::number;
 use keyloom_testing::laws::clear;
 
-/// Sites in order, whose keys begin like each other.
+/// Sites in order; each key is a prefix of the next one.
 const SITES: [&str; 3] = ["", "a", "a\0"];
 
 /// Site, bytes in descending order, id: the order of the index.
@@ -33,7 +33,7 @@ pub fn ranks_counts_and_positions_are_those_of_a_sorted_list(store: &(impl Store
     for round in 0..40 {
         store
             .transact(|txn| {
-                // A transaction that is retried must use the same random numbers.
+                // A retried transaction must use the same random numbers.
                 let (mut random, mut there) = (random.clone(), there.clone());
                 for _ in 0..25 {
                     step(&mut random, &mut there, round, |id, click| match click {
@@ -61,7 +61,7 @@ pub fn ranks_counts_and_positions_are_those_of_a_sorted_list(store: &(impl Store
     let records: Vec<_> = there.iter().rev().map(|(id, click)| (*id, click.clone())).collect();
     store.transact(|txn| table.put_many(txn, &records)).unwrap();
     assert_eq!(clicks.derived(store), maintained);
-    // So does a rebuild.
+    // A rebuild also leads to the same bytes.
     clear(store);
     store.transact(|txn| clicks.bare().put_many(txn, &records)).unwrap();
     let options = RepairOptions { batch: 10, resume: None };
@@ -81,7 +81,7 @@ fn step(
     let id = number(random.u64(..400)) as u32;
     let site = SITES[random.usize(..3)].to_owned();
     let click = Click { site, bytes: random.i64(-5..40), ..sample(0) };
-    // The index first grows, then shrinks and grows.
+    // The index first grows, then grows and shrinks at random.
     let put = random.u32(..10) < if round < 20 { 9 } else { 5 };
     perform(id, put.then_some(&click))?;
     match put {
@@ -116,12 +116,12 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
         let found = ranked.nth(&snapshot, site, last).unwrap().expect("the last one");
         assert_eq!(found.record_key().unwrap(), of_site[last as usize].2);
         assert!(ranked.nth(&snapshot, site, last + 1).unwrap().is_none());
-        // The ends of a group come from the entries alone.
+        // The first and last entries of a group are read without the counts.
         let top = ranked.index().query().prefix(site).limit(3).page(&snapshot).unwrap();
         let top: Vec<u32> = top.items.iter().map(|found| found.record_key().unwrap()).collect();
         assert_eq!(top, of_site.iter().take(3).map(|entry| entry.2).collect::<Vec<_>>());
     }
-    // If the parts are outside of the selection, all of its entries come before them, or none.
+    // If the parts are outside the selection, either all or none of its entries come before them.
     let [before, site, after] = SITES;
     assert_eq!(ranked.rank(&snapshot, site, before).unwrap(), 0);
     let in_site = ranked.count(&snapshot, site).unwrap();
@@ -154,7 +154,7 @@ pub fn damaged_counts_are_found_and_repaired_while_others_write(store: &(impl St
     assert!(damaged > 10, "{damaged} of {}", keys.len());
     let found = clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap();
     assert!(found.len() >= damaged, "{found:?}");
-    // An undecodable node makes writers fail, so it is removed before others write.
+    // An undecodable node makes writers fail, so it is removed before other writes.
     store
         .transact(|txn| {
             let junk: Vec<_> = keys.keys().enumerate().filter(|(n, _)| n % 12 == 6).collect();
@@ -184,7 +184,7 @@ pub fn damaged_counts_are_found_and_repaired_while_others_write(store: &(impl St
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
-/// The last nodes of a batch are deleted, and some inserted again, before the next batch: their
+/// The last nodes of a batch are deleted, and some are inserted again, before the next batch. Their
 /// counts are neither lost nor wrong.
 pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl Store + Clone)) {
     let clicks = Clicks::new();
@@ -230,7 +230,8 @@ fn cost_of_ranks_is_independent_of_the_number_of_entries() {
     let records = || (0..20_000).map(|id| (id, sample(id)));
     let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, records())));
     done.unwrap();
-    // Four ranges for each put, and three more on each level; one entry of 16 goes up a level.
+    // Four ranges for each put, and three more on each further level, which one in 16 entries
+    // reaches.
     let [ranges, keys] = [cost.ranges, cost.keys_read].map(|n| n as f64 / 20_000.0);
     assert!((4.1..4.3).contains(&ranges) && keys < 7.0, "{ranges} ranges, {keys} keys per put");
     let snapshot = store.snapshot().unwrap();
@@ -246,13 +247,13 @@ fn cost_of_ranks_is_independent_of_the_number_of_entries() {
     let (_, cost) = store.measure(|_| clicks.ranked.nth(&snapshot, (), 11_111).unwrap().unwrap());
     assert_eq!(cost.ranges, 15);
     assert!(cost.keys_read <= 400, "{cost}");
-    // A put that moves an entry: one entry deleted, one inserted, each with four levels.
+    // A put that moves an entry deletes one entry and inserts one, each with four levels.
     let moved = Click { bytes: 5, ..sample(70) };
     let (done, cost) = store.measure(|s| s.transact(|txn| table.put(txn, &70, &moved)));
     done.unwrap();
     assert_eq!(cost.gets, 1);
     assert!((8..=14).contains(&cost.ranges) && cost.keys_written <= 20, "{cost}");
-    // A put that moves no entry writes the record alone.
+    // A put that moves no entry writes only the record.
     let (done, cost) = store
         .measure(|s| s.transact(|txn| table.put(txn, &70, &Click { second: 1, ..moved.clone() })));
     done.unwrap();
@@ -271,7 +272,7 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
         let cost = store.measure(|_| work()).1;
         (cost.gets, cost.ranges, cost.keys_written, cost.commits)
     };
-    // Records and entries in one chunk each, the counterpart of each by a get, and four levels.
+    // Records and entries in one chunk each, a get for the counterpart of each, and four levels.
     let check = || assert_eq!(clicks.ranked.check(&snapshot, table).unwrap(), []);
     assert_eq!(cost(&check), (1_000, 2 + 8, 0, 0));
     let check = || assert_eq!(clicks.roll_up.check(&snapshot, table).unwrap(), []);
@@ -287,7 +288,7 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     assert_eq!(cost(&repair), (0, 2, 0, 1));
     let repair = || drop(clicks.ranked.repair_with(&store, table, &options, on).unwrap());
     assert_eq!(cost(&repair), (1_000, 2 + 8, 0, 2 + 4));
-    // One record more or fewer has 0 bytes, and so no event.
+    // Records with 0 bytes have no entry.
     let none = (0..500).filter(|id| sample(*id).bytes == 0).count() as u64;
     let repair = || {
         let done = clicks.roll_up.repair_with(&store, table, &options, on).unwrap();

@@ -36,7 +36,8 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
         }
     });
 
-    // An event every ten seconds for three days: raw events are read only at the edges.
+    // An event every ten seconds for three days; raw events are read only at the edges of the
+    // interval.
     clear(store);
     let table = clicks.bare().with(&clicks.roll_up);
     let click = |n: u32| Click { site: "a".into(), user: 1, second: i64::from(n) * 10, bytes: 1 };
@@ -52,14 +53,15 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
     assert_eq!((cost.keys_read, explain.keys_scanned), (3 + 59 + 23 + 1 + 23 + 59 + 6, 174));
     let (whole, cost) = metered.measure(|_| clicks.roll_up.total(&snapshot, "a", 0..86_400));
     assert_eq!((whole.unwrap().0, cost.ranges, cost.keys_read), (8_640, 1, 1));
-    // A put that moves an event: the raw entry, and the buckets that differ.
+    // A put that moves an event writes the raw entry, and the buckets that differ.
     let (_, cost) = metered.measure(|s| {
         s.transact(|txn| table.put(txn, &7, &Click { second: 75, ..click(7) })).unwrap();
     });
     assert_eq!(cost.keys_written, 3, "the record, one event gone and one new, in the same buckets");
 }
 
-/// Groups of which one begins with another, or with another and an event; and their amounts.
+/// Groups of which one is a prefix of another, or of another group and an event; with their
+/// amounts.
 const GROUPS: [(&[i64], i64); 5] =
     [(&[], 1), (&[2], 10), (&[2, 5], 100), (&[2, 5, 5], 1_000), (&[2, 6], 10_000)];
 

@@ -34,7 +34,7 @@ pub fn sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there(store: &(impl
     assert_eq!(store.transact(|txn| clicks.users.rebuild(txn, &table)).unwrap(), 2);
     assert_eq!([estimate("0"), estimate("1")], before);
 
-    // A value that the sketch already contains is not written again.
+    // A value that the sketch already contains writes nothing.
     let metered = Metered::new(store.clone());
     let (done, cost) = metered.measure(|s| s.transact(|txn| table.put(txn, &9_999, &click(7))));
     done.unwrap();

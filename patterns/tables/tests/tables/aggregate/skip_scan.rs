@@ -1,4 +1,4 @@
-//! Skip scans: their results, and their numbers of ranges and steps.
+//! Skip scans: their results, and the numbers of their ranges and steps.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ fn fill(store: &impl Store, keys: &[Key]) {
     let space = space();
     store
         .transact(|txn| {
-            // Neighbouring keys on both sides, which no scan may visit.
+            // Neighbouring keys on both sides, which no scan may read.
             txn.put(&Subspace::new("key").pack(&("a", 1, 1)), b"")?;
             txn.put(&Subspace::new("keys\0").pack(&("a", 1, 1)), b"")?;
             keys.iter().try_for_each(|key| txn.put(&space.pack(key), b"value"))
@@ -30,7 +30,7 @@ fn fill(store: &impl Store, keys: &[Key]) {
         .unwrap();
 }
 
-/// Groups of few entries and of many, in any mixture.
+/// Groups of few or of many entries, mixed.
 fn keys() -> impl Strategy<Value = Vec<Key>> {
     let word = prop::sample::select(vec!["", "a", "a\0", "a\0\u{FF}", "ab", "b"]);
     let run = (word, 0..4u8, 0..900u16, prop_oneof![1..4u16, 1..60u16]);
@@ -52,13 +52,13 @@ fn decode<B: Deref<Target = [u8]>>(entry: Result<Entry<B>>) -> Key {
     space().unpack(&key).unwrap()
 }
 
-/// The group of a key, packed, so that groups of any number of elements have one type.
+/// The group of a key in packed form, so that groups of any number of elements have one type.
 fn group(key: &Key, elements: usize) -> Vec<u8> {
     let packed = space().pack(key);
     space().leading(&packed, elements).unwrap().to_vec()
 }
 
-/// Checks every scan over the keys that `select` selects.
+/// Checks every scan over the keys in the selection.
 fn scans_are_right(
     metered: &Metered<impl Store>,
     keys: &[Key],
@@ -86,7 +86,7 @@ fn scans_are_right(
         }
         all
     };
-    // The numbers that a scan explains are those of the store.
+    // The costs that a scan explains are those of the store.
     let told = |before: keyloom::Cost, explain: Explain, returned: usize| {
         let cost = metered.cost();
         let cost = [cost.ranges - before.ranges, cost.keys_read - before.keys_read];
@@ -157,7 +157,7 @@ pub fn a_hundred_groups_cost_a_hundred_ranges_whatever_they_hold(store: &(impl S
             let (found, cost) = metered.measure(|_| {
                 by.values::<_, u32, _>(&snapshot, in_order(.., order)).unwrap().count()
             });
-            // One range begins, 99 skip, and one finds the end.
+            // The first range, 99 skips, and one range that finds the end.
             assert_eq!((found, cost.ranges), (100, 101));
             assert!(cost.keys_read <= 400, "{cost}");
             let (found, cost) = metered
@@ -205,7 +205,7 @@ fn long_groups_are_skipped_by_seeks_and_short_ones_by_steps() {
     assert!(cost.keys_read <= 3_000 + 300, "{cost}");
 }
 
-/// A reader whose ranges fetch a page, like those of a remote store.
+/// A reader whose ranges fetch pages, like those of a remote store.
 struct Paged<'r, R>(&'r R);
 
 impl<R: Reader> Reader for Paged<'_, R> {

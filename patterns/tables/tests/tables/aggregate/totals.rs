@@ -58,7 +58,8 @@ fn many_records_at_once_cost_what_the_documentation_says() {
         let buckets = dump(&store.snapshot().unwrap(), clicks.roll_up.buckets().space().range());
         ((cost.gets, cost.ranges, cost.keys_written, cost.round_trips), buckets.len() as u64, store)
     };
-    // The records are read in one round trip; two totals of each of three sites; the commit.
+    // The records are read in one round trip, then two totals of each of three sites, then the
+    // commit.
     let (cost, _, store) = load(&clicks.bare().with(&clicks.totals));
     assert_eq!(cost, (300, 0, 300 + 6, 2));
     let more = |id| (id, Click { bytes: 1, ..sample(id + 1) });
@@ -113,7 +114,8 @@ pub fn a_repair_continues_where_it_was_stopped(store: &(impl Store + Clone)) {
     }
     assert!(rounds > 20, "{rounds}");
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
-    // And for a roll-up, whose buckets are repaired after its events; no amount is added twice.
+    // The same for a roll-up, whose buckets are repaired after its events; no amount is added
+    // twice.
     let mut options = RepairOptions { batch: 7, resume: None };
     let (mut rounds, mut written) = (0, 0);
     loop {

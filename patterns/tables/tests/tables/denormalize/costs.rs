@@ -14,7 +14,7 @@ fn counts(cost: Cost) -> [u64; 5] {
 }
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
-    // An index on the field moves with it: two more keys for each post that changes.
+    // An index on the field changes with it: two more keys for each changed post.
     let blog = Blog::new(20);
     blog.fill(store, 20);
     let metered = Metered::new(store.clone());
@@ -30,14 +30,15 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         });
         cost
     };
-    // The field is unchanged: one key. (The replaced record is read, and the commit is counted.)
+    // The field is unchanged: one key. The replaced record is read, and the commit counts as a
+    // round trip.
     let login = User { name: "Ada".into(), logins: 7 };
     cost_is(writing(&|txn| blog.users.put(txn, &1, &login)), [1, 0, 1, 1, 2]);
     // Twenty posts are within the limit: the entries, the posts and the mark of one field. No post
     // mentions the user, which costs a range and the mark of the other field.
     let cost = writing(&|txn| blog.put_user(txn, 1, "Countess"));
     cost_is(cost, [1 + 20 + 1 + 1, 2, 1 + 20 + 20, 1 + 20 * 3, 1 + 3 + 2 + 1]);
-    // Twenty-one posts exceed it: entries are read until that is known, and the mark is written.
+    // Twenty-one posts exceed the limit: entries are read up to the limit, and the mark is written.
     store.transact(|txn| blog.authors.put(txn, &20, of(1))).unwrap();
     let cost = writing(&|txn| blog.put_user(txn, 1, "Ada"));
     cost_is(cost, [1 + 1, 2, 1 + 20, 1 + 1, 1 + 1 + 2 + 1]);
@@ -78,7 +79,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, [1, 1, 11, 0, 3]);
 }
 
-/// A unique index reads whether an entry is free; a table of a schema reads its derived data.
+/// A unique index reads whether an entry exists; a table of a schema reads the state of its derived
+/// data.
 #[test]
 fn derived_data_of_carriers_cost_once_for_all_of_them() {
     type Post = (u16, String);

@@ -7,7 +7,8 @@ use keyloom_tables::Rule;
 use crate::denormalize::fixture::{Blog, of, on};
 use keyloom_testing::laws::{self, clear, dump_all};
 
-/// A name that is refreshed at once, one with too many targets, a post, and a deleted user.
+/// A changed name that is refreshed at once, a changed name with too many targets, a post, and a
+/// deleted user.
 fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
     blog.put_user(txn, 2, "Robert")?;
     blog.put_user(txn, 1, "Countess")?;
@@ -20,7 +21,7 @@ fn filled(blog: &Blog, store: &impl Store) {
     store.transact(|txn| blog.authors.put_many(txn, (10..12).map(|id| (id, of(2))))).unwrap();
 }
 
-/// The stale fields that no propagation will refresh.
+/// The stale fields without a mark, which no propagation will refresh.
 fn unmarked(blog: &Blog, store: &impl Store) -> Vec<String> {
     let stale = blog.stale(&store.snapshot().unwrap()).into_iter();
     stale.filter(|stale| stale.rule != Rule::Pending).map(|stale| stale.to_string()).collect()
@@ -86,14 +87,14 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let blog = Blog::new(10);
     blog.fill(store, 5);
     let before = dump_all(store);
-    // A name that fits in a user, but not in an entry of the index: the posts cannot carry it.
+    // A name that fits in a user, but not in an index entry: the posts cannot have a copy of it.
     let error = store.transact(|txn| blog.put_user(txn, 1, &"n".repeat(600))).unwrap_err();
     let error = error.downcast_ref();
     assert!(
         matches!(error, Some(IndexError::EntryTooLong { index, .. }) if index.contains("by_name"))
     );
     assert_eq!(dump_all(store), before);
-    // A source that does not decode is an error for targets that would copy from it.
+    // A source that does not decode is an error for targets that would copy it.
     let broken = blog.users.space().pack(&9u16);
     store.transact(|txn| keyloom::Writer::put(txn, &broken, b"\xFF\xFF")).unwrap();
     let error = store.transact(|txn| blog.authors.put(txn, &70, of(9))).unwrap_err();

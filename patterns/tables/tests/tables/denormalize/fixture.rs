@@ -1,4 +1,4 @@
-//! Posts with the name of their author, and the names of mentioned users.
+//! Posts with the name of their author and the names of mentioned users.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ pub struct User {
 pub struct Post {
     pub author: Option<u16>,
     pub author_name: Option<String>,
-    /// Users and their names.
+    /// The ids of mentioned users, with copies of their names.
     pub mentions: BTreeMap<u16, Option<String>>,
     pub text: String,
 }
@@ -32,7 +32,7 @@ pub type PostCopies = DenormalizedFields<u16, User, u32, Post>;
 
 #[derive(Clone)]
 pub struct Blog {
-    /// With both fields attached.
+    /// The users, with both denormalized fields attached.
     pub users: Table<u16, User>,
     pub posts: Table<u32, Post>,
     pub authors: PostCopies,

@@ -20,7 +20,7 @@ enum Step {
     DeleteUser(u16),
     PutPost(u32, Option<u16>, BTreeSet<u16>),
     DeletePost(u32),
-    /// This many steps of propagation of each field, with two targets each.
+    /// Propagation steps for each field, with two targets per step.
     Propagate(usize),
 }
 
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// The posts as the result of a join.
+    /// The posts, computed by a join.
     fn joined(&self) -> Vec<(u32, Post)> {
         let name = |id: u16| self.users.get(&id).map(|user| user.name.clone());
         let post = |(id, (author, mentions)): (&u32, &(Option<u16>, BTreeSet<u16>))| {
@@ -135,8 +135,8 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
     });
 }
 
-/// Refreshed records are equal to the result of a join, and exactly the differing ones are reported
-/// as stale.
+/// Refreshed records are equal to the result of a join, and exactly the records that differ are
+/// reported as stale.
 fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &Model) {
     let read: Vec<(u32, Post)> =
         blog.posts.range(reader, ..).unwrap().collect::<Result<_>>().unwrap();
@@ -155,7 +155,7 @@ pub fn check_finds_and_repair_repairs_stale_copies(store: &(impl Store + Clone))
     let blog = Blog::new(5);
     blog.fill(store, 30);
     let whole = dump_all(store);
-    // Writes that bypass the fields: a name that was never right, and a user through a table
+    // Writes that bypass the fields: a post with a wrong name, and a user written through a table
     // without the fields.
     let bare = Table::<u16, User>::new(blog.users.space());
     store
@@ -200,8 +200,8 @@ pub fn check_finds_and_repair_repairs_stale_copies(store: &(impl Store + Clone))
     assert_eq!(dump_all(store), whole);
 }
 
-/// A street carries the name of its city, which carries the name of its country, which the street
-/// carries too.
+/// A street has a copy of the name of its city and of its country; a city has a copy of the name of
+/// its country.
 pub fn copies_chain(store: &(impl Store + Clone)) {
     clear(store);
     type City = (u8, String);

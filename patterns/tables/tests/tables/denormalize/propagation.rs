@@ -29,7 +29,7 @@ pub fn propagation_is_bounded_and_continues_where_it_was(store: &(impl Store + C
 
     let mut told = Vec::new();
     for fresh in [10, 20, 25] {
-        // Each step by a new program without the state of the one before.
+        // A new program instance runs each step, without the state of the previous one.
         let program = Blog::new(5);
         let done = program.authors.propagate_with(store, 10, stop).unwrap();
         told.push((done.finished, done.removed, done.records, done.written));
@@ -72,7 +72,7 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
     store.transact(|txn| blog.put_user(txn, 1, "Augusta")).unwrap();
     ends_with(Some("Augusta"));
 
-    // Posts that are inserted, deleted, and change their author before and after the position.
+    // Posts before and after the position are inserted, deleted, or change their author.
     half_way();
     store
         .transact(|txn| {
@@ -134,8 +134,8 @@ pub fn propagators_and_writers_at_once_leave_no_stale_copy(store: &(impl Store +
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
 }
 
-/// The negative control: a propagation that continues at its position although its source has
-/// changed again.
+/// The negative control: a propagation continues at its position although its source has changed
+/// again.
 #[test]
 fn a_mark_that_is_not_set_back_is_caught() {
     let store = Memory::new();
@@ -193,7 +193,7 @@ pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl S
     }
 }
 
-/// The position of a mark refers to the index of that time; it is not used in another index.
+/// The position of a mark belongs to the index of that time, and is not used with another index.
 #[test]
 fn a_position_in_an_index_that_has_moved_is_the_beginning() {
     let store = Memory::new();

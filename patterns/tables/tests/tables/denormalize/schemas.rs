@@ -1,4 +1,4 @@
-//! Denormalized fields by an index of a schema, which may not be built yet, or be disabled.
+//! Denormalized fields over an index of a schema, which may not be built yet, or may be disabled.
 
 use std::ops::ControlFlow;
 
@@ -90,7 +90,7 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
     };
     blog.rename(store, "Countess");
     assert!(blog.stale(store).is_empty(), "at once, as long as it is readable");
-    // Without a mark no read is refused.
+    // Without a mark, every read is allowed.
     store.transact(|txn| blog.by_author.disable(txn)).unwrap();
     assert!(blog.propagate(store, 100).unwrap().0);
     blog.rename(store, "Lady Lovelace");
@@ -98,7 +98,7 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
     // A stale field that waits for a propagation is not a fault.
     assert_eq!(blog.names.check(&store.snapshot().unwrap()).unwrap(), []);
     is_refused();
-    // In the middle of a build the index has only some of the targets.
+    // During a build, the index contains only some of the targets.
     let mut batches = 0;
     let some = |_: &_| {
         batches += 1;
@@ -195,8 +195,8 @@ fn an_index_of_a_schema_costs_one_get_for_each_change() {
     assert_eq!(more, [(1, 1), (0, 0)]);
 }
 
-/// A build of denormalized fields would lose changes if their sources did not read the state of the
-/// index.
+/// A build of denormalized fields would lose changes if writes of their sources did not read the
+/// state of the index.
 #[test]
 fn sources_of_a_schema_cannot_be_written_without_it() {
     let store = Memory::new();

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::entity::shapes::{faults, object, things, value};
 use keyloom_testing::laws::{clear, dump, dump_all, long_property, property};
 
-/// A step of a path in a test: an item is named by its number.
+/// A step of a path in a test; an item is given by its number.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Name(&'static str),
@@ -62,8 +62,8 @@ fn find<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// The slot at the end of the path. Missing objects on it are created. `None` if the path is
-/// refused.
+/// The slot at the end of the path. Missing objects on the path are created. Returns `None` if the
+/// path is refused.
 fn slot<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     path.iter().try_fold(root, |here, step| match step {
         Step::Name(name) => {
@@ -124,7 +124,7 @@ fn imitate(entity: &mut Option<Value>, change: &Change) -> Option<bool> {
     Some(told)
 }
 
-/// The path with positions for the numbers of items; `None` where there is no such item.
+/// The path with positions instead of item numbers; `None` if an item does not exist.
 fn resolve(txn: &impl Reader, id: u8, path: &[Step]) -> Option<List<Vec<Element>>> {
     let things = things();
     let mut resolved: Vec<Element> = Vec::new();
@@ -174,7 +174,7 @@ fn apply(txn: &mut impl Writer, id: u8, change: &Change) -> Option<Result<bool>>
         Change::Insert(path, at, value) => {
             let path = resolve(txn, id, path)?;
             let items = positions(&things, txn, id, &path);
-            // The same position, named in one of its ways.
+            // The same position, in one of its possible forms.
             let place = match (items.get(*at), at.checked_sub(1).and_then(|at| items.get(at))) {
                 (Some(_), None) => ListPlace::First,
                 (Some(next), Some(_)) if at % 2 == 0 => ListPlace::Before(next),
@@ -214,7 +214,7 @@ pub fn every_change_does_what_it_does_to_a_json_value(store: &(impl Store + Clon
                     *entity = before.0;
                     assert_eq!(dump_all(store), before.1, "{change:?} was refused");
                 }
-                // A path through an absent item cannot be named.
+                // A path through an absent item cannot be expressed.
                 (None, Some(_)) => *entity = before.0,
                 (done, wanted) => panic!("{change:?} gave {done:?} instead of {wanted:?}"),
             }
@@ -231,7 +231,7 @@ pub fn every_change_does_what_it_does_to_a_json_value(store: &(impl Store + Clon
 
 pub fn entities_are_found_in_one_range(store: &(impl Store + Clone)) {
     let orders = Aggregates::<(String, u8)>::new(&Subspace::new("orders"));
-    // Customers of which one begins with another.
+    // Customers whose names are prefixes of each other.
     let customer = prop::sample::select(vec!["a", "a\0", "ab", "b"]);
     let entities = prop::collection::btree_map((customer, 0..4u8), object(), 0..8);
     property(entities, |entities| {

@@ -45,7 +45,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| things.set(txn, &1, "year", &1959)), [1, 1, 1, 1]);
     let update = |txn: &mut DynWriter<'_>| things.update(txn, &1, rename).map(drop);
     assert_eq!(writing(&store, update), [0, 1, 10, 1]);
-    // Two steps of the path, and the replaced value: a list and its items.
+    // Reads two steps of the path, and the replaced value: a list and its items.
     let tracks = things.items::<Value>(&store.snapshot().unwrap(), &1, "tracks").unwrap();
     let (first, second) = (&tracks[0].0, &tracks[1].0);
     let retitle = |txn: &mut DynWriter<'_>| things.set(txn, &1, ("tracks", first, "title"), "Blue");
@@ -72,7 +72,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
 
     let snapshot = store.snapshot().unwrap();
     let reading = |work: &dyn Fn()| counts(store.measure(|_| work()).1);
-    // The entity, 3 fields, the list of 4 tracks of 2 parts, the list of 1 tag.
+    // The list has four items of 2 parts each; the second item already has its final number.
     let get = || drop(things.get::<Value>(&snapshot, &1).unwrap().unwrap());
     assert_eq!(reading(&get), [0, 1, 15, 0]);
     let name = || drop(things.field::<String>(&snapshot, &1, "name").unwrap().unwrap());
@@ -99,7 +99,7 @@ fn operations_wait_as_often_as_the_documentation_says() {
     let things = things();
     let tracks = things.items::<Value>(&store.snapshot().unwrap(), &1, "tracks").unwrap();
     let first = &tracks[0].0;
-    // With the commit.
+    // One round trip for the reads, and one for the commit.
     assert_eq!(waits(&store, |txn| things.put(txn, &1, &record())), 2);
     assert_eq!(waits(&store, |txn| things.update(txn, &1, rename).map(drop)), 2);
     assert_eq!(waits(&store, |txn| things.set(txn, &1, ("tracks", first, "title"), "x")), 3);
@@ -173,7 +173,8 @@ pub fn check_finds_every_kind_of_damage(store: &(impl Store + Clone)) {
     for fault in &found {
         assert!(fault.to_string().contains(r#"("things""#), "{fault} names the key");
     }
-    // Reading such an entity is an error that names the key, and deleting it repairs it.
+    // Reading such an entity returns an error that names the key, and deleting the entity repairs
+    // it.
     let snapshot = store.snapshot().unwrap();
     let error = things.get::<Value>(&snapshot, &1).unwrap_err();
     assert!(error.to_string().contains("at key (\"things\", 1, "), "{error}");
@@ -198,7 +199,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     prepare(store);
     let things = things();
     let long = "n".repeat(600);
-    // Names that are too long together, also within the value that is put.
+    // Names that are too long together, also within the value.
     let error = refused(store, |txn| things.set(txn, &1, ("a", &*long), &1));
     assert!(matches!(&error, Error::KeyTooLong { limit: 511, .. }), "{error}");
     let error = refused(store, |txn| things.put(txn, &2, &json!({"a": {"b": {&*long: 1}}})));
@@ -240,7 +241,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     says(refused(store, |txn| things.set(txn, &1, ("none", position), &1)), &["no such item"]);
 }
 
-/// Many insertions at one position, in the worst order, until a key is too long; and the remedy.
+/// Many insertions at one position, in the worst order, until a key is too long; then the remedy.
 #[test]
 fn a_list_whose_positions_have_grown_is_renumbered() {
     let store = keyloom::Memory::new();

@@ -163,13 +163,13 @@ pub fn types_of_every_shape_come_back(store: &(impl Store + Clone)) {
     assert_eq!(kind.as_deref(), Some("record"));
     let stock = things.field::<Stock>(&snapshot, &2, ("colors", "blue")).unwrap();
     assert_eq!(stock, Some(Stock::Pieces(u64::MAX)));
-    // A product that is read as another type is an error with its position.
+    // Reading a product as another type is an error that names the position.
     let error = things.get::<Numbers>(&snapshot, &1).unwrap_err();
     assert!(error.to_string().starts_with(r#"at key ("things", 1): a value does not decode"#));
     assert_eq!(faults(store), [""; 0]);
 }
 
-/// The table of the documentation, byte for byte.
+/// The table of the documentation, compared byte by byte.
 pub fn what_is_empty_has_a_form_of_its_own(store: &(impl Store + Clone)) {
     let things = things();
     let stored = |value: Value| {
@@ -191,7 +191,7 @@ pub fn what_is_empty_has_a_form_of_its_own(store: &(impl Store + Clone)) {
     assert_eq!(stored(json!({"": {}})), [r#", "x") A0"#, r#", "x", "") A0"#]);
     assert_eq!(stored(json!("")), [r#", "x") 60"#]);
     assert_eq!(stored(json!(false)), [r#", "x") F4"#]);
-    // An absent field has no key; the entity exists all the same.
+    // An absent field has no key, but the entity still exists.
     clear(store);
     store.transact(|txn| things.put(txn, &1, &json!({}))).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -217,7 +217,8 @@ pub fn what_is_undivided_is_one_key(store: &(impl Store + Clone)) {
     type Pairs = BTreeMap<(u8, u8), String>;
     assert_eq!(things.field::<Pairs>(&snapshot, &1, "pairs").unwrap().unwrap()[&(3, 4)], "b");
     drop(snapshot);
-    // It is not a list that can be pushed to, and stays one value when the entity is updated.
+    // The value cannot be used as a list for a push, and stays one value when the entity is
+    // updated.
     let pushed = store.transact(|txn| things.push(txn, &1, "bytes", &1));
     assert!(pushed.unwrap_err().to_string().contains("not a list that is stored in parts"));
     #[derive(Serialize, Deserialize)]
@@ -230,7 +231,7 @@ pub fn what_is_undivided_is_one_key(store: &(impl Store + Clone)) {
     };
     assert!(store.transact(|txn| things.update(txn, &1, append)).unwrap());
     assert_eq!(dump_all(store).len(), 6);
-    // Set again, it is stored in parts; and the reverse.
+    // When it is set again, it is stored in parts; also in the reverse direction.
     store.transact(|txn| things.set(txn, &1, "bytes", &[1, 2, 3])).unwrap();
     assert_eq!(dump_all(store).len(), 9);
     store.transact(|txn| things.set_undivided(txn, &1, "bytes", &[1, 2, 3])).unwrap();

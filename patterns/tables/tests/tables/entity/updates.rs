@@ -1,4 +1,4 @@
-//! Older code that changes what newer code has written.
+//! Older code changes entities that newer code has written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// The edit by the older program. `n` makes labels that are new.
+/// The edit by the older program. `n` makes new labels unique.
 fn perform(town: &mut Town, edit: &Edit, n: usize) {
     let streets = &mut town.streets;
     match *edit {
@@ -197,7 +197,7 @@ pub fn fields_that_older_code_does_not_know_survive(store: &(impl Store + Clone)
     });
 }
 
-/// The negative control: older code that reads an entity and puts it loses the newer fields.
+/// The negative control: older code that reads an entity and puts it back loses the newer fields.
 #[test]
 fn a_put_by_older_code_forgets_and_is_caught() {
     let (store, things) = (keyloom::Memory::new(), things());
@@ -230,7 +230,7 @@ pub fn a_list_that_is_read_as_a_set_loses_no_item(store: &(impl Store + Clone)) 
     let found: Value = things.get(&store.snapshot().unwrap(), &1).unwrap().unwrap();
     assert_eq!(found, json!({"tags": ["b", "c"], "x": 1}));
     assert_eq!(faults(store), [""; 0]);
-    // An absent entity is not created; after an error of the change all is unchanged.
+    // An absent entity is not created. After an error of the closure, nothing is changed.
     let nothing = |_: &mut Tagged| -> Result<()> { Ok(()) };
     assert!(!store.transact(|txn| things.update(txn, &2, nothing)).unwrap());
     let before = dump_all(store);

@@ -15,7 +15,7 @@ use keyloom_testing::laws::{
     clear, counts, dump_all, faults_leave_nothing_half_done, long_property, refused, writing,
 };
 
-/// Names of which one begins with another.
+/// Row names that are prefixes of each other.
 const ROWS: [(&str, u8); 3] = [("r", 1), ("r", 2), ("r\0", 1)];
 const FAMILIES: [&str; 2] = ["f", "f\0"];
 const COLUMNS: [&str; 3] = ["", "c", "cc"];
@@ -66,7 +66,7 @@ fn put_all(store: &impl Store, writes: &[Write]) {
         .unwrap();
 }
 
-/// The value of a column at a time, by a search of all versions.
+/// The value of a column at a time, found by a scan over all versions.
 fn current(model: &Model, row: &Row, family: &str, column: &str, as_of: u64) -> Option<Cell> {
     let versions = model
         .iter()
@@ -131,7 +131,7 @@ pub fn every_read_finds_what_a_filter_over_all_versions_finds(store: &(impl Stor
     });
 }
 
-/// The versions that a collection must keep: each column evaluated as a list.
+/// The versions that a collection must keep, computed for each column as a list.
 fn collected(model: &Model, keep: Keep) -> Model {
     let mut left = Model::new();
     let columns: BTreeSet<_> = model.keys().map(|(r, f, c, _)| (r.clone(), *f, *c)).collect();
@@ -147,7 +147,7 @@ fn collected(model: &Model, keep: Keep) -> Model {
                 versions.into_iter().take(newer + 1).collect()
             }
         };
-        // A tombstone at the end hides nothing, but after the moment it may hide a late write.
+        // A tombstone at the end hides nothing. But after the moment it may hide a late write.
         let may_go =
             |last: &(Row, &str, &str, u64)| !matches!(keep, Keep::Since(moment) if last.3 > moment);
         if kept.last().is_some_and(|last| model[*last].is_none() && may_go(last)) {
@@ -203,7 +203,7 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
         for (row, as_of) in reads() {
             assert_eq!(web.row(&snapshot, &row, as_of).unwrap(), cells(&model, &row, as_of));
         }
-        // Writes that arrive late, but belong after the moment, are hidden by what came after them.
+        // A write that arrives late, but belongs after the moment, is hidden by newer versions.
         let Keep::Since(moment) = keep else { return };
         drop(snapshot);
         let late: Vec<_> = late.into_iter().filter(|(.., time, _)| *time > moment).collect();
@@ -266,8 +266,8 @@ pub fn wide_columns_cost_what_the_documentation_says(store: &(impl Store + Clone
     let options = RepairOptions { batch: 7, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
     let (done, cost) = store.measure(|store| web.sweep_with(store, one, &options, going_on));
-    // Three pages; nine and nine old versions and two tombstones, each checked by a get and a
-    // range.
+    // Three pages: nine old versions of each column and two tombstones. Each is checked by a get
+    // and a range read.
     assert_eq!(done.unwrap().removed, 20);
     assert_eq!(counts(cost), [2, 5, 23, 20]);
     assert_eq!(cost.commits, 3);
@@ -302,7 +302,7 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
     assert!(error.to_string().contains("no time"), "{error}");
     store.transact(|txn| txn.delete(&foreign)).unwrap();
 
-    // A position of another collection, and one that is not a cell.
+    // A position of another collection, and a position that is not a cell.
     let one = RepairOptions { batch: 1, resume: None };
     let done = web.sweep_with(store, Keep::Since(9), &one, |_| ControlFlow::Break(())).unwrap();
     let elsewhere = WideColumns::<Row>::new(&Subspace::new("elsewhere"));
@@ -397,7 +397,7 @@ fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
     .unwrap();
     let found = web.get(&store.snapshot().unwrap(), &r, "f", "c", NOW).unwrap();
     assert_eq!(found.unwrap().value, b"new");
-    // And a deletion is kept if an older version is written after the collection has begun.
+    // A deletion is kept if an older version is written after the collection has begun.
     store.transact(|txn| web.delete(txn, &r, "f", "c", 5)).unwrap();
     web.sweep_with(&store, Keep::Since(9), &options, |progress| {
         if progress.entries == 1 {

@@ -1,4 +1,4 @@
-//! What is refused, and with which words.
+//! Refused operations, and their error messages.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let divided = consumer.share(0, 2);
     says(refused(store, |txn| divided.start(txn, 0)), "has 1 shares, not 2; remove it");
     says(divided.poll(&store.snapshot().unwrap(), 1).unwrap_err(), "has 1 shares, not 2");
-    // A sweep does not resume where another work was.
+    // A sweep does not resume at the position of other work.
     let last = Some(keyloom::pack(&("table", 1)));
     let resume = Some(RepairPosition { last, ..RepairPosition::default() });
     let options = RepairOptions { resume, ..RepairOptions::default() };
@@ -44,7 +44,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     says(divided.share(1, 2).poll(&store.snapshot().unwrap(), 1).unwrap_err(), "not started");
 }
 
-/// A change of a record that fits is refused where the change does not, before anything is written.
+/// If a record fits, but its change does not, the write is refused before anything is written.
 #[test]
 fn a_change_that_is_too_long_names_its_key() {
     let limits = Limits::default().with_max_value_bytes(100);
@@ -66,10 +66,11 @@ pub fn a_schema_keeps_a_program_without_the_feed_from_writing(store: &(impl Stor
     let schema = Schema::open(store, "shop").unwrap();
     let (table, feed) = declare(&schema).unwrap();
     store.transact(|txn| table.put(txn, &1, &"with the feed".into())).unwrap();
-    // It begins with the first change after its declaration.
+    // The feed starts with the first change after its declaration.
     let changes = feed.pattern().read(&store.snapshot().unwrap(), 0, 10).unwrap();
     assert_eq!((changes.len(), changes[0].new.as_deref()), (1, Some("with the feed")));
-    // A program that does not know it cannot write, and one that declares other values is refused.
+    // A program that does not declare the feed cannot write, and a program that declares other
+    // values is refused.
     let unaware: Table<u32, String> = Schema::open(store, "shop").unwrap().table("orders").unwrap();
     let error = store.transact(|txn| unaware.put(txn, &1, &"unseen".into())).unwrap_err();
     assert!(error.to_string().contains("feed"), "{error}");

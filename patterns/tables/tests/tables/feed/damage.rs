@@ -47,7 +47,7 @@ pub fn check_finds_and_repair_repairs_what_can_be(store: &(impl Store + Clone)) 
         let moved = feed.consumer(name).position(&store.snapshot().unwrap()).unwrap();
         assert_eq!(moved, Some(0), "so that no change is left out");
     }
-    // A consumer works up to the damage, learns of it, and skips it.
+    // A consumer processes the changes up to the damage, gets an error, and skips it.
     let poll = || consumer.poll(&store.snapshot().unwrap(), 100);
     let acknowledge = |number| store.transact(|txn| consumer.acknowledge(txn, number)).unwrap();
     assert_eq!(poll().unwrap().last, 4);
@@ -80,7 +80,7 @@ fn a_change_of_a_newer_format_is_not_damaged() {
     );
 }
 
-/// A record that does not decode is deleted and replaced: consumers learn that it is gone.
+/// A record that does not decode is deleted and replaced: consumers see a deletion.
 #[test]
 fn a_record_that_does_not_decode_is_deleted_for_consumers() {
     let store = keyloom::Memory::new();

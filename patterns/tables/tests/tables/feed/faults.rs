@@ -18,7 +18,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (with, without) =
         (table(&feed), keyloom_tables::Table::new(&keyloom::Subspace::new("plain")));
     let (key, value) = (("a".to_owned(), 1), "value".to_owned());
-    // Gets, ranges, keys read, keys written: a change writes exactly one key more.
+    // Gets, ranges, keys read, keys written: the feed adds exactly one written key.
     assert_eq!(writing(&store, |txn| without.put(txn, &key, &value)), [0, 0, 0, 1]);
     assert_eq!(writing(&store, |txn| with.put(txn, &key, &value)), [1, 1, 0, 2]);
     assert_eq!(writing(&store, |txn| with.put(txn, &key, &value)), [1, 1, 2, 2]);
@@ -70,7 +70,8 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
         let (feed, snapshot) = (feed(), store.snapshot().unwrap());
         let mut wrong: Vec<_> =
             feed.check(&snapshot, &table(&feed)).unwrap().iter().map(ToString::to_string).collect();
-        // The feed has a change for each value, and what was counted is what was processed.
+        // The feed has a change for each value, and the counter is equal to the number of processed
+        // changes.
         let position = feed.consumer("all").position(&snapshot).unwrap().unwrap();
         if snapshot.counter(b"seen").unwrap() != position as i64 {
             wrong.push(format!("{position} changes were processed"));
@@ -109,7 +110,7 @@ pub fn a_sweep_that_stops_anywhere_loses_no_change(store: &(impl Store + Clone))
         let records = || (0..30).map(|n| ((String::new(), n), n.to_string()));
         store.transact(|txn| table.put_many(txn, records())).unwrap();
         store.transact(|txn| consumer.acknowledge(txn, 13)).unwrap();
-        // One transaction after the other, each by a sweep that begins again or resumes.
+        // One transaction at a time; each sweep starts again or resumes.
         let mut options = RepairOptions { batch: 4, ..RepairOptions::default() };
         let mut removed = 0;
         for round in 0.. {
@@ -133,7 +134,7 @@ pub fn a_sweep_that_stops_anywhere_loses_no_change(store: &(impl Store + Clone))
                 assert!(matches!(error.downcast_ref(), Some(FeedError::Removed { .. })), "{error}");
             }
         }
-        // The numbers continue, also after all but one were removed.
+        // The numbers continue, even after all changes except one were removed.
         store.transact(|txn| table.put(txn, &(String::new(), 0), &"more".into())).unwrap();
         assert_eq!(feed.last(&store.snapshot().unwrap()).unwrap(), 31);
     }

@@ -1,4 +1,4 @@
-//! Random histories beside a list of all changes.
+//! Random histories, compared with a list of all changes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{Key, TestConsumer, feed, table};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// In one transaction; `None` deletes.
+    /// Puts and deletes (`None`) in one transaction.
     Write(Vec<(usize, Option<u8>)>),
     Batch(Vec<(usize, u8)>),
     /// A write whose transaction is dropped.
@@ -52,7 +52,7 @@ fn seen(change: Change<Key, String>) -> Seen {
 struct Model {
     records: BTreeMap<Key, String>,
     changes: Vec<Seen>,
-    /// How many of the first changes are gone.
+    /// The number of removed changes, from the start.
     swept: usize,
     positions: [u64; 3],
 }
@@ -72,7 +72,8 @@ impl Model {
         self.changes.push((kind, key, old, value));
     }
 
-    /// The next changes of a consumer; the number of the first that is there, if they are gone.
+    /// The next changes of a consumer. If they were removed, the number of the first existing
+    /// change.
     fn next(&self, who: usize, limit: usize) -> Result<&[Seen], u64> {
         let from = self.positions[who] as usize;
         if from < self.swept {
@@ -93,7 +94,7 @@ pub fn consumers_see_what_a_list_of_all_changes_says(store: &(impl Store + Clone
         clear(store);
         let feed = feed();
         let table = table(&feed);
-        // Each name begins like another one.
+        // The names of the consumers are prefixes of each other.
         let consumers = ["", "\0", "\0a"].map(|name| feed.consumer(name));
         let start = |consumer: &TestConsumer| store.transact(|txn| consumer.start(txn, 0)).unwrap();
         consumers.iter().for_each(start);
@@ -134,7 +135,7 @@ fn perform(
             }
         }
         Step::Batch(records) => {
-            // The last one of each key, in the order of the keys.
+            // The last change of each key, in key order.
             let last: BTreeMap<Key, String> =
                 records.iter().map(|(n, value)| (key(*n), text(*value))).collect();
             let mut sorted: Vec<_> = last.into_iter().collect();
@@ -155,7 +156,7 @@ fn perform(
                     assert_eq!(changes, next);
                     model.positions[*who] = batch.last;
                     store.transact(|txn| consumers[*who].acknowledge(txn, batch.last)).unwrap();
-                    // Again, and an older one: neither moves it.
+                    // Acknowledging the same or an older position does not move the consumer.
                     store.transact(|txn| consumers[*who].acknowledge(txn, batch.last / 2)).unwrap();
                 }
                 (Err(error), Err(first)) => is_removed(&error, first),

@@ -1,4 +1,4 @@
-//! Producers and consumers side by side.
+//! Concurrent producers and consumers.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -12,7 +12,7 @@ use super::{feed, table};
 const PRODUCERS: u64 = 3;
 const EACH: u64 = 25;
 
-/// Two threads share one consumer that works in the store: what they count is what was written.
+/// Two threads share one consumer whose work is in the store: its counts are equal to the writes.
 pub fn each_change_is_processed_once_and_in_order(store: &(impl Store + Clone)) {
     clear(store);
     let feed = feed();
@@ -37,7 +37,7 @@ pub fn each_change_is_processed_once_and_in_order(store: &(impl Store + Clone)) 
                 loop {
                     let is_last = producing.load(SeqCst) == 0;
                     let work = |txn: &mut DynWriter<'_>, number: u64| {
-                        // In order: the number before this one was processed by the last work.
+                        // In order: the change before this one was the last one processed.
                         assert_eq!(txn.counter(b"last")?, number as i64 - 1);
                         txn.add(b"last", 1)
                     };
@@ -57,7 +57,7 @@ pub fn each_change_is_processed_once_and_in_order(store: &(impl Store + Clone)) 
     let all = (PRODUCERS * EACH) as i64;
     assert_eq!(snapshot.counter(b"last").unwrap(), all);
     assert_eq!(consumer.position(&snapshot).unwrap(), Some(all as u64));
-    // In the order of each producer, since each waits for its commit.
+    // The changes of each producer are in order, since each waits for its commit.
     let changes = feed.read(&snapshot, 0, 1_000).unwrap();
     for producer in 0..PRODUCERS {
         let own = changes.iter().filter(|change| change.key.0 == producer.to_string());

@@ -25,7 +25,7 @@ fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, City)> {
 
 pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
     let cities = Cities::new();
-    // Few ids, so that a batch contains some of them twice, and some are stored already.
+    // Few ids, so that a batch repeats some of them, and some are stored already.
     let id = |count: u64| (0..count).prop_map(|n| number(n) as u16);
     let puts = vec((id(12), city()), 0..20);
     let deletes = vec(id(14), 0..10);
@@ -54,8 +54,8 @@ fn counts(cost: Cost) -> [u64; 5] {
     [cost.round_trips, cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
 }
 
-/// Whether the cost is that of the model. A server may need a round trip to begin before a write,
-/// or to fix a snapshot before a large read, and none for a commit without writes.
+/// Whether the cost is that of the model. A server may need an extra round trip to begin before a
+/// write, or to fix a snapshot before a large read, and none for a commit without writes.
 #[track_caller]
 fn cost_is(store: &impl Store, cost: [u64; 5], expected: [u64; 5]) {
     assert_eq!(cost[1..], expected[1..]);
@@ -107,7 +107,7 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     cost_is(store, cost, [2, 1_000, 0, 999, 2_997]);
 }
 
-/// From this batch size on, one range read checks whether the table has any record.
+/// From this batch size on, one range read checks whether the table is empty.
 #[test]
 fn a_load_of_new_records_gets_none() {
     let cities = Cities::new();
@@ -154,7 +154,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     assert_eq!(faults.unwrap(), []);
     match waits_for_the_version(store) {
         0 => assert_eq!(counts(cost), [12, 6_000, 6, 12_000, 0]),
-        // Pages end at a limit of bytes, which may split one of these in two.
+        // Pages also end at a limit of bytes, which may split a page in two.
         _ => cost_is(store, counts(cost), [12, 6_000, 6, 12_000, 0]),
     }
 
@@ -220,7 +220,7 @@ pub fn bad_input_among_many_is_found_before_anything_is_written(store: &(impl St
             error
         }};
     }
-    // JSON has no objects with pairs of numbers as keys.
+    // JSON objects cannot have pairs of numbers as keys.
     type Pairs = BTreeMap<(u8, u8), u8>;
     let pairs = Table::<u16, Pairs, Json>::with_codec(&cities.space.child("pairs"));
     let records = [(1, Pairs::new()), (2, Pairs::from([((1, 2), 3)]))];
@@ -233,7 +233,7 @@ pub fn bad_input_among_many_is_found_before_anything_is_written(store: &(impl St
     assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("names")), "{error}");
 }
 
-/// A store that takes 128 writes in a transaction.
+/// A store that takes 128 writes per transaction.
 fn narrow() -> Limits {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(128);
@@ -266,7 +266,7 @@ fn a_load_fits_a_store_that_takes_little() {
 fn a_load_fits_a_store_that_bounds_bytes() {
     let limits = Limits::foundationdb();
     let store = Memory::builder().limits(limits).build();
-    // Encoding a `Vec<u8>` byte by byte would take most of the time of the test.
+    // Strings, because encoding a `Vec<u8>` byte by byte would take most of the time of the test.
     let table = Table::<u16, String>::new(&Subspace::new("blobs"));
     let blobs: Vec<(u16, String)> = (0..300).map(|id| (id, "7".repeat(90_000))).collect();
     let mut size = BatchSize::new(1_000);
@@ -285,7 +285,7 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     assert!(matches!(too_large, Err(Error::TransactionTooLarge { .. })));
     assert_eq!(size.get(), 1);
 
-    // An error wrapped with its key is still recognized as too large.
+    // A wrapped error is still recognized as too large.
     let mut size = BatchSize::new(8);
     let done = size.transact_all(&store, &[0u8; 8], |txn, some| {
         let too_large = |error: Error| Error::other(error.at(b"where"));
@@ -297,7 +297,7 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     done.unwrap();
     assert_eq!(size.get(), 2);
 
-    // Only the commits before the error are kept.
+    // Only the commits before the error remain.
     let mut size = BatchSize::new(2);
     let failed = size.transact_all(&store, &[1u8, 2, 3, 4, 5], |txn, some| {
         some.iter().try_for_each(|n| match n {
@@ -328,7 +328,7 @@ fn dyn_writer_costs_as_many_reads_as_the_writer_inside() {
             assert_eq!((page.entries.len(), page.last.as_deref()), (2, Some(&[2][..])));
         }
     };
-    // A page that walked a range would also read the entry after it.
+    // A page that scanned a range would also read the entry after it.
     assert_eq!(reading(&page(Order::Ascending)), [1, 0, 1, 2, 0]);
     assert_eq!(reading(&page(Order::Descending)), [1, 0, 1, 2, 0]);
     let ends = |txn: &DynWriter<'_>| {
@@ -340,8 +340,8 @@ fn dyn_writer_costs_as_many_reads_as_the_writer_inside() {
     assert_eq!(reading(&many), [1, 3, 0, 3, 0]);
 }
 
-/// From 4,096 records on, one range read checks whether all of them are new. The batch includes
-/// both ends of the range.
+/// From 4,096 records on, one range read checks whether all of them are new. The range includes
+/// both ends of the batch.
 #[test]
 fn a_large_batch_replaces_a_record_at_either_end() {
     const RECORDS: u32 = 4_096;

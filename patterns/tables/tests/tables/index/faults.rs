@@ -11,7 +11,7 @@ use keyloom_testing::laws::{clear, dump};
 
 type Change = fn(&Cities, &mut DynWriter<'_>) -> keyloom::Result<()>;
 
-/// Changes of all kinds: one record is inserted, one moves within the indexes, one is deleted.
+/// Changes of all kinds: one record is inserted, one moves within the indexes, and one is deleted.
 const CHANGES: [Change; 2] = [one_by_one, at_once];
 
 fn moved() -> City {
@@ -37,7 +37,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     fill(&cities, store, 1..=5);
     let before = dump(&store.snapshot().unwrap(), KeyRange::all());
 
-    // A name too long for the key of an entry; the message names the index and the part.
+    // A name that is too long for the key of an entry; the message names the index and the part.
     let long = City { name: "n".repeat(600), ..sample(3) };
     let error = store.transact(|txn| cities.table.put(txn, &3, &long)).unwrap_err();
     let Some(IndexError::EntryTooLong { bytes: 623, limit: 511, .. }) = error.downcast_ref() else {
@@ -79,7 +79,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
     drop(snapshot);
 
-    // An entry of an unknown format is damage, since no catalog declares that format.
+    // An entry of an unknown format counts as damage, since no catalog declares this format.
     let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
     store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -105,7 +105,7 @@ pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone
     let both = |ids: [u16; 2]| {
         store.transact(|txn| ids.iter().try_for_each(|id| relocate(&mut DynWriter::new(txn), *id)))
     };
-    // The second record does not exist: the first must not have moved either.
+    // The second record does not exist, so the first must not have moved either.
     let error = both([1, 9]).unwrap_err();
     assert_eq!(error.to_string(), "no city 9");
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
@@ -122,7 +122,7 @@ fn a_swallowed_error_is_not_committed() {
     assert_eq!(CHANGES.iter().map(halves).sum::<usize>(), 0);
 }
 
-/// The negative control: a store that commits in spite of the failed write.
+/// The negative control: a store that commits despite a failed write.
 #[test]
 fn check_finds_the_half_of_a_change_that_is_committed() {
     for change in CHANGES {
@@ -131,7 +131,7 @@ fn check_finds_the_half_of_a_change_that_is_committed() {
     }
 }
 
-/// How often a change that fails, and is committed all the same, leaves an inconsistency.
+/// The number of failed changes that leave an inconsistency when they are committed anyway.
 fn halves_of_swallowed_errors(store: impl Store, change: Change) -> usize {
     let faulty = Faulty::new(store);
     let store = faulty.inner();
@@ -209,7 +209,7 @@ fn a_query_names_the_damaged_entry_and_the_remedy() {
     let snapshot = store.snapshot().unwrap();
     let found = by_name.range(&snapshot, ..).unwrap().next().unwrap();
     says(&found.unwrap_err());
-    // The owner of the entry is unknown, so the name is refused for every record.
+    // The owner of the entry is unknown, so every record with this name is refused.
     says(&store.transact(|txn| names.put(txn, &2, &"a".into())).unwrap_err());
     says(&store.transact(|txn| names.delete(txn, &1)).unwrap_err());
     store.transact(|txn| names.put(txn, &2, &"b".into())).unwrap();

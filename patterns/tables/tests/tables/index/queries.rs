@@ -35,7 +35,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         let expected: Vec<_> = some.iter().map(|id| oracle.get(id).cloned()).collect();
         assert_eq!(cities.table.get_many(&snapshot, &some).unwrap(), expected);
 
-        // A leading part, in the order of the index.
+        // A leading part; entries are in index order.
         let mut expected: Vec<_> = oracle
             .iter()
             .filter(|(_, c)| c.country == "FR")
@@ -54,7 +54,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .map(|found| found?.record_key());
         assert_eq!(ids(&mut found), expected.iter().rev().copied().collect::<Vec<_>>());
 
-        // The beginning of a string.
+        // A prefix of a string.
         let expected: BTreeSet<u16> = oracle
             .iter()
             .filter(|(_, c)| c.country == "US" && c.name.starts_with('a'))
@@ -67,7 +67,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .map(|found| found?.record_key());
         assert_eq!(ids(&mut found).into_iter().collect::<BTreeSet<_>>(), expected);
 
-        // Descending parts, of the records that have the entry.
+        // Descending parts; only some records have an entry.
         let mut expected: Vec<_> = oracle
             .iter()
             .filter(|(_, c)| c.country == "US" && c.population > 0)
@@ -93,7 +93,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .count();
         assert_eq!(between, expected.iter().filter(|(p, _)| p.0 > 1 && p.0 <= 3).count());
 
-        // Ranges of record keys, of every kind, against the same ranges of numbers.
+        // All kinds of ranges of record keys, compared with the same ranges of numbers.
         let keys = |select: keyloom_tables::Within<u16>| {
             let records = cities.table.range(&snapshot, select).unwrap();
             records.map(|record| record.unwrap().0).collect::<Vec<_>>()
@@ -109,8 +109,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         assert_eq!(keys(within::<u16>(..)), expected(&|_| true));
         let behind = (std::ops::Bound::Excluded(1), std::ops::Bound::Unbounded);
         assert_eq!(keys(within(behind)), expected(&|id| id > 1));
-        // Bounds that name only the first of two parts include, or exclude, all their
-        // continuations.
+        // Bounds with only the first of two parts include, or exclude, all continuations.
         let counted = |select: keyloom_tables::Within<&str>| {
             cities.by_name.count(&snapshot, select).unwrap() as usize
         };
@@ -206,7 +205,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
         fill(&cities, store, (0..100).map(|n| n * 10));
         let (mut seen, mut after) = (Vec::new(), None::<Vec<u8>>);
         for round in 0.. {
-            // The continuation is converted to bytes and back, as for a client.
+            // The continuation is converted to bytes and back, as a program does for a client.
             let continuation = after.as_deref().map(Continuation::from_bytes);
             {
                 let snapshot = store.snapshot().unwrap();
@@ -223,7 +222,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
                 let Some(next) = page.next else { break };
                 after = Some(next.as_bytes().to_vec());
             }
-            // Delete the record at which the page ended, and insert others everywhere.
+            // Deletes the record at which the page ended, and inserts records everywhere.
             let last = *seen.last().unwrap();
             store.transact(|txn| cities.table.delete(txn, &last)).unwrap();
             fill(&cities, store, [round * 20 + 2, round * 20 + 4]);
@@ -232,7 +231,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
             seen.iter().copied().filter(|id| id % 10 == 0 && *id > 0).collect();
         let mut expected: Vec<u16> = (1..100).map(|n| n * 10).collect();
         if order == Order::Ascending {
-            expected.reverse(); // by_size descends
+            expected.reverse(); // by_size is descending
         }
         assert_eq!(originals, expected, "every record that stayed is seen once, in order");
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len(), "nothing is seen twice");
@@ -259,7 +258,7 @@ pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Cl
         ids.sort_by_key(|id| (city(*id).country, city(*id).name, *id));
         ids
     };
-    // The country; the country and the name; these and a range of record keys; these and a record
+    // The country; the country and the name; both with a range of record keys; both with a record
     // key.
     let cases: [(&dyn Select, Vec<u16>); 5] = [
         (&"FR", expected(&|id| id < 60)),
@@ -281,7 +280,7 @@ pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Cl
     }
 }
 
-/// The largest and the smallest per country; records without population are not in the index.
+/// The largest and the smallest city per country; records without a population have no entry.
 fn first_and_last_of_each_group_are_right(
     cities: &Cities,
     reader: &impl Reader,
@@ -315,7 +314,7 @@ fn a_continuation_outlives_the_store_that_it_was_made_on() {
     let directory = tempfile::tempdir().unwrap();
     let cities = Cities::new();
     let page = |after: Option<&[u8]>| {
-        // Opened and closed for each page, as by a program that is restarted.
+        // The store is opened and closed for each page, as in a program that restarts.
         let store = keyloom::Lmdb::open(directory.path()).unwrap();
         if after.is_none() {
             fill(&cities, &store, 1..=20);
@@ -377,7 +376,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert_eq!(found.count(), 10);
     });
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (0, 1, 10, 1));
-    // Records through the index: two round trips for any number of them.
+    // Records through the index cost two round trips, whatever their number is.
     let cost = reading(&|| {
         let records =
             cities.by_name.query().prefix("FR").limit(8).records(&snapshot, &cities.table);
@@ -428,7 +427,7 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
             "{error}"
         );
     }
-    // One whose key is within the other query all the same.
+    // A record key that is also within the other query.
     let of_country =
         page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
     let of_all = cities.by_name.query().limit(3).after(&of_country).page(&snapshot);
@@ -444,7 +443,7 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
     assert!(matches!(newer, Err(Error::NewerFormat { found: 2, .. })));
 }
 
-/// `("a\0", ..)` begins with the bytes of `("a",)`; a number begins only with its own bytes.
+/// `("a\0", ..)` begins with the bytes of `("a",)`; a number has only its own bytes as a prefix.
 pub fn prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes(store: &(impl Store + Clone)) {
     clear(store);
     let table = Table::<(String, u32), u32>::new(&Subspace::new("t"));

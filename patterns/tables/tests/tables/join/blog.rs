@@ -1,4 +1,4 @@
-//! Blog posts of users named John, a very common name.
+//! Blog posts of users with a very common name, John.
 
 use keyloom::{Memory, Metered, Reader, Result, Store, Subspace};
 use keyloom_tables::join::{Joins, KeySet};
@@ -13,18 +13,19 @@ struct Size {
     posts: u32,
 }
 
-/// Two of five users are named John.
+/// Two in five users are named John.
 fn name(user: u32) -> &'static str {
     ["John", "Mary", "Ada", "John", "Bob"][user as usize % 5]
 }
 
 impl Size {
-    /// Some posts are of deleted users.
+    /// Some posts belong to deleted users.
     fn author(self, post: u32) -> u32 {
         post.wrapping_mul(2_654_435_761) % (self.users + self.users / 10)
     }
 
-    /// All pairs of a John and a post, by a loop over the posts and functions for their authors.
+    /// All pairs of a John and a post, by a loop over the posts and a function that computes their
+    /// authors.
     fn expected(self) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         for post in 0..self.posts {
@@ -63,7 +64,7 @@ impl Blog {
         Self { by_name, users, by_author, posts }
     }
 
-    /// In the order of users, which both ranges have.
+    /// A merge join in user order, which both ranges have.
     fn merged<R: Reader>(&self, reader: &R) -> Result<Vec<(u32, u32)>> {
         let johns = self.by_name.range(reader, "John")?;
         let johns = johns.map(|found| found?.record_key());
@@ -91,7 +92,7 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
     assert_eq!((cost.ranges, cost.gets, cost.round_trips), (2, 0, 2));
     assert!(cost.keys_read <= johns + u64::from(of.posts), "each entry once, up to the last John");
 
-    // With a lookup of the names, in batches of posts.
+    // A lookup of the names, in batches of posts.
     let (joined, cost) = store.measure(|_| {
         let posts = blog.posts.range(&snapshot, ..).unwrap();
         let named = posts.lookup_join(&snapshot, &blog.users, |(_, author)| *author);
@@ -103,7 +104,7 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
     assert_eq!(joined.unwrap(), by_post);
     assert_eq!((cost.ranges, cost.round_trips), (1, 1 + u64::from(of.posts.div_ceil(1_000))));
 
-    // If the ids of the Johns fit in memory.
+    // A hash join, if the ids of the Johns fit in memory.
     let johns = blog.by_name.range(&snapshot, "John").unwrap();
     let johns = KeySet::read(johns.map(|found| found?.record_key()), of.users as usize).unwrap();
     let posts = blog.posts.range(&snapshot, ..).unwrap();

@@ -103,7 +103,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let chat = Chat::new();
     chat.fill(store, &chat_data());
     let before = dump_all(store);
-    // If a link's key is too long in one direction, the link is refused in both.
+    // If the key of a link is too long in one direction, the link is refused in both.
     let words = Links::<String, String>::new(&chat.space.child("words"));
     let error =
         store.transact(|txn| words.link(txn, &"a".repeat(300), &"b".repeat(300))).unwrap_err();
@@ -121,7 +121,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     drop(joined);
     drop(snapshot);
 
-    // A value that is not a link, and one of a newer program.
+    // A value that is not a link, and a link of a newer program.
     let space = Subspace::new("links");
     let links = links();
     store

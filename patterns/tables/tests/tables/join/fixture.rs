@@ -13,7 +13,7 @@ use keyloom_testing::laws::clear;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Message {
-    /// `None` for announcements of the publisher, which have no author.
+    /// `None` for announcements of the publisher.
     pub author: Option<u16>,
     pub text: String,
 }
@@ -45,7 +45,7 @@ impl Chat {
         }
     }
 
-    /// Puts all of it in one transaction.
+    /// Puts all data in one transaction.
     pub fn fill(&self, store: &impl Store, data: &Data) {
         clear(store);
         store
@@ -66,7 +66,7 @@ pub struct Data {
     pub members: Vec<(String, u16)>,
 }
 
-/// Few users and names, so that many share one, and messages of deleted users.
+/// Few users and names, so that many share a name; some messages belong to deleted users.
 pub fn data() -> impl Strategy<Value = Data> {
     let name = prop::sample::select(vec!["John", "Mary", "", "a\0"]).prop_map(String::from);
     let user = || (0..12u64).prop_map(|n| number(n) as u16);

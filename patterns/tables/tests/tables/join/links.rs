@@ -1,4 +1,4 @@
-//! Links are the same in both directions after any changes.
+//! Links are equal in both directions after any changes.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use keyloom_testing::ids::number;
 use keyloom_testing::laws::{clear, dump_all, property};
 
-/// Links whose left ends are tuples that begin with each other.
+/// Links whose left ends are tuples with common prefixes.
 pub type Ends = Links<(String, u8), u16>;
 
 pub fn links() -> Ends {
@@ -99,7 +99,7 @@ pub fn links_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let counts = |cost: Cost| (cost.gets, cost.ranges, cost.keys_read, cost.keys_written);
     let linking = || metered.measure(|store| store.transact(|txn| links.link(txn, &left(1), &7))).1;
     assert_eq!(counts(linking()), (1, 0, 0, 2));
-    // The link itself is put again, its reversed entry is not.
+    // The link itself is written again, but its reversed entry is not.
     assert_eq!(counts(linking()), (1, 0, 1, 1));
     let unlinking =
         || metered.measure(|store| store.transact(|txn| links.unlink(txn, &left(1), &7))).1;

@@ -146,7 +146,7 @@ fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
     with_duplicates_on_both_sides(chat, reader, data);
 }
 
-/// Pairs of messages of one author: keys repeat on both sides.
+/// Pairs of messages of one author; keys repeat on both sides.
 fn with_duplicates_on_both_sides(chat: &Chat, reader: &impl Reader, data: &Data) {
     let messages = || {
         chat.by_author.range(reader, ..).unwrap().map(|found| {

@@ -1,4 +1,4 @@
-//! The costs of joins, and their use of memory.
+//! The costs and the memory use of joins.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ thread_local! {
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A record that counts how many of its type exist.
+/// A record that counts the live instances of its type.
 #[derive(Debug)]
 struct Counted(u32);
 
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Counted {
     }
 }
 
-/// The largest number of records alive at a time, and the number decoded.
+/// The largest number of records alive at a time, and the number of decoded records.
 fn counting(work: impl FnOnce()) -> (usize, usize) {
     assert_eq!(LIVE.get(), 0);
     MOST.set(0);
@@ -102,7 +102,7 @@ pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let snapshot = metered.snapshot().unwrap();
     let posts = || sides.posts.range(&snapshot, ..).unwrap();
     let author = |(_, author): &(u32, Counted)| author.0;
-    // On a store with a server the round trips include those for pages of ranges.
+    // On remote stores, the round trips include the pages of ranges.
     let cost_is = |cost: Cost, expected: [u64; 5]| {
         let first = usize::from(store.round_trips().is_some());
         assert_eq!(counts(cost)[first..], expected[first..]);
@@ -118,7 +118,7 @@ pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let lookup = lookup.remember(40);
     let (_, cost) = metered.measure(|_| posts().lookup_join(&snapshot, lookup, author).count());
     cost_is(cost, [2, 40, 1, 1_090, 0]);
-    // Records that exceed the cache are evicted, and read again.
+    // If the records exceed the cache, they are evicted and read again.
     let lookup = Lookup::new(&sides.users).batch(100).remember(39);
     let (_, cost) = metered.measure(|_| posts().lookup_join(&snapshot, lookup, author).count());
     cost_is(cost, [12, 440, 1, 1_490, 0]);
@@ -178,8 +178,7 @@ fn memory_is_bounded_by_the_batch_and_not_by_the_data() {
     });
     assert!((400..=520).contains(&most), "{most} records at a time, of which 500 are remembered");
 
-    // As many as the rows of one key on the right side, one row ahead of them, and the pair that
-    // was returned.
+    // The rows of one key on the right side, the row after them, and the returned pair.
     let (most, decoded) = counting(|| {
         let joined = users().merge_join(posts(), |(id, _)| *id, |(id, _)| id / 4);
         assert_eq!(joined.count(), 4 * USERS as usize);

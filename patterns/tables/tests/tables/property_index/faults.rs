@@ -9,8 +9,8 @@ use keyloom_tables::{Inconsistency, Rule};
 
 use crate::property_index::laws::{clear, container, keys, towns};
 
-/// An update that fails anywhere leaves the old value or the new one, and a query finds it. Another
-/// update, or a cleanup, removes the remains.
+/// After a failure at any operation of an update, the old or the new value is stored, and a query
+/// finds it. Another update, or a cleanup, removes the remains.
 pub fn a_fault_at_any_operation_is_repaired(store: &(impl Store + Clone)) {
     let index = towns();
     let (of, item) = (container(1), "a".to_owned());
@@ -55,7 +55,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let index = towns();
     let mut stamps = Stamps::with_clock(1, || 1_000);
     let (of, item) = (container(1), "a".to_owned());
-    // A value that fits in the list but not in the index.
+    // A value that fits in the list of updates but not in the index.
     let long = "n".repeat(490);
     let error = index.set(store, &mut stamps, &of, &item, &long).unwrap_err();
     assert!(

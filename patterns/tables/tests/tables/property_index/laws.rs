@@ -1,4 +1,4 @@
-//! The laws on every store, with one update after the other.
+//! The laws on every store, with sequential updates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
@@ -92,7 +92,7 @@ pub fn every_query_finds_what_a_map_holds(store: &(impl Store + Clone)) {
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
-    // In a bucket as wide as that, about one update in a thousand billion counts the entries.
+    // With buckets of this width, about one update in a thousand billion counts the entries.
     let index = towns().bucket_width(1 << 43);
     let metered = Metered::new(store.clone());
     let mut stamps = Stamps::with_clock(1, || 1_000);
@@ -118,14 +118,14 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(set(Some("Paris")), 1, (0, 1, 1, 0, 0));
     cost_is(set(Some("Lyon")), 7, (0, 2, 1, 5, 5));
     cost_is(set(None), 6, (0, 2, 1, 4, 4));
-    // A removed value has no entry to be deleted.
+    // A removed value has no entry to delete.
     cost_is(set(Some("Rome")), 6, (0, 2, 1, 4, 4));
 
     let snapshot = metered.snapshot().unwrap();
     let (value, cost) = metered.measure(|_| index.value(&snapshot, &of, &item).unwrap());
     assert_eq!(value.as_deref(), Some("Rome"));
     cost_is(cost, 1, (0, 1, 1, 0, 0));
-    // The level twice, one bucket, one value.
+    // The level is read twice, then one bucket and one value.
     let (found, cost) =
         metered.measure(|_| index.items_with(&snapshot, &of, "Rome".into()).unwrap().count());
     assert_eq!(found, 1);
@@ -169,7 +169,7 @@ pub fn buckets_that_become_too_wide_are_split(store: &(impl Store + Clone)) {
     assert!(*narrow.values().max().unwrap() <= 32 + 32 / 2, "{narrow:?}");
     let levels = narrow.keys().map(|(level, _)| level).collect::<BTreeSet<_>>();
     assert!(levels.len() > 2, "{narrow:?}");
-    // All of them are found in any bucket.
+    // All items are found, in any bucket.
     let snapshot = store.snapshot().unwrap();
     for wanted in 0..5 {
         let found = index.items_with(&snapshot, &1, wanted).unwrap();
@@ -182,7 +182,7 @@ pub fn buckets_that_become_too_wide_are_split(store: &(impl Store + Clone)) {
     let (_, cost) = other.measure(|_| index.items_with(&reader, &2, 0).unwrap().count());
     assert_eq!(cost.ranges, 3);
     drop((snapshot, reader));
-    // Items that change move to the newest level, and change again without opening another one.
+    // Changed items move to the newest level. Further changes open no other level.
     for round in 1..4u8 {
         for item in 0..600 {
             index.set(store, &mut stamps, &1, &item, &(10 * round)).unwrap();

@@ -1,5 +1,5 @@
-//! The laws of the index for stores without transactions: on every store, and on one that is atomic
-//! for single keys only, with concurrent updates and crashes.
+//! The laws of the index for stores without transactions: on every store, and on a store with
+//! atomicity for single keys only, with concurrent updates and crashes.
 
 mod faults;
 mod laws;

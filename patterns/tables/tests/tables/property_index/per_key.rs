@@ -1,4 +1,4 @@
-//! A store that is atomic for single keys only.
+//! A store with atomicity for single keys only.
 //!
 //! A transaction is one write without a read, and commits immediately. A snapshot is not isolated:
 //! each get reads the current state, and so does each step of a range.
@@ -57,7 +57,7 @@ impl Reader for PerKeyReader {
     }
 }
 
-/// A range in which each step is an operation of its own.
+/// A range in which each step is a separate operation.
 pub struct PerKeyEntries {
     store: PerKey,
     rest: Option<KeyRange<'static>>,
@@ -163,7 +163,7 @@ fn the_store_takes_one_write_and_no_read_in_a_transaction() {
     refused(store.transact(|txn| txn.delete_range(KeyRange::all())));
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.count(KeyRange::all()).unwrap(), 1);
-    // It is not a snapshot: it shows later writes.
+    // The range is not a snapshot: it returns later writes.
     let mut walk = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
     assert_eq!(walk.next().unwrap().unwrap().0, b"a");
     store.transact(|txn| txn.put(b"b", b"2")).unwrap();

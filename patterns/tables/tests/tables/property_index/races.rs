@@ -1,4 +1,4 @@
-//! Updates in random order, some of which die half way, and concurrent queries.
+//! Updates in random order, some of which die halfway, and concurrent queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::property_index::per_key::PerKey;
 use crate::property_index::subjects::{Careless, Pattern, Subject};
 use crate::property_index::turns::Work;
 
-/// The largest number of items. With fewer, updates of the same value race for the same item.
+/// The largest number of items. With so few, updates of the same value compete for the same item.
 const ITEMS: u8 = 2;
 const VALUES: u8 = 3;
 const HOUR_US: u64 = 3_600_000_000;
@@ -21,11 +21,11 @@ const HOUR_US: u64 = 3_600_000_000;
 /// The kinds of violations, with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wrong {
-    /// A current value is not found by a query without concurrent updates.
+    /// A query without concurrent updates does not find a current value.
     lost: usize,
-    /// A value that is not current is found by a query without concurrent updates.
+    /// A query without concurrent updates finds a value that is not current.
     stale: usize,
-    /// A value that was current throughout a query is not found by it.
+    /// A query does not find a value that was current throughout the query.
     lost_meanwhile: usize,
     /// The number of keys that should not exist at the end.
     left_over: usize,
@@ -59,7 +59,7 @@ fn job(rng: &mut Rng, items: u8, values: u8) -> Job {
 /// A query: its first and last turn, the value searched for, and the items found.
 type Answer = (usize, usize, u8, BTreeSet<u8>);
 
-/// A common clock, with an error of some milliseconds for each worker.
+/// A common clock; each worker's reading is off by some milliseconds.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -128,14 +128,14 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
     }
     wrong.faults += subject.faults(&store);
     let current = subject.current(&store.inner);
-    // Hours later no update is in flight.
+    // After several hours no update is in flight.
     clock.advance(3 * HOUR_US);
     let mut stamps = clock.stamps(200, &mut rng);
     if rng.bool() {
         subject.settle(&store, &stamps);
         assert_eq!(subject.current(&store.inner), current, "cleaning changes no value");
     } else {
-        // Or the next updates remove the remains of earlier ones.
+        // Alternatively, the next updates remove the remains of earlier ones.
         for item in 0..ITEMS {
             subject.set(&store, &mut stamps, item, Some(VALUES)).unwrap();
         }
@@ -175,7 +175,7 @@ fn races_and_crashes_leave_no_lost_and_no_stale_value() {
 fn removing_by_the_value_that_was_read_is_caught() {
     let careless = Careless(Subspace::new("careless"));
     let mut wrong = Wrong::default();
-    // The rarest of the faults needs more than a hundred interleavings.
+    // The rarest fault needs more than a hundred interleavings.
     for seed in 0..cases().max(400) {
         wrong.add(&race(&careless, seed));
     }

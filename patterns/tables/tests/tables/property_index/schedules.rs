@@ -1,8 +1,8 @@
-//! A query is paused at every point while one value is written again: the query must find it at
-//! each of them.
+//! A query is paused at every point while one value is written again: the query must find the value
+//! in each schedule.
 //!
-//! Random order reaches some schedules too rarely, so these are enumerated: who runs for how many
-//! operations before the next one does.
+//! Random order reaches some schedules too rarely, so these are enumerated: which worker runs for
+//! how many operations before the next one runs.
 
 use std::sync::Mutex;
 
@@ -14,33 +14,34 @@ use crate::property_index::turns::Work;
 
 type Sizes = PropertyIndex<u8, u8, u8>;
 
-/// The item and its value, which never changes.
+/// The item, and its value, which never changes.
 const ITEM: u8 = 1;
 const VALUE: u8 = 7;
 const ALL: usize = usize::MAX;
 
 struct Scene {
     store: PerKey,
-    /// Buckets of one entry: a second item opens a level.
+    /// With buckets of one entry, a second item opens a level.
     narrow: Sizes,
 }
 
 impl Scene {
-    /// The item has its value. An update of it has died after it wrote its intention, so that
-    /// readers do not treat the value as settled.
+    /// The item has its value. One update died after it wrote its intention, so readers do not
+    /// treat the value as settled.
     fn new() -> Self {
         let narrow = Sizes::new(&Subspace::new("sizes")).bucket_width(1);
         let scene = Self { store: PerKey::new(), narrow };
         scene.set(1, 10, ITEM, VALUE);
         let dying: Work<'_> = Box::new(|| scene.set(2, 20, ITEM, 9));
-        // The list (an update and the end), the level, and the intention; then it dies.
+        // The worker writes the list (an update and the end), the level, and the intention; then it
+        // dies.
         scene.store.turns.run(vec![(Some(4), dying)], |_| 0);
         let keys = scene.store.inner.snapshot().unwrap().count(KeyRange::all()).unwrap();
         assert_eq!(keys, 3, "an update, its entry, and the intention");
         scene
     }
 
-    /// Sets a value. Fails in a worker that has died.
+    /// Sets a value. Fails in a dead worker.
     fn set(&self, writer: u64, time_us: u64, item: u8, value: u8) {
         let mut stamps = Stamps::with_clock(writer, move || time_us);
         let _ = self.narrow.set(&self.store, &mut stamps, &1, &item, &value);
@@ -61,7 +62,7 @@ impl Scene {
         })
     }
 
-    /// The same with another query.
+    /// The same law for another query.
     fn holds(
         &self,
         script: &[(usize, usize)],

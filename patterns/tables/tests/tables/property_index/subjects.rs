@@ -1,4 +1,4 @@
-//! The subjects of the race tests: the pattern, and the obvious algorithm, which is wrong.
+//! The subjects of the race tests: the pattern, and the naive algorithm, which is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ pub trait Subject: Sync {
     /// Sets the value of an item, or removes it.
     fn set(&self, store: &PerKey, stamps: &mut Stamps, item: u8, value: Option<u8>) -> Result<()>;
 
-    /// The items of a value.
+    /// The items with a value.
     fn find(&self, store: &PerKey, value: u8) -> Result<BTreeSet<u8>>;
 
     /// The values of all items, from the bytes in the store.
@@ -22,10 +22,10 @@ pub trait Subject: Sync {
     /// The number of keys in the store that the current values do not need.
     fn left_over(&self, store: &Memory) -> usize;
 
-    /// The number of faults that its own check finds.
+    /// The number of faults that the check of the subject finds.
     fn faults(&self, store: &PerKey) -> usize;
 
-    /// Removes the remains by all means other than updates.
+    /// Removes the remains by every means except updates.
     fn settle(&self, store: &PerKey, stamps: &Stamps);
 }
 
@@ -42,7 +42,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// With a width of 1, levels are opened constantly.
+    /// With a width of 1, nearly every update opens a level.
     pub fn new(bucket_width: usize) -> Self {
         let space = Subspace::new("property");
         Self { index: PropertyIndex::new(&space).bucket_width(bucket_width), space }
@@ -65,7 +65,7 @@ impl Subject for Pattern {
     fn current(&self, store: &Memory) -> BTreeMap<u8, u8> {
         let mut newest: BTreeMap<u8, Option<u8>> = BTreeMap::new();
         let space = self.space.child(&0);
-        // In key order, which is the order of stamps: later values overwrite.
+        // Key order is the order of the stamps, so later values overwrite earlier ones.
         for (key, value) in entries(store, &space) {
             let (_, item, _, _): (u8, u8, u64, u64) = space.unpack(&key).unwrap();
             if value[0] & 0x0F == 1 {
@@ -95,8 +95,8 @@ impl Subject for Pattern {
     }
 }
 
-/// The negative control: the item is a record, an entry is a value and an item, and an update
-/// removes the entry of the value that it has read.
+/// The negative control. A record holds the value of an item, and an entry is a value and an item.
+/// An update removes the entry of the value that it has read.
 pub struct Careless(pub Subspace);
 
 impl Careless {

@@ -1,5 +1,5 @@
-//! Threads that run one at a time, each from one operation on the store to the next, in an order
-//! that the caller picks.
+//! Threads that run one at a time, each from one store operation to the next, in an order that the
+//! caller chooses.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub struct Turns {
     state: Mutex<State>,
     /// Notifies the scheduler that a worker waits or has ended.
     back: Condvar,
-    /// Notify each worker that it is its turn.
+    /// Notify each worker of its turn.
     begin: [Condvar; MOST],
 }
 
@@ -43,7 +43,7 @@ impl Turns {
     }
 
     /// Called at each operation. Waits for the turn of the worker, and fails after the worker has
-    /// died. Returns at once in a thread that is not a worker.
+    /// died. In other threads, returns at once.
     pub fn operation(&self) -> Result<()> {
         let Some(me) = WORKER.get() else { return Ok(()) };
         let mut state = self.wait_for_turn(me);
@@ -73,8 +73,8 @@ impl Turns {
         self.lock().step
     }
 
-    /// Runs the workers to their ends. Between two turns, when all of them wait, `pick` receives
-    /// the waiting workers and returns the next one. It is called once more at the end.
+    /// Runs the workers to their ends. Between two turns, when all workers wait, `pick` receives
+    /// the waiting workers and returns the next one. `pick` is called once more at the end.
     pub fn run(
         &self,
         workers: Vec<(Option<usize>, Work<'_>)>,
@@ -104,7 +104,7 @@ impl Turns {
         });
     }
 
-    /// Blocks until every worker waits, and returns whether there is one.
+    /// Blocks until every worker waits. Returns whether any worker is left.
     fn all_wait(&self) -> bool {
         let mut state = self.lock();
         while state.waiting.len() < state.live {
@@ -114,7 +114,7 @@ impl Turns {
     }
 }
 
-/// Unregisters a worker, also when it panics.
+/// Unregisters a worker, also after a panic.
 struct Gone<'t>(&'t Turns);
 
 impl Drop for Gone<'_> {

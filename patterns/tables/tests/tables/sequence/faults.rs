@@ -96,7 +96,7 @@ fn operations_wait_as_often_as_the_documentation_says() {
     let store = Metered::new(keyloom::Memory::new());
     let (mail, ada, text) = (mail(), "ada".to_owned(), "text".to_owned());
     let full = mail.clone().bounded(1);
-    // With the commit.
+    // One round trip is the commit.
     assert_eq!(waits(&store, |txn| mail.append(txn, &ada, &text).map(drop)), 2);
     assert_eq!(waits(&store, |txn| full.append(txn, &ada, &text).map(drop)), 3);
     assert_eq!(waits(&store, |txn| mail.append(txn, &ada, &text).map(drop)), 2);
@@ -207,7 +207,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let narrow = TimeBuckets::<u8, u8>::with_codec(&Subspace::new("d"), Duration::ZERO);
     assert_eq!(narrow.bucket_of(5), 5, "a bucket has at least a millisecond");
 
-    // Positions for more shards than exist.
+    // Positions for more shards than the log has.
     let mut seen = Vec::new();
     sharded(3).read_new(&store.snapshot().unwrap(), &1, &mut seen, 1).unwrap();
     let before = seen.clone();
@@ -225,7 +225,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert_eq!(last, i64::MAX as u64);
     let error = refused(store, |txn| numbers.next(txn, &1).map(drop));
     assert!(error.to_string().contains("no more numbers"), "{error}");
-    // A container whose counter has an invalid value.
+    // A container whose counter is not a valid counter.
     let key = Subspace::new("mail").pack(&("last", "eve"));
     store.transact(|txn| txn.put(&key, b"x")).unwrap();
     let error = refused(store, |txn| mail.append(txn, &"eve".into(), &String::new()).map(drop));

@@ -1,4 +1,4 @@
-//! The order that is promised, and the orders that are not.
+//! The promised order, and the orders that are not promised.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ const DAY_MS: u64 = 86_400_000;
 
 pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clone)) {
     let records = TimeBuckets::<(String, u8), u64>::daily(&Subspace::new("time"));
-    // Their keys begin and end like each other.
+    // Container keys with common prefixes and suffixes.
     let (ours, other) = (("a".to_owned(), 0), ("a\0".to_owned(), 20));
     let time = || prop_oneof![0..5 * DAY_MS, (0..6u64).prop_map(|day| day * DAY_MS)];
     let bound = prop_oneof![
@@ -29,7 +29,7 @@ pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clo
     let case = (btree_set(time(), 0..20), bound.clone(), bound, 0..6u64);
     property(case, |(times, start, end, day)| {
         clear(store);
-        // One key twice, and the same keys again for another container.
+        // A repeated key, and the same keys in another container.
         store
             .transact(|txn| {
                 times.iter().chain(times.first()).try_for_each(|ms| {
@@ -82,7 +82,7 @@ fn ids_of_a_process_ascend_and_show_their_time() {
     assert!(ids.is_sorted_by(|a, b| a < b), "each is larger than the one before");
     let after = now();
     let times = ids.iter().map(|id| id_time_ms(id).unwrap());
-    // When all ids of a millisecond are used, ids of the next one are allocated early.
+    // When all ids of a millisecond are used, ids of the next millisecond are allocated early.
     assert!(times.clone().all(|time| (before..=after + 20).contains(&time)));
     assert_eq!(id_time_ms(&Uuid::nil()), None, "it is of no version");
     assert_eq!(id_time_ms(&first_id_at(u64::MAX)), Some((1 << 48) - 1));
@@ -99,8 +99,9 @@ fn ids_of_threads_are_unique() {
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 20_000);
 }
 
-/// Promised: within a shard, commit order. Not promised: any order between shards. A reader with
-/// one last id is the negative control: it loses a record; one position per shard does not.
+/// Within a shard, ids are in commit order; between shards there is no order. A reader with one
+/// last id is the negative control: it misses a record. A reader with one position per shard does
+/// not.
 pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
     store: &(impl Store + Clone),
 ) {
@@ -127,7 +128,7 @@ pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
     let early = append(1, "early");
     let last = all_behind(None).last().copied();
     assert_eq!((last, new()), (Some(early), vec!["early".to_owned()]));
-    // Committed later, with a smaller id.
+    // This append commits later, with a smaller id.
     let late = append(0, "late");
     assert!(late < early);
     assert_eq!(all_behind(last), [], "one last id: the late record is lost");

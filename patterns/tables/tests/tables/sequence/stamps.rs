@@ -35,9 +35,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![3 => append, 1 => delete], 0..12)
 }
 
-/// Compared with a list for each container.
+/// Random steps, compared with a list for each container.
 pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) {
-    // Containers whose keys begin and end like each other.
+    // Containers whose keys share prefixes and suffixes.
     let events = VersionstampedLog::<String, String>::new(&Subspace::new("events"));
     property(steps(), |steps| {
         clear(store);
@@ -73,7 +73,7 @@ pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) 
                     .collect();
                 assert!(found.iter().map(|(_, text)| text).eq(list), "{found:?}");
                 assert!(found.is_sorted_by(|a, b| a.0 < b.0), "{found:?}");
-                // In steps of two, each after the last.
+                // Pages of two, each after the previous one.
                 let (mut seen, mut read) = (None, Vec::new());
                 loop {
                     let new = events.read_new(&snapshot, of, seen, 2).unwrap();
@@ -91,7 +91,8 @@ pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) 
     });
 }
 
-/// Reading all entries after the last one seen misses none with stamps, also while others write.
+/// With stamps, reading all entries after the last one seen misses no entry, even during concurrent
+/// writes.
 pub fn who_follows_the_stamps_sees_each_record_once(store: &(impl Store + Clone)) {
     const THREADS: u64 = 4;
     const EACH: u64 = 30;
@@ -135,13 +136,13 @@ fn prepare(store: &impl Store) {
     store.transact(|txn| events().append(txn, &1, &"first".into())).unwrap();
 }
 
-/// On stores that do not assign stamps at commit, where the bytes are always the same.
+/// For stores that do not assign stamps at commit, where the bytes are always the same.
 #[test]
 fn a_fault_or_a_conflict_at_any_append_leaves_nothing_half_done() {
     let store = Memory::new();
     let append = |txn: &mut keyloom::DynWriter<'_>| {
         (0..3).try_for_each(|n| events().append(txn, &n, &format!("text {n}")))?;
-        // More operations that can fail.
+        // Adds more operations that can fail.
         txn.add(b"count", 3)?;
         txn.compare_and_clear(b"count", b"")?;
         txn.append_if_fits(b"list", b"x")
@@ -155,7 +156,7 @@ fn stamps_continue_behind_those_of_another_store() {
     let store = Memory::new();
     let events = events();
     store.transact(|txn| events.append(txn, &1, &"counted".into())).unwrap();
-    // As written by a store that assigns stamps: a record with a large stamp, and no clock.
+    // The data of a store that assigns stamps: a record with a large stamp, and no clock.
     let foreign = Versionstamp::new([0, 0, 0, 9, 0, 0, 0, 0, 0, 3], 7);
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     store.transact(|txn| events.records().put(txn, &(1, foreign), &"foreign".into())).unwrap();
@@ -170,7 +171,7 @@ fn stamps_continue_behind_those_of_another_store() {
 
 #[test]
 fn an_append_costs_what_the_documentation_says() {
-    // The wrapper counts the call: one write. The reads and writes of the inner store are not
+    // The wrapper counts the call as one write. The reads and writes of the inner store are not
     // counted.
     let store = Metered::new(Memory::new());
     let append =

@@ -25,7 +25,7 @@ fn in_threads(done: &AtomicBool, work: impl Fn(u64) + Sync) {
     done.store(true, Ordering::Release);
 }
 
-/// In a dense sequence, reading all entries after the last one seen misses none.
+/// In a dense sequence, reading all entries after the last one seen misses no entry.
 pub fn numbers_are_dense_and_in_the_order_of_the_commits(store: &(impl Store + Clone)) {
     clear(store);
     let log = AppendLog::<u8, (u64, u64)>::new(&Subspace::new("log"));
@@ -79,7 +79,7 @@ pub fn blocks_give_no_number_twice(store: &(impl Store + Clone)) {
     assert_eq!(numbers.len() as u64, THREADS * EACH);
     let last = sequence.last(&store.snapshot().unwrap(), &1).unwrap();
     assert!(*numbers.last().unwrap() <= last, "all of them were reserved");
-    // Each of the threads may have reserved a block at the same moment as another one.
+    // Any of the threads may have reserved a block at the same moment as another thread.
     assert!(last <= THREADS * EACH + THREADS * 10, "{last} were reserved");
     // Another container has its own numbers.
     assert_eq!(processes[0].next(store, &2).unwrap(), 1);
@@ -131,8 +131,8 @@ pub fn who_follows_the_shards_sees_each_record_once(store: &(impl Store + Clone)
     }
 }
 
-/// Two concurrent transactions: appends to different shards both commit; to one shard, or to one
-/// dense sequence, the second must be retried.
+/// Two concurrent transactions. Appends to different shards both commit. With appends to one shard,
+/// or to one dense sequence, the second transaction must be retried.
 #[test]
 fn writers_to_different_shards_do_not_conflict() {
     use keyloom::Transaction;

@@ -1,4 +1,4 @@
-//! Containers of random records, and walks through them, compared with a map.
+//! Containers of random records, and scans over them, compared with a map.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, RangeBounds};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use keyloom_testing::laws::{clear, dump_all, property};
 
-/// Users with names that begin and end with each other.
+/// User names that are prefixes of each other.
 const USERS: [&str; 3] = ["", "ada", "ada\0"];
 
 #[derive(Clone, Debug)]

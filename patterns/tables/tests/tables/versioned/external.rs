@@ -1,4 +1,4 @@
-//! Versions of another system, compared with a map, and in every order of arrival.
+//! Versions from another system, compared with a map, and in every order of arrival.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use keyloom_testing::laws::{
 
 use ExternalVersion::{Greater, GreaterOrEqual};
 
-/// A change of another system: the value at a version, `None` if it was deleted.
+/// A change from another system: the value at a version, or `None` after a deletion.
 type Change = (u64, Option<List>);
 
 /// The version and the value of each key; a deleted key has no value.
@@ -36,7 +36,7 @@ fn stored(store: &impl Store, id: u8) -> Option<(u64, List)> {
     found.map(|record| (record.version, record.value))
 }
 
-/// Whether the model takes the change; if it does not, the conflict has what is in the way.
+/// Whether the model accepts the change. If not, the conflict contains the conflicting record.
 fn apply(
     store: &impl Store,
     model: &mut Model,
@@ -84,7 +84,7 @@ pub fn external_changes_do_what_they_do_to_a_map(store: &(impl Store + Clone)) {
     });
 }
 
-/// Another system changes a record, and its changes arrive in a random order, some of them twice.
+/// Another system changes a record, and its changes arrive in random order, some of them twice.
 pub fn changes_in_any_order_end_with_the_newest(store: &(impl Store + Clone)) {
     let history = vec(option::weighted(0.7, vec(any::<u8>(), 0..3)), 1..8);
     let arrivals = history.prop_flat_map(|history| {
@@ -98,7 +98,7 @@ pub fn changes_in_any_order_end_with_the_newest(store: &(impl Store + Clone)) {
         let mut written_blindly = None;
         for (version, to) in arrivals {
             let version = GreaterOrEqual(version);
-            // A refused change is older, and is left out.
+            // A refused change is older, and is skipped.
             let _older = store.transact(|txn| change(txn, 1, version, to.clone()));
             written_blindly = to;
         }
@@ -106,7 +106,7 @@ pub fn changes_in_any_order_end_with_the_newest(store: &(impl Store + Clone)) {
         assert_eq!(stored(store, 1), newest.clone().map(|list| (version, list)));
         lost.set(lost.get() + u32::from(written_blindly != newest));
     });
-    // The negative control: the last one to arrive would often be an older one.
+    // The negative control: the last change to arrive is often an older one.
     assert!(lost.get() > 0);
 }
 
@@ -126,16 +126,16 @@ pub fn external_changes_cost_what_the_docs_say(store: &(impl Store + Clone)) {
     assert_eq!(put(5), [3, 0, 1, 2]);
 }
 
-/// A change with a version of either source.
+/// A change with a version from either source.
 #[derive(Clone, Debug)]
 enum AnyChange {
-    /// By the table itself: it counts.
+    /// A change by the table itself, which counts the version.
     Own(Option<List>),
     External(u64, bool, Option<List>),
 }
 
-/// Changes of both sources to the same keys: a version that a key had once does not come again, so
-/// who has read it does not change another record by mistake.
+/// Both sources change the same keys. A version of a key never recurs, so a caller that has read a
+/// version cannot change another record by mistake.
 pub fn no_version_comes_twice_whatever_its_source(store: &(impl Store + Clone)) {
     let list = || option::weighted(0.6, vec(0..2u8, 0..2));
     let any_change = prop_oneof![
@@ -148,12 +148,13 @@ pub fn no_version_comes_twice_whatever_its_source(store: &(impl Store + Clone)) 
     property(vec((id, any_change), 1..24), |mut changes| {
         clear(store);
         let Lists { table, .. } = Lists::new();
-        // The control: the other system may repeat a version, and does at the end of each history.
+        // The control: the other system may repeat a version, and does so at the end of each
+        // history.
         changes.extend([
             (0, AnyChange::External(100, false, Some(vec![1]))),
             (0, AnyChange::External(100, false, Some(vec![0]))),
         ]);
-        // All versions that a key had, and whether the other system gave them.
+        // All versions of each key, and whether the other system assigned them.
         let mut had: BTreeMap<(u8, u64), bool> = BTreeMap::new();
         for (id, change_to) in changes {
             let before = stored(store, id);
@@ -173,12 +174,12 @@ pub fn no_version_comes_twice_whatever_its_source(store: &(impl Store + Clone)) 
                 continue;
             }
             let Some((version, _)) = stored(store, id) else {
-                // A deletion by the other system makes its version one of that system.
+                // A deletion by the other system also assigns a version.
                 had.extend(external.map(|version| ((id, version), true)));
                 continue;
             };
             let is_new = !had.contains_key(&(id, version));
-            // The other system may repeat a version that it gave itself, and one that is there.
+            // The other system may repeat a version of its own, or the current version.
             let is_there = before.is_some_and(|(before, _)| before == version);
             let may_repeat = may_be_equal && (is_there || had.get(&(id, version)) == Some(&true));
             assert!(is_new || may_repeat, "{id} {version}");
@@ -206,7 +207,7 @@ pub fn a_version_that_the_table_gave_is_not_given_again(store: &(impl Store + Cl
     store.transact(|txn| change(txn, 1, Greater(3), Some(vec![9]))).unwrap();
     assert!(store.transact(|txn| table.update(txn, &1, 1, vec![7])).is_err(), "a stale reader");
 
-    // The version 0 comes from another system, and is not given again either.
+    // Version 0 comes from another system, and is not assigned again either.
     clear(store);
     store.transact(|txn| change(txn, 1, GreaterOrEqual(0), Some(vec![1]))).unwrap();
     store.transact(|txn| table.delete(txn, &1, 0)).unwrap();
@@ -227,12 +228,12 @@ pub fn bad_external_versions_are_refused(store: &(impl Store + Clone)) {
             }
         }
     }
-    // After the largest one the table still has versions for records of its own.
+    // After the largest version, the table still has versions for its own records.
     store.transact(|txn| change(txn, 1, Greater(largest), None)).unwrap();
     let Lists { table, .. } = Lists::new();
     let version = store.transact(|txn| table.create(txn, &2, vec![])).unwrap();
     assert_eq!(version, largest + 1);
-    // The smallest one is a version as well.
+    // The smallest version is valid, too.
     store.transact(|txn| change(txn, 3, Greater(0), Some(vec![]))).unwrap();
     let error = refused(store, |txn| change(txn, 3, Greater(0), Some(vec![])));
     assert_eq!(

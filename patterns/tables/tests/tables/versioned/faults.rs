@@ -58,7 +58,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&|| assert_eq!(counters.get(&snapshot, &1).unwrap(), 2)), [1, 0, 1, 0]);
     drop(snapshot);
 
-    // With an index: the difference in it, and no additional read.
+    // With an index, the difference in it is written, without additional reads.
     let lists = Lists::new();
     let table = &lists.table;
     clear(&store);
@@ -74,7 +74,7 @@ fn operations_wait_as_often_as_the_documentation_says() {
     let lists = Lists::new();
     let counters = Counters::<u8>::new(&Subspace::new("counters"));
     let table = &lists.table;
-    // With the commit.
+    // One round trip is the commit.
     assert_eq!(waits(&store, |txn| table.create(txn, &1, vec![1]).map(drop)), 3);
     assert_eq!(waits(&store, |txn| table.update(txn, &1, 1, vec![2]).map(drop)), 2);
     assert_eq!(waits(&store, |txn| table.modify(txn, &1, |_| Ok(Some(vec![]))).map(drop)), 2);
@@ -136,7 +136,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         error.to_string(),
         r#"the list ("names", "record", "Ada") holds 2 items, the limit is 2; remove some, or raise the limit"#
     );
-    // An error of a change stops it.
+    // An error of the closure stops the change.
     let error =
         refused(store, |txn| names.modify(txn, &ada, |_| Err(Error::other("no"))).map(drop));
     assert_eq!(error.to_string(), "no");
@@ -150,7 +150,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         assert_eq!(error.downcast_ref::<OutOfBounds>().unwrap().current, i64::MAX);
     }
 
-    // The stored value is not a record, or is one of a newer program.
+    // The stored value is not a record, or is a record of a newer program.
     let key = names.records().space().pack("Ada");
     for (bytes, words) in [(&[2, 0][..], "upgrade the program"), (&[1, 0], "has no version")] {
         store.transact(|txn| txn.put(&key, bytes)).unwrap();

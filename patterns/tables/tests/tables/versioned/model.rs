@@ -13,8 +13,7 @@ use keyloom_testing::laws::{clear, dump, dump_all, property};
 
 pub type List = Vec<u8>;
 
-/// Short lists by id, and an index of their lengths.
-/// Ids whose packed forms begin and end like each other.
+/// Short lists by id, and an index of their lengths. The encoded ids share prefixes and suffixes.
 pub const IDS: [u8; 4] = [0, 20, 1, 255];
 
 pub struct Lists {
@@ -40,7 +39,7 @@ impl Lists {
 #[derive(Clone, Debug)]
 enum Change {
     Create(List),
-    /// The version is this far behind the current one.
+    /// An update whose expected version is this far behind the current one.
     Update(u64, List),
     Delete(u64),
     Swap(Option<List>, Option<List>),
@@ -130,7 +129,7 @@ impl Model {
     }
 }
 
-/// The expected version of a change.
+/// The version that a change expects.
 fn wanted(current: Option<u64>, behind: u64) -> u64 {
     current.unwrap_or(1).wrapping_sub(behind)
 }
@@ -219,7 +218,7 @@ pub fn a_record_that_comes_back_has_a_version_of_its_own(store: &(impl Store + C
     let error = late.unwrap_err();
     let conflict = error.downcast_ref::<RecordConflict<String>>().unwrap();
     assert_eq!(conflict.current.as_deref().unwrap(), "second");
-    // Also by the function that deletes without an expected version.
+    // The same with a deletion that has no expected version.
     store.transact(|txn| table.modify(txn, &1, |_| Ok(None))).unwrap();
     let third = store.transact(|txn| table.create(txn, &1, "third".into())).unwrap();
     assert_eq!(third, 3);

@@ -1,4 +1,4 @@
-//! Decisions outside of a transaction that are made again.
+//! Decisions outside of a transaction, which are repeated after a conflict.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -13,17 +13,17 @@ fn numbers() -> Numbers {
     VersionedTable::new(&Subspace::new("numbers"))
 }
 
-/// What another program does to the record while the decision is made.
+/// The change of another program to the record during the decision.
 type Meanwhile = fn(Option<u32>) -> Option<u32>;
 
 pub fn a_decision_is_made_again_after_each_conflict(store: &(impl Store + Clone)) {
     let table = numbers();
     let meanwhile: [Meanwhile; 3] = [
-        // Changed, or created.
+        // Changes or creates the record.
         |number| Some(number.unwrap_or(0) + 100),
-        // Removed, or created.
+        // Removes or creates the record.
         |number| number.map_or(Some(100), |_| None),
-        // Changed if it exists.
+        // Changes the record if it exists.
         |number| number.map(|number| number + 100),
     ];
     for other in meanwhile {
@@ -45,7 +45,7 @@ pub fn a_decision_is_made_again_after_each_conflict(store: &(impl Store + Clone)
     assert_eq!(dump_all(store), unchanged);
 }
 
-/// Adds 1 while another program interferes with the first `conflicts` decisions.
+/// Adds 1 while another program changes the record during the first `conflicts` decisions.
 fn check(
     store: &impl Store,
     table: &Numbers,
@@ -61,7 +61,7 @@ fn check(
         assert_eq!(number.copied(), expected);
         decisions += 1;
         let changed = other(expected);
-        // With no record before and after, there is nothing to conflict with.
+        // If there is no record before and after, there is no conflict.
         is_disturbed = decisions <= conflicts && changed != expected;
         if is_disturbed {
             store.transact(|txn| table.modify(txn, &1, |_| Ok(changed))).unwrap();

@@ -32,8 +32,8 @@ impl Changed {
     }
 }
 
-/// A barrier after a read outside of a transaction: all threads read the same value, once per
-/// increment.
+/// A barrier after a read outside of a transaction, so that all threads read the same value, once
+/// per increment.
 struct Meeting<'b> {
     barrier: &'b Barrier,
     met: Cell<bool>,
@@ -47,7 +47,7 @@ impl Meeting<'_> {
     }
 }
 
-/// Runs `increment` repeatedly in each of the threads.
+/// Calls `increment` repeatedly in each thread.
 fn race<S: Store>(store: &S, increment: impl Fn(&S, &Meeting<'_>) + Sync) {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
@@ -73,7 +73,7 @@ fn recorded<S: Store>(
     *table.get(&store.snapshot().unwrap(), &1).unwrap().unwrap()
 }
 
-/// Retries until the change succeeds.
+/// Retries the change until it succeeds.
 fn insist<S: Store>(
     store: &S,
     table: &VersionedTable<u8, usize>,
@@ -137,7 +137,7 @@ pub fn no_atomic_change_loses_an_update(store: &(impl Store + Clone)) {
     assert_eq!(list.get(&snapshot, &1).unwrap().unwrap().len(), ALL);
 }
 
-/// The negative control: the same race, with a write that does not check whether its read is still
+/// The negative control: the same race with a write that does not check whether its read is still
 /// current.
 pub fn a_read_and_then_a_write_loses_updates_and_is_caught(store: &(impl Store + Clone)) {
     let found = recorded(store, |store, table, meeting| {

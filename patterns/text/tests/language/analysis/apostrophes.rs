@@ -7,8 +7,8 @@ use keyloom_text::suggest::Similarity;
 use keyloom_text::terms::TermMatcher;
 use keyloom_text::{Highlighter, Query};
 
-/// The apostrophes in use: ASCII, typographic, the modifier letters, full-width, and the quotation
-/// marks that are typed in their place.
+/// The apostrophes in use: ASCII, typographic, modifier letters, full-width, and quotation marks
+/// that are typed as apostrophes.
 const APOSTROPHES: [char; 7] =
     ['\'', '\u{2019}', '\u{2018}', '\u{201B}', '\u{2BC}', '\u{2BB}', '\u{FF07}'];
 
@@ -34,8 +34,8 @@ fn chains() -> Vec<Analyzer> {
     all
 }
 
-/// A text of random words with `#` in place of apostrophes: at any place, also beside digits,
-/// Hebrew and Katakana letters, whose word boundaries are rules of their own.
+/// A text of random words with `#` in place of apostrophes at any position, also beside digits,
+/// Hebrew and Katakana letters, which have special word boundary rules.
 fn random_text(random: &mut fastrand::Rng) -> String {
     let letters: Vec<char> = "abelnstuEIİıéñжїאשアカ17 .-#####".chars().collect();
     let articles = ["l#", "D#", "qu#", "dell#", "", "", "", ""];
@@ -48,11 +48,11 @@ fn random_text(random: &mut fastrand::Rng) -> String {
     text
 }
 
-/// For a text with `#` for apostrophes: the number of analyzers whose terms, parts of words or
-/// places differ between two characters in its place.
+/// Compares two characters as the apostrophes `#` of a text. Returns the number of analyzers whose
+/// terms, parts of words or positions differ.
 fn differing(chains: &[Analyzer], text: &str, [a, b]: [char; 2]) -> usize {
     let [of_a, of_b] = [a, b].map(|c| text.replace('#', &c.to_string()));
-    // The offset of a character of one text in the other one, by counting characters.
+    // Converts an offset in one text to an offset in the other, by counting characters.
     let in_b = |at: usize| of_b.char_indices().nth(of_a[..at].chars().count()).map(|(at, _)| at);
     let differs = |chain: &&Analyzer| {
         let places = chain.tokens(&of_a).into_iter().map(|token| {
@@ -78,7 +78,7 @@ fn terms_are_the_same_with_any_apostrophe() {
         }
         controls += usize::from(differing(&chains, &text, ['\'', '·']) > 0);
     }
-    // The law is not true of other characters within words.
+    // The law does not hold for other characters within words.
     assert!(controls > 200, "{controls}");
 }
 

@@ -1,4 +1,4 @@
-//! Descriptions are stored with an index: if one of these changes, existing indexes are refused.
+//! Descriptions are stored with an index. If a description changes, existing indexes are refused.
 
 use keyloom_text::analysis::{Analyzer, Language, Synonyms, Tokenizer};
 

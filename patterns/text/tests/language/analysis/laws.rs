@@ -1,4 +1,4 @@
-//! What holds for every analyzer and every text.
+//! Laws that hold for every analyzer and every text.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,8 @@ fn analyzers() -> Vec<Analyzer> {
     all
 }
 
-/// Letters that rules are made for: of the synonyms above, with accents, of other scripts.
+/// Letters with special rules: those of the synonyms above, accented letters, and letters of other
+/// scripts.
 const LETTERS: &str = "[abcx abcx'’./0-9éßŁİΣσςюҫ\u{300}가각हि中ไ🦀\u{0}ﬁ²\n]{0,40}";
 
 fn texts() -> impl Strategy<Value = String> {
@@ -104,7 +105,7 @@ proptest! {
 
     #[test]
     fn words_are_found_by_another_walk(text in texts()) {
-        // The boundaries of all segments, of which those with a letter or digit are words.
+        // The boundaries of all segments; segments with a letter or digit are words.
         use unicode_segmentation::UnicodeSegmentation;
         let text = with_one_apostrophe(&text);
         let segments = text.split_word_bounds();

@@ -9,7 +9,7 @@ fn folded(text: &str) -> String {
 
 #[test]
 fn accents_of_cities_are_folded() {
-    // Each with the spelling of its name in ASCII.
+    // Each city with the ASCII spelling of its name.
     let cities = [
         ("Zürich", "Zurich"),
         ("São Tomé", "Sao Tome"),
@@ -64,7 +64,7 @@ fn lower_case_is_that_of_unicode() {
     let lower = Analyzer::new("lower", Tokenizer::keyword()).lower_case();
     for text in ["STRASSE", "STRAẞE", "İZMİR", "ÀÉ", "ǅ", "already", "ΟΔΥΣΣΕΥΣ", "Οδυσσεύς"]
     {
-        // The standard library implements the same tables, and the rule for the last sigma.
+        // The standard library implements the same tables, and the same rule for the final sigma.
         assert_eq!(lower.terms(text), [text.to_lowercase().replace('ς', "σ")]);
     }
 }

@@ -15,7 +15,7 @@ fn assert_stems(language: Language, words: &str) {
 
 #[test]
 fn english_stems_are_those_of_the_sample() {
-    // The beginning of the sample vocabulary on the page of the algorithm.
+    // The first words of the sample vocabulary on the page of the algorithm.
     assert_stems(
         Language::English,
         "consign consign | consigned consign | consigning consign | consignment consign | \
@@ -84,7 +84,8 @@ fn stop_words_of_a_language_are_removed() {
 
 #[test]
 fn a_greek_word_that_broke_another_stemmer_is_stemmed() {
-    // Stale byte offsets after the word was shortened made an older generated stemmer panic.
+    // An older generated stemmer panicked on these words: it used stale byte offsets after it had
+    // shortened the word.
     for word in ["ευωχηθηκαμε", "χριστοπουλοσ", "θυγατερεσ", "αγαπουσατε"]
     {
         assert!(!Analyzer::language(Language::Greek).terms(word).is_empty());

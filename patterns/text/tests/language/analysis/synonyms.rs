@@ -1,4 +1,4 @@
-//! Synonyms: which terms come in, and at which positions.
+//! Synonyms: the added terms and their positions.
 
 use keyloom_text::analysis::{AnalysisError, Analyzer, Synonyms};
 

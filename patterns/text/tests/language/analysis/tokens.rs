@@ -6,8 +6,8 @@ use super::assert_placed;
 
 #[test]
 fn words_are_those_of_the_annex() {
-    // The example of Unicode Standard Annex #29, with an ASCII apostrophe in the terms, and rules
-    // of it by number.
+    // The example of Unicode Standard Annex #29, with an ASCII apostrophe in the terms, and
+    // examples of its rules by number.
     let words = Analyzer::new("words", Tokenizer::words());
     let cases: [(&str, &[&str]); 9] = [
         (

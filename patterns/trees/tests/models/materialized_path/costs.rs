@@ -44,13 +44,13 @@ fn operations_cost_what_the_documentation_says() {
             assert_eq!(model.descendants(reader, 1, ..)?.count(), 16);
             Ok(())
         });
-        // One range. It reads the entries that it returns, and the node's path is one more key.
+        // One range. It reads the returned entries; the path of the node is one more key.
         assert_eq!((descendants.ranges, descendants.keys_read), (1, 1 + 16));
         assert_eq!(descendants.round_trips, 2);
         let count = reading(&store, |reader| model.descendant_count(reader, 1));
         assert_eq!((count.ranges, count.round_trips), (1, 2));
-        // Regions of four cities each are stepped over or skipped by a seek: no more than that is
-        // read.
+        // Regions of four cities each are either stepped over or skipped by a seek, whichever is
+        // cheaper.
         let children = reading(&store, |reader| {
             assert_eq!(model.children(reader, 1)?.count(), 3);
             Ok(())
@@ -63,11 +63,11 @@ fn operations_cost_what_the_documentation_says() {
         let sorted = InsertAt::sorted;
         assert_eq!(keys_written(&store, |txn| model.insert(txn, 500, "new", &0, sorted(11))), 2);
         assert_eq!(keys_written(&store, |txn| model.set_value(txn, 1, &7)), 1);
-        // By id a rename is one write, whatever the size of the subtree; by name the subtree is
-        // rewritten.
+        // With ids in paths, a rename is one write, whatever the size of the subtree is. With names
+        // in paths, the subtree is rewritten.
         let rename = keys_written(&store, |txn| model.rename(txn, 1, "renamed"));
         assert_eq!(rename, if of_names { 1 + 2 * 17 } else { 1 });
-        // One deleted range; for each node the record and the path entry.
+        // One range is deleted; for each node the record and the path entry are written.
         assert_eq!(keys_written(&store, |txn| model.move_to(txn, 11, sorted(21))), 1 + 2 * 6);
         assert_eq!(
             keys_written(&store, |txn| model.move_to(txn, 11, sorted(21))),

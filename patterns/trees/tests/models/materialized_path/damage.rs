@@ -98,7 +98,7 @@ fn what_is_foreign_is_reported_and_left_alone() {
             assert_eq!(faults(&model, &store), [Rule::Foreign], "{key:?}");
             store.transact(|txn| txn.delete(key)).unwrap();
         }
-        // Data of a newer program are not a fault, but this program cannot check them.
+        // Data of a newer program is not a fault, but this program cannot check it.
         store.transact(|txn| txn.put(&space().pack("move"), b"\x02")).unwrap();
         let snapshot = store.snapshot().unwrap();
         assert!(is_of_newer_format(model.check_each(&snapshot, |_| Continue(())).unwrap_err()));
@@ -136,7 +136,7 @@ fn a_value_that_does_not_decode_is_reported() {
         let key = [space().child("path").prefix(), path].concat();
         let record = snapshot.get(&key).unwrap().unwrap().to_vec();
         drop(snapshot);
-        // A number that continues after the end of the record.
+        // A number whose last byte has the continuation bit, at the end of the record.
         let damaged = [&record[..record.len() - 1], &[0x80]].concat();
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
         assert_eq!(faults(&model, &store), [Rule::Undecodable]);
@@ -153,7 +153,8 @@ fn repair_gives_a_node_with_a_duplicate_id_its_own_or_a_new_id() {
         filled(&store, &model, rules);
         let whole = dump_all(&store);
         let count = model.descendant_count(&store.snapshot().unwrap(), None).unwrap();
-        // A subtree is stored twice, as after an interrupted move in steps whose record was lost.
+        // A subtree is stored twice, as after an interrupted move in steps that has lost its
+        // record.
         let path = |id: NodeId| {
             let snapshot = store.snapshot().unwrap();
             snapshot.get(&space().pack(&("node", id))).unwrap().unwrap().to_vec()
@@ -181,7 +182,7 @@ fn repair_gives_a_node_with_a_duplicate_id_its_own_or_a_new_id() {
         let now = model.descendant_count(&snapshot, None).unwrap();
         assert_eq!(now, count + copied.len() as u64);
         assert_eq!(path(11), from, "the first is found by its id as before");
-        // The second can be deleted like any other node.
+        // The second copy can be deleted like any other node.
         let copy = model.child_named(&snapshot, 2, "node 11").unwrap().unwrap();
         drop(snapshot);
         store.transact(|txn| model.delete_subtree(txn, copy).map(drop)).unwrap();

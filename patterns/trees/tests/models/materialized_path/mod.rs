@@ -56,7 +56,7 @@ fn filled(store: &impl Store, model: &Paths, rules: Rules) -> Oracle {
     oracle
 }
 
-/// Compares all queries, not only the whole tree.
+/// Compares all queries, and not only the whole tree.
 fn compare_all(model: &Paths, reader: &impl Reader, oracle: &Oracle) {
     compare_whole(model, reader, oracle);
     let mut rng = Rng::with_seed(1);
@@ -66,7 +66,7 @@ fn compare_all(model: &Paths, reader: &impl Reader, oracle: &Oracle) {
     }
 }
 
-/// Whether the store contains the nodes only: the record and the path entry of each.
+/// Whether the store contains only the record and the path entry of each node.
 fn is_tidy(store: &impl Store, model: &Paths, oracle: &Oracle) {
     let snapshot = store.snapshot().unwrap();
     compare_all(model, &snapshot, oracle);
@@ -85,7 +85,7 @@ fn an_empty_tree_and_one_of_many_nodes_count_alike() {
 
 #[test]
 fn a_name_that_continues_where_another_ends_lies_beside_it() {
-    // In a key, the end of a name and a NUL within one begin with the same byte.
+    // In a key, the end of a name and a NUL within a name start with the same byte.
     let (model, rules) = &both()[1];
     let store = Memory::new();
     let mut oracle = Oracle::new(*rules, space().to_string());

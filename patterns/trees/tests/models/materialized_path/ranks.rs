@@ -19,8 +19,8 @@ fn ranks_stay_short_wherever_nodes_are_put() {
         let keys = snapshot.range(space().range(), Order::Ascending).unwrap();
         keys.map(|entry| entry.unwrap().0.len()).max().unwrap()
     };
-    // At the head, at the end, and always between the same two nodes: after the left, before the
-    // right one.
+    // Inserts at the start, at the end, and always between the same two nodes: after the left one,
+    // or before the right one.
     let places = [InsertAt::first(1), InsertAt::last(1), InsertAt::After(2), InsertAt::Before(3)];
     for place in places {
         let store = Metered::new(Memory::new());
@@ -50,7 +50,7 @@ fn ranks_stay_short_wherever_nodes_are_put() {
 
 #[test]
 fn a_node_moves_out_from_below_one_whose_rank_has_grown_long() {
-    // Its new siblings would be rewritten, and it would be below one of them.
+    // A move would rewrite the new siblings, and the node itself would be below one of them.
     let model = Paths::new(&space());
     for in_steps in [false, true] {
         let store = Memory::new();
@@ -68,7 +68,7 @@ fn a_node_moves_out_from_below_one_whose_rank_has_grown_long() {
         let insert = |id, place| Operation::Insert { id, name: "x".into(), value: 0, place };
         both(insert(1, InsertAt::last(None)));
         both(insert(2, InsertAt::last(None)));
-        // Always between the two latest nodes: ranks grow by some bits each time.
+        // Always between the two latest nodes: each rank grows by some bits.
         let mut low = 1;
         for id in 3..120 {
             both(insert(id, InsertAt::After(low)));
@@ -109,7 +109,8 @@ fn a_path_too_long_is_refused_before_anything_is_written() {
         };
         assert_eq!(too_long(error), deepest + 1);
         assert!(deepest >= if rules.ordered_by_name { 15 } else { 80 }, "{deepest}");
-        // A subtree whose longest path would be too long: a move, its steps, a load.
+        // A subtree whose longest path would be too long: as a move, as a move in steps, and as a
+        // load.
         insert(1_000, None).unwrap();
         let before = dump_all(&store);
         let place = InsertAt::sorted(1_000);

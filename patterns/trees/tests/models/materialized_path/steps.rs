@@ -13,14 +13,14 @@ use crate::questions::{compare_whole, outcome};
 use keyloom_tables::{Inconsistency, Progress, Rule};
 use keyloom_testing::laws::dump_all;
 
-/// A store with the limits of etcd and so few writes per transaction.
+/// A store with the limits of etcd, and with this many writes per transaction.
 fn small(operations: usize) -> Memory {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(operations);
     Memory::builder().limits(limits).build()
 }
 
-/// The work in steps, and its expected result.
+/// Work in steps, and its expected result.
 #[derive(Clone, Debug)]
 enum Work {
     Move(NodeId, InsertAt),
@@ -106,7 +106,7 @@ fn readers_between_steps_see_the_old_tree_or_the_new_one() {
                 if !done.finished {
                     others_may_write_and_it_is_locked(&store, &model, &work, seen);
                 }
-                // Another program continues after this one died.
+                // Another program continues the work after this program died.
                 let again = if rules.ordered_by_name {
                     Paths::new(&space()).of_names()
                 } else {
@@ -129,7 +129,7 @@ fn readers_between_steps_see_the_old_tree_or_the_new_one() {
     }
 }
 
-/// In the middle of the work: other writers cannot change the nodes involved, but everything else.
+/// During the work, other writers cannot change the nodes involved, but can change all others.
 fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work, seen: &Oracle) {
     let (Work::Move(root, _) | Work::Rename(root, _) | Work::Delete(root)) = work;
     let in_steps = TreeError::InSteps { tree: space().to_string(), node: *root };

@@ -1,4 +1,4 @@
-//! The costs of operations, counted.
+//! The measured costs of operations.
 
 use keyloom::{Cost, Memory, Metered, Order, Store};
 use keyloom_tables::descending;
@@ -6,13 +6,14 @@ use keyloom_trees::{InsertAt, NestedSets, NodeId, OnDelete, Tree};
 
 use super::{bushy, faults, insert, preorder, tree};
 
-/// The number of nodes of the long measurements: as documented in an optimized build, otherwise
-/// fewer.
+/// The number of nodes in the long measurements: the documented number in an optimized build,
+/// otherwise fewer.
 const INSERTS: u64 = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
 /// The depth of the chain.
 const CHAIN: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 
-/// A root with 4 children, each with 4, each with 4: ids in depth-first order from 0.
+/// A root with 4 children, each with 4 children, which have 4 each. Ids are in depth-first order
+/// from 0.
 fn sample() -> (NestedSets<u32>, Metered<Memory>) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let nested = bushy(&mut 0, 4, 4);
@@ -60,7 +61,7 @@ fn reads_cost_what_the_table_says() {
     );
     let next = read(&store, |s| tree.sibling(s, 1, Order::Ascending).unwrap().is_some());
     assert_eq!((next.gets, next.ranges, next.keys_read), (4, 1, 4));
-    // Each of four children has 20 descendants, more than are stepped over.
+    // Each of four children has 20 descendants, too many to step over.
     let children = read(&store, |s| tree.children(s, 0).unwrap().count());
     assert!(children.ranges <= 5 && children.keys_read <= 2 + 4 + 4 * 18, "{children}");
     let backwards = read(&store, |s| tree.children(s, descending(0)).unwrap().count());
@@ -112,7 +113,8 @@ fn changes_cost_what_the_table_says() {
     assert_eq!(faults(&tree, store.inner()), Vec::<String>::new());
 }
 
-/// Inserts one after the other. Returns the keys written in all, and by the most expensive insert.
+/// Makes inserts one after the other. Returns the average number of keys written per insert, and
+/// the maximum.
 fn inserts(what: &str, count: u64, mut place: impl FnMut(NodeId) -> InsertAt) -> (f64, u64) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let (mut all, mut worst) = (Cost::default(), 0);
@@ -156,7 +158,7 @@ fn inserts_at_an_end_write_few_keys() {
     let first =
         inserts("the first child of a root", INSERTS, |id| InsertAt::first((id > 0).then_some(0)));
     let roots = inserts("the last root", INSERTS, |_| InsertAt::last(None));
-    // The row and the position; no window is relabelled.
+    // Only the row and the position are written; no window is relabelled.
     assert_eq!([last, first, roots], [(2.0, 2); 3]);
 }
 

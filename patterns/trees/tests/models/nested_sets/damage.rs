@@ -1,4 +1,4 @@
-//! A check reports every fault, and a repair rebuilds what can be derived.
+//! A check reports every fault, and a repair rebuilds all derived data.
 
 use keyloom::{Memory, Order, Reader, Store, Writer};
 use keyloom_trees::{InsertAt, NestedNode, Tree};
@@ -56,7 +56,7 @@ fn rows_that_cross_and_keys_of_others_are_reported() {
     let [other, short] =
         [nothing(r#""other""#), nothing(r#""left", 0xfffffffffffffffffffffffffffffff8"#)];
     assert_eq!(faults(&tree, &store), [&*other, &*short]);
-    // Node 2 keeps its end, and node 1 ends before it: their intervals cross.
+    // Node 2 keeps its end, but node 1 ends before that: their intervals cross.
     let (one, two) = (row(&tree, &store, 1), row(&tree, &store, 2));
     let right_of_two = u128::from_be_bytes(two.1[..16].try_into().unwrap());
     let mut crossing = one.1.clone();
@@ -95,7 +95,7 @@ fn names_and_values_that_do_not_decode_are_reported() {
     let told = |what: &str| format!("the key {} {what}", keyloom::key::display(&key));
     let nothing = told("is of another kind of data");
     let no_value = told("has a value that does not decode; delete or replace it");
-    // The value is truncated, then the name, and the name is not UTF-8.
+    // The value is truncated, then the name; then the name is not UTF-8.
     let cut = |bytes: usize| whole[..bytes].to_vec();
     let mut no_text = whole.clone();
     no_text[26] = 0xff;
@@ -124,7 +124,7 @@ fn names_and_values_that_do_not_decode_are_reported() {
 fn positions_of_a_newer_format_are_named_and_written_again() {
     let (tree, store) = (tree(), Memory::new());
     store.transact(|txn| tree.insert(txn, 1, "one", &0, InsertAt::last(None))).unwrap();
-    // That of an existing node, and that of a node without a row.
+    // The position of an existing node, and the position of a node without a row.
     for id in [1_u64, 2] {
         let (key, whole) = (tree.space().pack(&("node", id)), dump_all(&store));
         store.transact(|txn| txn.put(&key, &[3, 1])).unwrap();
@@ -147,7 +147,7 @@ fn a_repair_continues_after_a_key_that_is_no_row() {
         let keys = snapshot.range(rows.range(), Order::Ascending).unwrap();
         keys.map(|row| rows.unpack::<u128>(row.unwrap().0).unwrap()).collect::<Vec<_>>()
     };
-    // The last key of the first 1,000, which are checked together.
+    // The last of the first 1,000 keys, which are checked together.
     let foreign = tree.space().pack(&("left", rows[998], "no label"));
     let position = tree.space().pack(&("node", 1_100_u64));
     store

@@ -12,7 +12,7 @@ fn tree() -> NestedSets<u32> {
     NestedSets::new(&Subspace::new("nested sets"))
 }
 
-/// Depths and ids, depth-first.
+/// Depths and ids, in depth-first order.
 fn preorder(tree: &impl Tree, reader: &impl Reader) -> Vec<(u32, NodeId)> {
     let visits = tree.descendants(reader, None, ..).unwrap();
     visits.map(|visit| visit.map(|visit| (visit.depth, visit.node.id())).unwrap()).collect()
@@ -29,7 +29,7 @@ fn faults(tree: &impl Tree, store: &impl Store) -> Vec<String> {
     found
 }
 
-/// A node with `width` children, each with as many, and so on, `depth` levels in all.
+/// A node with `width` children, which have as many, and so on; `depth` levels in total.
 fn bushy(id: &mut NodeId, depth: u32, width: u32) -> NestedNode<u32> {
     let mut node = NestedNode::new(*id, format!("node {id}"), 0);
     *id += 1;

@@ -11,12 +11,13 @@ use keyloom_testing::laws::dump_all;
 
 const OPTIMIZED: bool = !cfg!(debug_assertions);
 
-/// Children that are appended to one of several roots, in transactions of 1,000: some 10,000 of
-/// them would use up labels of 64 bits.
+/// The number of children appended to one of several roots, in transactions of 1,000. About 10,000
+/// would use up labels of 64 bits.
 const APPENDED: u64 = if OPTIMIZED { 1_000_000 } else { 12_000 };
-/// Roots with 199 children each: 221 of them would use up labels of 64 bits.
+/// The number of loaded roots with 199 children each. 221 of them would use up labels of 64 bits.
 const LOADS: u64 = if OPTIMIZED { 10_000 } else { 300 };
-/// Moves in steps, and the nodes that each moves: some 30 of them would use up labels of 64 bits.
+/// The number of moves in steps, and of nodes per move. About 30 moves would use up labels of 64
+/// bits.
 const MOVES: u64 = if OPTIMIZED { 1_000 } else { 45 };
 const MOVED: u64 = if OPTIMIZED { 4_000 } else { 600 };
 
@@ -24,7 +25,7 @@ fn with_limits(limits: Limits) -> Memory {
     Memory::builder().limits(limits).build()
 }
 
-/// A store with so many writes per transaction.
+/// A store with this many writes per transaction.
 fn with_operations(most: usize) -> Memory {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(most);
@@ -81,7 +82,7 @@ fn roots_loaded_one_by_one_are_never_refused() {
     }
 }
 
-/// Roots 0 and 1, and below the second one the nodes 2 and 3 with large subtrees.
+/// Roots 0 and 1; the second root has the children 2 and 3 with large subtrees.
 fn with_large_subtrees(store: &impl Store) -> NestedSets<u32> {
     let tree = tree();
     let load = |parent: Option<NodeId>, trees: &[NestedNode<u32>]| {
@@ -107,7 +108,7 @@ fn moves_in_steps_are_never_refused() {
     for store in [etcd, with_limits(Limits::foundationdb())] {
         let tree = with_large_subtrees(&store);
         for n in 0..MOVES {
-            // Each in turn becomes the last child, sometimes that of another root.
+            // Each in turn becomes the last child, in some moves of another root.
             let place = InsertAt::last(u64::from(n % 100 != 99));
             let done = tree.move_in_steps(&store, 2 + n % 2, place, |_| ControlFlow::Continue(()));
             let done = done.unwrap_or_else(|error| panic!("move {n}: {error}"));
@@ -166,8 +167,8 @@ fn a_move_makes_room_in_steps_before_it_begins() {
         }
     }
     let mut relabelled = 0;
-    // Each is moved before node 0, until one finds no label. That move stops while a window is
-    // relabelled, and is called again.
+    // Each node is moved before node 0, until a move finds no label. This move stops in the middle
+    // of a relabelling, and is called again.
     for id in 1..1_500 {
         loop {
             let stop = |_: &_| ControlFlow::Break(());
@@ -177,7 +178,7 @@ fn a_move_makes_room_in_steps_before_it_begins() {
             if done.finished {
                 break;
             }
-            // A move that has not begun has no record and cannot be resumed.
+            // A move that has not begun has no move record and cannot be resumed.
             let has_begun = snapshot.get(&tree.space().pack("move")).unwrap().is_some();
             drop(snapshot);
             let resumed = tree.resume(&store, |_| ControlFlow::Continue(())).unwrap();
@@ -198,7 +199,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
     let sample = with_operations(60);
     let tree = tree();
     let place = InsertAt::Before(0);
-    // Until an insert finds no label.
+    // Inserts until an insert finds no label.
     let mut id = 0;
     loop {
         let at = if id == 0 { InsertAt::Last(None) } else { place };
@@ -240,7 +241,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
     assert!(n > 20, "{n}");
 }
 
-/// A tree in which an insert before node 0 finds no label, and its number of nodes.
+/// A tree in which an insert before node 0 finds no label, and the number of its nodes.
 fn without_room(store: &impl Store) -> (NestedSets<u32>, NodeId) {
     let tree = tree();
     for id in 0.. {
@@ -266,7 +267,7 @@ fn room_for_more_nodes_than_a_tree_takes_is_refused() {
         let limit = matches!(error.downcast_ref(), Some(TreeError::TooManyNodes { .. }));
         assert!(limit, "{nodes}: {error}");
     }
-    // As many as fit, without a label for each in memory.
+    // The maximum number of nodes, without a label for each in memory.
     let nodes = (1 << 31) - id;
     assert!(make(nodes).unwrap().finished);
     assert_eq!(make(nodes).unwrap(), Progress::complete());

@@ -10,14 +10,14 @@ use super::damage::row;
 use super::{bushy, faults, insert, preorder, tree};
 use keyloom_testing::laws::{dump_all, refused};
 
-/// A store with few writes per transaction.
+/// A store with a low limit of writes per transaction.
 fn small() -> Memory {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(20);
     Memory::builder().limits(limits).build()
 }
 
-/// Two roots, 0 and 100, with a subtree of 13 nodes each below 1 and 101.
+/// Two roots, 0 and 100, with subtrees of 13 nodes below 1 and 101.
 fn fill(tree: &NestedSets<u32>, store: &impl Store) {
     for root in [0, 100] {
         insert(tree, store, root, InsertAt::last(None));
@@ -29,7 +29,7 @@ fn fill(tree: &NestedSets<u32>, store: &impl Store) {
     }
 }
 
-/// The results of all queries of the tree.
+/// The results of all tree queries.
 fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
     let all = preorder(tree, reader);
     let mut answers = vec![format!("{all:?}")];
@@ -56,7 +56,7 @@ fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
     answers
 }
 
-/// Runs work in steps, interrupts it after each transaction, and checks the tree each time.
+/// Runs work in steps, interrupts the work after each transaction, and checks the tree each time.
 fn one_by_one(
     tree: &NestedSets<u32>,
     store: &Memory,
@@ -129,8 +129,9 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     let go_on = |_: &Progress| ControlFlow::Continue(());
     let done = tree.move_in_steps(&store, 1, InsertAt::last(100), go_on).unwrap();
     assert!(done.finished);
-    // The record: begun, switched and removed, and once per page of copied rows; for each of the 13
-    // nodes the new row and the old one, and its position twice.
+    // The move record is written when the move begins, switches and removes, and once per page of
+    // copied rows. For each of the 13 nodes, the new row and the old row are written, and the
+    // position twice.
     assert_eq!((done.written, done.removed), (3 * 13 + 2 + 2, 13 + 1), "{done:?}");
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
 }
@@ -173,7 +174,7 @@ fn move_in_steps_refuses_changes_of_its_subtree_only() {
         let change = |body: &mut dyn FnMut(
             &mut <Memory as Store>::Transaction<'_>,
         ) -> keyloom::Result<()>| { store.transact(|txn| body(txn)) };
-        // Also after the record was deleted, at the end.
+        // The condition also holds at the end, after the record was deleted.
         if store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_none() {
             return ControlFlow::Continue(());
         }
@@ -230,7 +231,7 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
         if outcome.is_ok() {
             break;
         }
-        // There are some hundred operations; after each of them everything is checked.
+        // There are hundreds of operations; after each one everything is checked.
         n += if cfg!(debug_assertions) { 7 } else { 1 };
     }
     assert!(n > 50, "{n}");
@@ -306,8 +307,7 @@ fn repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
     assert_eq!(dump_all(&store), before);
 }
 
-/// Interrupts the work after each of its transactions, damages one key after the other, and
-/// repairs.
+/// Interrupts the work after each of its transactions, damages one key at a time, and repairs.
 fn damaged_in_the_middle(
     begin: impl Fn(&NestedSets<u32>, &Memory, &mut dyn FnMut(&Progress) -> ControlFlow<()>),
 ) {
@@ -341,7 +341,7 @@ fn damaged_in_the_middle(
             assert!(found.iter().all(|fault| fault.contains("value")), "{what}: {found:?}");
             assert_eq!(tree.repair(&store).unwrap().changed(), 0, "{what}");
             let ids: Vec<_> = preorder(&tree, &store.snapshot().unwrap());
-            // The deleted subtree has 13 nodes, and the damage costs at most one more.
+            // The deleted subtree has 13 nodes, and the damage destroys at most one more.
             assert!(ids.len() >= 28 - 13 - 1, "{what}: {ids:?}");
             repaired += 1;
         }
@@ -375,7 +375,7 @@ fn a_move_in_steps_that_meets_damage_is_cancelled_by_a_repair() {
     };
     let begun = tree.move_in_steps(&store, 1, InsertAt::last(100), stop).unwrap();
     assert!(!begun.finished && begun.removed == 0);
-    // The position of a node that is copied last.
+    // The position of the node that is copied last.
     let position = tree.space().pack(&("node", 13_u64));
     store.transact(|txn| txn.put(&position, b"\x01cut")).unwrap();
     let go_on = |_: &Progress| ControlFlow::Continue(());

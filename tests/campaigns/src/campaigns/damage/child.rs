@@ -1,5 +1,5 @@
-//! The process that reads damaged files. It reports each step before it begins, so that after a
-//! crash the step is known.
+//! The process that reads damaged files. It reports each step before the step begins, so that the
+//! step is known after a crash.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,77 +16,77 @@ use crate::campaigns::task;
 use crate::mix::is_compared;
 use crate::{Mix, Oracle};
 
-/// What the process is to do.
+/// The parameters of the process.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) directory: PathBuf,
-    /// The file, and all that happens to it.
+    /// The seed of the file and of all changes to it.
     pub(super) seed: u64,
     pub(super) workload: Option<String>,
-    /// Images of this file: these numbers.
+    /// The numbers of the images to read: from this one.
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Only this image, instead of what the seed says.
+    /// The changes of a single image, instead of those from the seed.
     pub(super) edits: Option<Vec<Edit>>,
     pub(super) flaw: Flaw,
 }
 
-/// How the check of files is broken on purpose.
+/// A flaw of the check of files, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Flaw {
     None,
-    /// Every file is called clean.
+    /// Every file is reported as clean.
     CallsAllClean,
-    /// Every file is called damaged.
+    /// Every file is reported as damaged.
     CallsNoneClean,
-    /// The first page is lost when something is written.
+    /// A write destroys the first page.
     Scribbles,
-    /// The check is right, but reads of a changed file miss an entry.
+    /// The check is correct, but reads of a changed file miss an entry.
     LosesAnEntry,
 }
 
-/// A line that the process says: about an image.
+/// A line of the protocol about an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Said {
     Verifies,
     Reads,
     Writes,
-    /// The end of an image, and what came of it.
+    /// The end of an image, with its outcome.
     Found(Outcome),
 }
 
-/// What came of an image.
+/// The outcome of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Outcome {
-    /// The check reports the damage.
+    /// The check reported the damage.
     Told,
-    /// Called clean, and all is there.
+    /// Reported as clean, and all data is intact.
     Unharmed,
-    /// Called clean, and an earlier state is there, whole.
+    /// Reported as clean, and the store has an earlier, complete state.
     Earlier,
-    /// Called clean, and keys or values are others.
+    /// Reported as clean, but keys or values have changed.
     Changed,
-    /// Called clean, and entries are missing or too many.
+    /// Reported as clean, but entries are missing or superfluous.
     Miscounted,
-    /// Called clean, and refused when it is opened: the name of a database is a key, its format a
-    /// value.
+    /// Reported as clean, but refused by the open: the name of a database is a key, and its format
+    /// is a value.
     Refused,
-    /// Called clean, and reading is an error.
+    /// Reported as clean, but a read returns an error.
     Unreadable,
-    /// Called clean, and not opened, for a reason that the check should have reported.
+    /// Reported as clean, but not opened, for a reason that the check should have reported.
     NotOpened,
-    /// Called clean, and damaged by what is written.
+    /// Reported as clean, but a write damaged it.
     Spoilt,
 }
 
-/// A file, with nothing wrong.
+/// An undamaged file.
 struct Original {
     bytes: Vec<u8>,
     earlier: Vec<u8>,
     entries: Vec<Entry>,
-    /// How many entries there are with those that are not compared.
+    /// The number of entries, including those that are not compared.
     keys: usize,
-    /// How many entries a meta page may speak of.
+    /// The numbers of entries that a meta page may give.
     lengths: Vec<usize>,
     oracle: Oracle,
 }
@@ -105,7 +105,7 @@ pub(in crate::campaigns) fn play() -> Result<()> {
         let edits = task.edits.clone().unwrap_or_else(|| edits(task.seed, number, &original.bytes));
         let mut bytes = original.bytes.clone();
         edits.iter().for_each(|edit| edit.apply(&mut bytes, &original.earlier));
-        // Not made again: file systems wait for the disk when a file is replaced.
+        // The file is not recreated, because file systems sync when a file is replaced.
         let file =
             File::options().write(true).create(true).truncate(false).open(path.join("data.mdb"))?;
         file.write_all_at(&bytes, 0)?;
@@ -124,7 +124,7 @@ pub(in crate::campaigns) fn play() -> Result<()> {
     Ok(())
 }
 
-/// What happens to an image. Nothing does to the first.
+/// The changes of an image. The first image has none.
 pub(super) fn edits(seed: u64, number: u64, bytes: &[u8]) -> Vec<Edit> {
     match number {
         0 => Vec::new(),
@@ -136,7 +136,7 @@ fn is_sound(path: &Path) -> bool {
     Lmdb::verify(path, |_, _| ()).is_ok_and(|report| report.is_sound())
 }
 
-/// What is in the file is not the check's business, but the name of a database or its format may be
+/// The check does not cover the contents of a file, but the name of a database or its format may be
 /// wrong.
 fn refused(error: &Error) -> Outcome {
     match error {
@@ -152,8 +152,8 @@ fn say(number: u64, said: Said) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of the file that comes from a seed, and of an earlier copy, each with the number of
-/// its transactions.
+/// The bytes of the file that a seed determines, and of an earlier copy, each with its number of
+/// transactions.
 pub(super) fn files(mix: &Mix, seed: u64, directory: &Path) -> Result<[(Vec<u8>, u64); 2]> {
     const MOST: u64 = 60;
     let path = directory.join("original");
@@ -180,8 +180,8 @@ impl Original {
         let (entries, keys) = (everything(&store)?, count_keys(&store)?);
         let mut oracle = mix.oracle();
         oracle.advance(task.seed, count);
-        // Each of the two files has two meta pages: of its newest transaction and of the one
-        // before.
+        // Each of the two files has two meta pages: one of its newest transaction and one of the
+        // previous transaction.
         let mut lengths = vec![entries.len()];
         for number in [count, count.saturating_sub(1), copied_at, copied_at.saturating_sub(1)] {
             let mut oracle = mix.oracle();
@@ -200,11 +200,11 @@ impl Original {
         let Ok(mut entries) = everything(&store) else { return Ok(Outcome::Unreadable) };
         let left_out = count_keys(&store)?.saturating_sub(entries.len());
         if task.flaw == Flaw::LosesAnEntry && number > 0 {
-            // One more where the engine may be without one.
+            // Removes a further entry if the remaining number is one that a meta page may give.
             while self.lengths.contains(&entries.len()) && entries.pop().is_some() {}
         }
         let outcome = self.compare(mix, task.seed, &store, &entries, left_out);
-        // The patterns read it, whatever it is.
+        // The patterns read the store, whatever it contains.
         drop(self.oracle.judge(&store));
         say(number, Said::Writes)?;
         for number in self.oracle.done()..self.oracle.done() + 3 {
@@ -221,8 +221,8 @@ impl Original {
         Ok(if is_sound(path) { outcome } else { Outcome::Spoilt })
     }
 
-    /// With the newest state, or with the earlier one whose number is there. `left_out` is how many
-    /// entries are not compared.
+    /// Compares with the newest state, or with the earlier state of the number in the store.
+    /// `left_out` is the number of entries that are not compared.
     fn compare(
         &self,
         mix: &Mix,
@@ -241,9 +241,9 @@ impl Original {
         match oracle.rebuilt().and_then(|earlier| everything(&earlier)) {
             Ok(earlier) if entries == earlier => Outcome::Earlier,
             Ok(earlier) if entries.len() == earlier.len() => Outcome::Changed,
-            // A damaged value may be compared or left out where it was not before.
+            // Damage of a value may change whether the entry is compared.
             _ if entries.len() + left_out == self.keys => Outcome::Changed,
-            // The number that is there may come from another state than the meta page.
+            // The stored number may belong to another state than the meta page.
             _ if self.lengths.contains(&entries.len()) => Outcome::Changed,
             _ => Outcome::Miscounted,
         }
@@ -252,12 +252,13 @@ impl Original {
 
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// How many entries there are, compared or not.
+/// The number of entries, compared or not.
 fn count_keys(store: &impl Store) -> keyloom::Result<usize> {
     Ok(store.snapshot()?.range(KeyRange::all(), Order::Ascending)?.count())
 }
 
-/// All entries by which stores are compared. Everything is read, upward, downward and one by one.
+/// All entries that are compared. Reads everything in ascending order, in descending order, and key
+/// by key.
 fn everything(store: &impl Store) -> keyloom::Result<Vec<Entry>> {
     let snapshot = store.snapshot()?;
     let mut entries = Vec::new();
@@ -271,7 +272,7 @@ fn everything(store: &impl Store) -> keyloom::Result<Vec<Entry>> {
         std::hint::black_box(entry?.1.iter().map(|byte| u64::from(*byte)).sum::<u64>());
     }
     for (key, _) in &entries {
-        // A key that became empty cannot be asked for.
+        // A get of an empty key is not allowed.
         if !key.is_empty() {
             snapshot.get(key)?;
         }

@@ -1,4 +1,4 @@
-//! What happens to a file behind the engine's back.
+//! Changes of a file outside of the engine.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 const PAGE_BYTES: usize = 4096;
 
-/// One change. Positions that a cut has taken away change nothing.
+/// One change. Positions after a truncation have no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Edit {
-    /// One bit turns over.
+    /// Inverts one bit.
     Flip { at: usize, bit: u8 },
-    /// Two bytes become a number.
+    /// Overwrites two bytes with a number.
     Set { at: usize, number: u16 },
-    /// Bytes become others.
+    /// Overwrites bytes with other bytes.
     Noise { at: usize, bytes: Vec<u8> },
-    /// A page becomes zeros.
+    /// Overwrites a page with zeros.
     Zero { page: usize },
-    /// Two pages change places; with the numbers in their headers made to fit, perhaps.
+    /// Swaps two pages, optionally with corrected page numbers in their headers.
     Swap { one: usize, other: usize, is_numbered: bool },
-    /// A page stands in the place of another as well.
+    /// Copies a page over another one.
     Double { page: usize, over: usize, is_numbered: bool },
-    /// A page is as it was in an earlier copy of the file.
+    /// Restores a page from an earlier copy of the file.
     Old { page: usize },
-    /// The file ends early.
+    /// Truncates the file.
     Cut { bytes: usize },
 }
 
-/// One to four changes of a file with so many bytes.
+/// One to four changes of a file with `file_bytes` bytes.
 pub(super) fn some(rng: &mut Rng, file_bytes: usize) -> Vec<Edit> {
     let count = if rng.bool() { 1 } else { rng.usize(2..=4) };
     (0..count).map(|_| one(rng, file_bytes)).collect()
@@ -53,8 +53,8 @@ fn one(rng: &mut Rng, file_bytes: usize) -> Edit {
     }
 }
 
-/// Somewhere in a page, more often where it says what it is: in its header and its first offsets,
-/// in what a meta page says, and near its end, where entries are.
+/// A position in a page. Positions with metadata are more likely: its header and its first offsets,
+/// the fields of a meta page, and the end of the page, where entries are.
 fn place(rng: &mut Rng, page: usize) -> usize {
     let within = match rng.u8(..8) {
         0..2 => rng.usize(..16),
@@ -76,7 +76,7 @@ fn number(rng: &mut Rng) -> u16 {
 }
 
 impl Edit {
-    /// Does it to a file, given an earlier copy.
+    /// Applies the change to a file, given an earlier copy.
     pub(super) fn apply(&self, file: &mut Vec<u8>, earlier: &[u8]) {
         match self {
             Self::Flip { at, bit } => {

@@ -1,8 +1,9 @@
-//! Damaged files: bits that flipped, pages that were swapped, zeroed, cut off or are old.
+//! Damaged files: flipped bits, and pages that are swapped, zeroed, truncated or stale.
 //!
-//! Each is first given to [`Lmdb::verify`](keyloom::Lmdb::verify), which must neither panic nor
-//! hang. What it calls clean is opened, read and written in a process of its own, which must come
-//! through: keys and values may be others, as LMDB has no checksums, but none may be lost unseen.
+//! Each file is first given to [`Lmdb::verify`](keyloom::Lmdb::verify), which must neither panic
+//! nor hang. A file that is reported as clean is opened, read and written in a separate process,
+//! which must not crash. Keys and values may have changed, because LMDB has no checksums, but no
+//! entry may be lost silently.
 
 mod child;
 mod edit;
@@ -21,17 +22,17 @@ use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 use child::{Flaw, Outcome, Said, Task};
 use edit::Edit;
 
-/// Files that were damaged behind the engine's back.
+/// Damage to files outside of the engine.
 pub struct Damage;
 
 pub(super) const ROLE: &str = "damage";
 pub(super) use child::play;
 
-/// So many images are made of one file.
+/// The number of images made of one file.
 const IMAGES_PER_FILE: u64 = 500;
-/// Nothing that a process does with an image takes a thousandth of it.
+/// Time-out of a process. Every step with an image takes less than a thousandth of it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What reads files that are known to be damaged may well hang.
+/// Time-out in controls: a process that reads files known to be damaged may hang.
 const PATIENCE_WITH_FLAWS: Duration = Duration::from_secs(2);
 const MOST_FAILURES: usize = 10;
 
@@ -90,7 +91,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
 struct File<'c> {
     context: &'c Context,
     task: Task,
-    /// After so many failures it is enough.
+    /// The maximum number of failures.
     most: usize,
 }
 
@@ -111,7 +112,7 @@ impl File<'_> {
                     return Ok(());
                 }
             }
-            // It ended before the last image.
+            // The process ended before the last image.
             if let Some(what) = reader.ending()? {
                 let number = self.task.from;
                 self.fail(tally, number, what)?;
@@ -122,7 +123,7 @@ impl File<'_> {
         Ok(())
     }
 
-    /// Adds a failure, with the fewest changes that lead to it.
+    /// Adds a failure, with a minimal set of changes that leads to it.
     fn fail(&self, tally: &mut Tally, number: u64, what: String) -> Result<()> {
         if tally.failures.iter().any(|failure| failure.what == what) {
             tally.add("failures of a kind seen before", 1);
@@ -144,7 +145,7 @@ impl File<'_> {
         Ok(())
     }
 
-    /// What is wrong with one image.
+    /// The fault of one image.
     fn replay(&self, place: &Path, number: u64, edits: &[Edit]) -> Result<Option<String>> {
         let directory = PathBuf::from(place);
         let edits = Some(edits.to_vec());
@@ -173,7 +174,7 @@ fn reported(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What is wrong with an outcome. The first image of a file has no damage.
+/// The fault of an outcome. The first image of a file has no damage.
 fn is_wrong(number: u64, outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Miscounted => Some("entries are lost in a file that was called clean"),
@@ -188,7 +189,7 @@ fn is_wrong(number: u64, outcome: Outcome) -> Option<&'static str> {
     }
 }
 
-/// A process that reads images, and what it says.
+/// A process that reads images, and its reports.
 struct Process {
     child: Child,
     patience: Duration,
@@ -204,7 +205,7 @@ impl Process {
         Ok(Self { child, patience, last: None, is_stuck: false })
     }
 
-    /// What it says next, until it ends or hangs.
+    /// The next report, until the process ends or hangs.
     fn next(&mut self) -> Option<(u64, Said)> {
         let line = self.child.hear(self.patience);
         self.is_stuck = line == Err(RecvTimeoutError::Timeout);
@@ -213,7 +214,7 @@ impl Process {
         Some((number, said))
     }
 
-    /// Why it ended, if it should not have.
+    /// The reason why the process ended, if it should not have.
     fn ending(&mut self) -> Result<Option<String>> {
         let doing = match self.last {
             Some(Said::Verifies) => "the check",

@@ -1,4 +1,4 @@
-//! The process that writes, and those that read beside it.
+//! The process that writes, and the processes that read concurrently.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use super::READER;
 use crate::campaigns::task::{self, Child};
 
-/// What the process is to do.
+/// The parameters of the process.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Of the store. On the disk that is small, where there is one.
+    /// The directory of the store, on the small disk if there is one.
     pub(super) directory: PathBuf,
-    /// On another disk.
+    /// The file of the report, on another disk.
     pub(super) report: PathBuf,
     pub(super) seed: u64,
     pub(super) kills: u64,
@@ -30,41 +30,41 @@ pub(super) struct Task {
     pub(super) flaw: Flaw,
 }
 
-/// What bounds the store.
+/// The limit on the size of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Room {
-    /// Nothing: the file itself must stay small.
+    /// No limit: the file itself must stay small.
     File,
     /// `max_map_bytes`.
     Map,
-    /// A file system of its own.
+    /// The size of a separate file system.
     FileSystem,
-    /// No file may become larger.
+    /// A limit on the size of files.
     Limit,
 }
 
-/// How the writer is broken on purpose.
+/// A flaw of the writer, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Flaw {
     None,
-    /// It uses the engine without keyloom, and clears no dead readers.
+    /// The writer uses the engine without keyloom, and clears no dead readers.
     NeverClears,
-    /// A commit that was acknowledged is not done.
+    /// An acknowledged commit is not made.
     LosesACommit,
-    /// The error beside a live reader has no remedy.
+    /// The error beside a live reader does not contain the remedy.
     Mumbles,
 }
 
-/// What the process saw.
+/// The observations of the process.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) counts: BTreeMap<String, u64>,
     pub(super) wrong: Vec<String>,
-    /// What it is about to do.
+    /// The step that begins next.
     pub(super) step: String,
 }
 
-/// What a reader is to do.
+/// The parameters of a reader.
 #[derive(Serialize, Deserialize)]
 struct Reading {
     directory: PathBuf,
@@ -73,14 +73,15 @@ struct Reading {
 
 const KEYS: u64 = 500;
 const MAP_BYTES: usize = 4 << 20;
-/// Commits after each kill. Each writes four pages or more, so without reuse they take 12 MiB.
+/// The number of commits after each kill. Each commit writes at least four pages, so without reuse
+/// of pages they take 12 MiB.
 const COMMITS: u64 = 800;
-/// The most commits beside a reader that lives, before it is killed.
+/// The maximum number of commits while a reader lives, before it is killed.
 const MOST_BESIDE: u64 = 50;
-/// By how much the file may grow in all: by the pages written within some milliseconds. On a map or
-/// a disk of 4 MiB the commits themselves show it.
+/// The maximum total growth of the file: as much as is written within some milliseconds. With a map
+/// or a disk of 4 MiB, failed commits reveal excessive growth.
 const MOST_GROWTH_BYTES: u64 = 4 << 20;
-/// Enough commits to fill any room here beside a live reader.
+/// Enough commits to fill any of these limits beside a live reader.
 const MOST_COMMITS: u64 = 20_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const HELD: &str = "held";
@@ -93,10 +94,10 @@ fn options(room: Room) -> LmdbOptions {
     }
 }
 
-/// Opens the store, holds snapshots and waits for its end.
+/// Opens the store, holds snapshots and waits to be killed.
 pub(in crate::campaigns) fn read() -> Result<()> {
     let Reading { directory, snapshots } = task::own()?;
-    // As much address space as any writer here, so that the room is the writer's.
+    // The reader has as much address space as any writer, so that only the writer is limited.
     let store = options(Room::File).open(directory)?;
     let held = (0..snapshots).map(|_| store.snapshot()).collect::<keyloom::Result<Vec<_>>>()?;
     println!("{HELD}");
@@ -125,7 +126,7 @@ fn save(task: &Task, report: &Report) -> Result<()> {
     Ok(std::fs::write(&task.report, serde_json::to_string(report)?)?)
 }
 
-/// What is written to.
+/// The target of the writes.
 enum Target {
     Keyloom(Lmdb),
     Engine(Engine),
@@ -191,7 +192,7 @@ fn put_in_engine((env, database): &Engine, key: &[u8], value: &[u8]) -> heed::Re
     txn.commit()
 }
 
-/// Writes to a store beside readers.
+/// Writes to a store while readers exist.
 struct Scribe {
     task: Task,
     directory: PathBuf,
@@ -232,7 +233,7 @@ impl Scribe {
         self.judge()
     }
 
-    /// Says what comes, for the case that the process does not come back.
+    /// Reports the next step, in case the process hangs or dies in it.
     fn step(&mut self, step: &str) -> Result<()> {
         self.report.step = step.into();
         save(&self.task, &self.report)
@@ -263,7 +264,7 @@ impl Scribe {
         Ok(())
     }
 
-    /// Kills a reader some time after its start, commits going on.
+    /// Kills a reader some time after its start, while commits continue.
     fn kill_at_any_moment(&mut self) -> Result<()> {
         let (mut reader, _) = self.start_reader()?;
         std::thread::sleep(Duration::from_micros(self.rng.u64(..8_000)));
@@ -272,7 +273,7 @@ impl Scribe {
         Ok(())
     }
 
-    /// Commits, each of which must succeed.
+    /// Makes commits, which must all succeed.
     fn commit_many(&mut self, count: u64) {
         for _ in 0..count {
             if let Err((error, _)) = self.commit() {
@@ -283,13 +284,13 @@ impl Scribe {
         self.count("commits", count);
     }
 
-    /// One commit; an error with how often the transaction ran.
+    /// Makes one commit. An error includes how often the transaction ran.
     fn commit(&mut self) -> Result<(), (PutError, u32)> {
         let key = self.rng.u64(..KEYS).to_be_bytes();
         let value = vec![self.rng.u8(..); self.rng.usize(..200)];
         self.commits += 1;
         let mut runs = 0;
-        // One of those after the last kill.
+        // One of the commits after the last kill.
         let is_lost = self.task.flaw == Flaw::LosesACommit
             && self.commits == 2 * KEYS + COMMITS * self.task.kills;
         if !is_lost {
@@ -300,7 +301,8 @@ impl Scribe {
         Ok(())
     }
 
-    /// Fills the room beside a reader that lives: the error names it, and its end gives room.
+    /// Fills the store beside a live reader: the error must name the reader, and after its end
+    /// there must be space again.
     fn fill_beside_a_live_reader(&mut self) -> Result<()> {
         let (mut reader, id) = self.start_reader()?;
         let said = reader.hear(PATIENCE).ok().context("a reader opens no snapshot")?;
@@ -326,7 +328,7 @@ impl Scribe {
                 .wrong
                 .push(format!("beside a live reader: does not name the reader: {text}"));
         }
-        // The first run clears what a reader that was killed last has left.
+        // The first run clears the remains of the reader that was killed last.
         if runs > 2 {
             self.report.wrong.push(format!("beside a live reader: {runs} runs in vain"));
         }
@@ -337,7 +339,7 @@ impl Scribe {
         Ok(())
     }
 
-    /// All that was acknowledged and nothing else.
+    /// Checks that the store contains all acknowledged transactions and nothing else.
     fn judge(&mut self) -> Result<()> {
         let Target::Keyloom(store) = &self.store else { return Ok(()) };
         let cleared = store.statistics()?.dead_readers;

@@ -1,18 +1,19 @@
-//! Readers that are killed: the file stays small, and writers go on.
+//! Readers are killed: the file must stay small, and writers must continue.
 //!
-//! A process writes to an LMDB store. Beside it, processes open the store, hold snapshots and are
-//! killed at a random moment: at a commit after the snapshot, or some milliseconds after the start,
-//! while they open the store. The writer goes on with so many commits that a file in which no freed
-//! page is reused would be too large.
+//! A process writes to an LMDB store. Meanwhile, other processes open the store, hold snapshots and
+//! are killed at a random moment. This moment is at a commit after the snapshot, or some
+//! milliseconds after the start, during the open. Then the writer makes so many commits that the
+//! file would be too large if freed pages were not reused.
 //!
-//! | room | what must hold |
+//! | limit | what must hold |
 //! |---|---|
 //! | a file | it grows by no more than some MiB |
 //! | a map of 4 MiB | each commit succeeds |
 //! | a disk of 4 MiB, or a limit on the size of files | each commit succeeds |
 //!
-//! Where there is a bound, a reader that lives keeps pages too: then `MapFull` or `DiskFull` comes
-//! after one run of the transaction and names its process, and the commit after its end succeeds.
+//! With a limit, a live reader also keeps pages. Then a transaction fails after one run with
+//! `MapFull` or `DiskFull`, and the error names the process of the reader. After the end of the
+//! reader, the next commit succeeds.
 
 mod child;
 
@@ -24,7 +25,7 @@ use crate::campaigns::{disk_full, task};
 use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 use child::{Flaw, Report, Room, Task};
 
-/// Readers that are killed beside a writer.
+/// Kills readers while a writer commits.
 pub struct DeadReaders;
 
 pub(super) const WRITER: &str = "dead-readers-writer";
@@ -32,9 +33,9 @@ pub(super) const READER: &str = "dead-readers-reader";
 pub(super) use child::{read, write};
 
 const ROOMS: [Room; 4] = [Room::File, Room::Map, Room::FileSystem, Room::Limit];
-/// How many readers one store sees.
+/// The number of killed readers per store.
 const KILLS_PER_STORE: u64 = 10;
-/// What a disk has room for, and a map.
+/// The size of a disk, and of a map.
 const ROOM_KIB: usize = 4096;
 
 impl Campaign for DeadReaders {
@@ -75,7 +76,7 @@ impl Campaign for DeadReaders {
             (Flaw::LosesACommit, "entries instead of"),
             (Flaw::Mumbles, "does not name the reader"),
         ];
-        // One store of each room.
+        // One store for each kind of limit.
         let few = KILLS_PER_STORE * ROOMS.len() as u64;
         Control::each(&context.quietly(few), &flaws, attack)
     }
@@ -99,7 +100,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs a writer and its readers on one store; what was wrong, if anything was.
+/// Runs a writer and its readers on one store. Returns the fault, if there is one.
 fn run_writer(task: &Task, tally: &mut Tally) -> Result<Option<Failure>> {
     let output = writer(task)?.stdout(Stdio::null()).output()?;
     let report = std::fs::read(&task.report).context("the writer did not begin")?;

@@ -1,4 +1,4 @@
-//! The program that fills its disk, and goes on.
+//! The program that fills its disk, and continues.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::campaigns::task;
 use crate::{Mix, Oracle};
 
-/// What the process is to do.
+/// The parameters of the process.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// On the disk that is small.
+    /// The directory of the store, on the small disk.
     pub(super) directory: PathBuf,
-    /// On another disk.
+    /// The file of the report, on another disk.
     pub(super) report: PathBuf,
     pub(super) seed: u64,
     pub(super) workload: Option<String>,
@@ -29,51 +29,51 @@ pub(super) struct Task {
     pub(super) flaw: Flaw,
 }
 
-/// What makes the disk small.
+/// The way in which the disk is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
-    /// A file system of its own with so little room: a file beside the store can give way.
+    /// A separate small file system: a file beside the store can be shrunk to make space.
     FileSystem,
-    /// No file may become larger.
+    /// A limit on the size of files.
     Limit,
 }
 
-/// How the program is broken on purpose.
+/// A flaw of the program, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Flaw {
     None,
-    /// A full disk passes for success.
+    /// A full disk is treated as success.
     AcksAnyway,
-    /// A full disk is an error without a name.
+    /// A full disk is reported as an unspecific error.
     Mumbles,
-    /// A full disk is an error whose source is that of a disk that fails.
+    /// A full disk is reported as an error whose source is a disk failure.
     BlamesTheDisk,
-    /// A transaction is two: its number, then what it does.
+    /// A transaction consists of two commits: first its number, then its changes.
     TwoCommits,
 }
 
-/// What the process saw.
+/// The observations of the process.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// How often the disk was full, by what was being done.
+    /// How often the disk was full, by step.
     pub(super) full: BTreeMap<String, u64>,
     pub(super) acked: u64,
     pub(super) wrong: Vec<String>,
-    /// What it is about to do.
+    /// The step that begins next.
     pub(super) step: String,
 }
 
-/// Takes room beside the store, to give it up later.
+/// A file that takes space beside the store, and is shrunk later.
 const CUSHION: &str = "cushion";
 const CUSHION_BYTES: u64 = 768 << 10;
-/// How often the disk is filled. In each round the cushion gives a part of its room.
+/// How often the disk is filled. In each round the cushion gives up a part of its space.
 const ROUNDS: u64 = 3;
-/// Enough to fill any disk that the campaign makes.
+/// More transactions than fit on any disk of the campaign.
 const MOST_TRANSACTIONS: u64 = 10_000;
 
-/// With a map so small that it must grow.
+/// Options with such a small map that it must grow.
 fn options(kind: Kind) -> LmdbOptions {
-    // A file system in memory does not wait, and elsewhere waiting would change nothing else.
+    // A file system in memory does not wait. Elsewhere, waiting would make no difference.
     let durability = match kind {
         Kind::FileSystem => Durability::Full,
         Kind::Limit => Durability::MayLoseStore,
@@ -110,14 +110,14 @@ fn save(task: &Task, report: &Report) -> Result<()> {
     Ok(fs::write(&task.report, serde_json::to_string(report)?)?)
 }
 
-/// Fills a store with transactions of the mix and, beside them, ballast.
+/// Fills a store with transactions of the mix, and with ballast.
 struct Filler {
     task: Task,
     mix: Mix,
     oracle: Oracle,
     rng: Rng,
     store: Option<Lmdb>,
-    /// Number and size of what fills the disk.
+    /// Number and size of the ballast entries that fill the disk.
     ballast: BTreeMap<u32, usize>,
     report: Report,
 }
@@ -150,13 +150,13 @@ impl Filler {
         self.step("the end")
     }
 
-    /// Says what comes, for the case that the process does not come back.
+    /// Reports the next step, in case the process hangs or dies in it.
     fn step(&mut self, step: &str) -> Result<()> {
         self.report.step = step.into();
         save(&self.task, &self.report)
     }
 
-    /// Until the disk is full, and a few times more. Whether it was.
+    /// Writes until the disk is full, and a few times more. Returns whether the disk became full.
     fn fill(&mut self) -> bool {
         let mut full = 0;
         for _ in 0..MOST_TRANSACTIONS {
@@ -169,7 +169,7 @@ impl Filler {
         false
     }
 
-    /// Whether there was room.
+    /// Runs a transaction. Returns whether there was space for it.
     fn transaction(&mut self, bytes: usize) -> bool {
         let number = self.oracle.done();
         let transaction = Mix::nth(self.task.seed, number);
@@ -195,7 +195,8 @@ impl Filler {
         had_room
     }
 
-    /// What came of something that a full disk may refuse, in these words and no others.
+    /// Records the outcome of a step. A full disk may make it fail, but only with the expected
+    /// error.
     fn heard<T>(&mut self, step: &str, outcome: keyloom::Result<T>) -> Option<T> {
         let error = match outcome {
             Ok(done) => return Some(done),
@@ -223,7 +224,7 @@ impl Filler {
         None
     }
 
-    /// All that was acknowledged and nothing else.
+    /// Checks that the store contains all acknowledged transactions and nothing else.
     fn judge(&mut self, when: &str) {
         let Some(store) = &self.store else { return };
         let found = compare(store, &self.oracle, &self.ballast);
@@ -231,7 +232,7 @@ impl Filler {
         self.report.wrong.extend(wrong.into_iter().map(|what| format!("{when}: {what}")));
     }
 
-    /// Lets the cushion take what room is left, to the last page.
+    /// Lets the cushion take the remaining space, to the last page.
     fn plug(&self) {
         if self.task.kind == Kind::FileSystem {
             let path = self.task.directory.join(CUSHION);
@@ -241,7 +242,7 @@ impl Filler {
         }
     }
 
-    /// More snapshots than have their slots on one page of the lock file.
+    /// Opens more snapshots than one page of the lock file has slots for.
     fn read(&mut self) {
         let Some(store) = &self.store else { return };
         let snapshots = (0..500).map(|_| store.snapshot()).collect::<keyloom::Result<Vec<_>>>();
@@ -250,14 +251,14 @@ impl Filler {
         }
     }
 
-    /// What does not fit leaves nothing behind.
+    /// A copy that does not fit must leave nothing behind.
     fn copy(&mut self) -> Result<()> {
         let copy = self.task.directory.join("copy");
         for compaction in [Compaction::On, Compaction::Off] {
             let Some(store) = &self.store else { return Ok(()) };
             let outcome = store.backup(&copy, compaction);
             if self.heard("a copy", outcome).is_some() {
-                // Under a limit of files there is room for a second one.
+                // Under a limit on file sizes, there is space for a second file.
                 let copied = options(self.task.kind).create(false).open(&copy);
                 let found = copied.and_then(|copy| compare(&copy, &self.oracle, &self.ballast));
                 let wrong = found.unwrap_or_else(|error| vec![error.to_string()]);
@@ -279,13 +280,13 @@ impl Filler {
         let outcome = options(self.task.kind).open(&other).map(drop);
         self.heard("a new store", outcome);
         if other.exists() {
-            // What was begun can be opened when there is room, and is empty.
+            // A store that was begun can be opened when there is space, and is empty.
             fs::remove_dir_all(&other)?;
         }
         Ok(())
     }
 
-    /// Needs no room, as nothing is written.
+    /// Opens the store again. This needs no space, as nothing is written.
     fn reopen(&mut self) {
         self.store = None;
         match options(self.task.kind).create(false).open(self.task.directory.join("store")) {
@@ -294,9 +295,9 @@ impl Filler {
         }
     }
 
-    /// Makes room in the store, and uses it. The engine writes pages again before it frees the old
-    /// ones, for the transaction after the next one, so deleting may need room itself: then the
-    /// cushion gives way.
+    /// Makes space in the store, and uses it. The engine writes new pages before it frees the old
+    /// ones, which only the transaction after the next one can use. So deleting may itself need
+    /// space: then the cushion is shrunk.
     fn delete(&mut self) -> Result<()> {
         let all: Vec<u32> = self.ballast.keys().copied().collect();
         let doomed: Vec<u32> = all.into_iter().filter(|_| self.rng.u8(..4) > 0).collect();
@@ -308,7 +309,8 @@ impl Filler {
         self.with_room(&mut may_give_way, |filler| filler.transaction(1_000))
     }
 
-    /// Does something until there is room for it; on a file system there must be.
+    /// Repeats a step until there is space for it. On a file system, the step must succeed in the
+    /// end.
     fn with_room(
         &mut self,
         may_give_way: &mut bool,
@@ -349,7 +351,7 @@ impl Filler {
     }
 }
 
-/// What is wrong in a store, its ballast aside and its ballast.
+/// The faults of a store: first without its ballast, then of the ballast.
 fn compare(
     store: &Lmdb,
     oracle: &Oracle,

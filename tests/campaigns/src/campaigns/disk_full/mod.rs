@@ -1,7 +1,7 @@
-//! A disk that is full: the store fills it, is read, copied and opened on it, deletes, and goes on.
+//! A full disk: the store fills its disk, is read, copied and opened on it, deletes, and continues.
 //!
-//! The disk is a small file system in memory, mounted where no other process sees it, and now and
-//! then a limit on the size of files instead.
+//! The disk is a small file system in memory, mounted so that no other process sees it. Some runs
+//! use a limit on the size of files instead.
 
 mod child;
 
@@ -78,7 +78,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Fills a disk; what was wrong, if anything was.
+/// Fills a disk. Returns the fault, if there is one.
 fn fill(task: &Task, tally: &mut Tally) -> Result<Option<Failure>> {
     let room = Rng::with_seed(task.seed).usize(1_300..4_000);
     let output = on_a_small_disk(task, room)?.stdout(Stdio::null()).output()?;
@@ -105,14 +105,14 @@ fn on_a_small_disk(task: &Task, room_kib: usize) -> Result<Command> {
     }
 }
 
-/// Why no small disk can be made here.
+/// The reason why no small disk can be created here, if there is one.
 pub(super) fn obstacle() -> Option<String> {
     let obstacle = "no file system can be mounted here: it takes root, or `unshare --user`";
     how_to_mount().is_none().then(|| obstacle.into())
 }
 
-/// A process of this program, on a disk of its own that no other process sees and that goes with
-/// it.
+/// Starts this program on a separate disk, which no other process sees and which ends with the
+/// process.
 pub(super) fn on_a_file_system(
     program: &Command,
     directory: &Path,
@@ -122,28 +122,29 @@ pub(super) fn on_a_file_system(
     started_by(in_a_namespace(unshare, directory, room_kib), program)
 }
 
-/// A process of this program whose files may not become larger.
+/// Starts this program with a limit on the size of files.
 pub(super) fn under_a_limit(program: &Command, room_kib: usize) -> Result<Command> {
     let mut shell = Command::new("bash");
-    // Without the signal, so that writing more is an error.
+    // The signal is ignored, so that an excessive write returns an error.
     shell.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\""]);
     shell.arg(room_kib.to_string());
     started_by(shell, program)
 }
 
-/// `command`, which takes another program and its arguments, with this program.
+/// Extends `command`, which takes another program and its arguments, by this program.
 fn started_by(mut command: Command, program: &Command) -> Result<Command> {
-    // By its name: a link in /proc cannot be followed from another user's namespace.
+    // The program is started by its name, because a link in /proc cannot be followed from another
+    // user's namespace.
     let name = std::env::current_exe()?;
     command.arg(if name.exists() { name.as_os_str() } else { program.get_program() });
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     Ok(command)
 }
 
-/// What `unshare` takes to give a process mounts of its own.
+/// Options of `unshare` that give a process its own mounts.
 type Unshare = &'static [&'static str];
 
-/// As root, and as anybody where users may have namespaces of their own.
+/// For root, and for other users if they may create user namespaces.
 const WAYS: [Unshare; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
 
 fn in_a_namespace(unshare: Unshare, directory: &Path, room_kib: usize) -> Command {

@@ -1,9 +1,9 @@
-//! Programs that do not look at errors: the controls.
+//! Programs that ignore errors: the controls.
 
 use keyloom::{KeyRange, Limits, Order, Reader, Result, TransactionState, Writer};
 
-/// A transaction whose errors are swallowed: what failed to be read is absent, what failed to be
-/// written is left out.
+/// A transaction whose errors are swallowed: a failed read returns nothing, and a failed write is
+/// skipped.
 pub struct Careless<'w, W>(pub &'w mut W);
 
 impl<W: Writer> Reader for Careless<'_, W> {
@@ -50,7 +50,7 @@ impl<W: Writer> Writer for Careless<'_, W> {
     }
 }
 
-/// The entries up to an error, which is taken for the end.
+/// The entries up to an error, which is treated as the end.
 pub struct WithoutErrors<I>(Option<I>);
 
 impl<E, I: Iterator<Item = Result<E>>> Iterator for WithoutErrors<I> {

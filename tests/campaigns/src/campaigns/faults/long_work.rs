@@ -1,4 +1,4 @@
-//! Work in many transactions: what was committed before a fault stays, and the work goes on.
+//! Work in many transactions: commits before a fault remain, and the work continues.
 
 use std::ops::ControlFlow;
 
@@ -13,10 +13,10 @@ use crate::Mix;
 const FAULTS: [Fault; 4] =
     [Fault::Error, Fault::Conflict, Fault::UnknownAndLost, Fault::UnknownButCommitted];
 
-/// How many transactions of the workload, or records of a repair, go into one of the work.
+/// The number of workload transactions, or of records of a repair, per transaction of the work.
 const BATCH: usize = 2;
 
-/// The most transactions of the workload.
+/// The maximum number of workload transactions.
 const ITEMS: usize = 5;
 
 const RECORDS: u16 = 5;
@@ -41,7 +41,7 @@ impl<S: Store> Trial<'_, S> {
         Ok(())
     }
 
-    /// Whether there was an operation `n` to fail.
+    /// Runs a batch with a fault at operation `n`. Returns whether there was such an operation.
     fn batch(
         &mut self,
         items: &[(u64, u64)],
@@ -52,7 +52,7 @@ impl<S: Store> Trial<'_, S> {
         self.restore(&Memory::new())?;
         let (done, was_hit) = self.with_fault(n, fault, |trial| trial.work_off(items));
         let far = self.progress()?;
-        // Whole batches, whatever happened.
+        // The store must contain complete batches, whatever happened.
         let whole = wanted.get(far).filter(|_| far % BATCH == 0 || far == items.len());
         let whole = whole.ok_or_else(|| format!("{fault:?} at operation {n} leaves {far} done"))?;
         self.holds(whole, n, fault)?;
@@ -86,7 +86,7 @@ impl<S: Store> Trial<'_, S> {
         })
     }
 
-    /// The repair of an index, stopped by a fault at each operation in turn, and taken up again.
+    /// The repair of an index, stopped by a fault at each operation in turn, and resumed.
     pub fn repairs(&mut self, history: &[u64]) -> Verdict {
         let mut rng = Rng::with_seed(history.first().copied().unwrap_or_default());
         let words = Words::new();
@@ -118,7 +118,7 @@ impl<S: Store> Trial<'_, S> {
             Err(error) => {
                 clear(&error, n)?;
                 if self.careless != Some(Part::LongWork) {
-                    // Half of them go on where it came to, and half begin again.
+                    // Half of the repairs resume at the reported position, and half start again.
                     let resume = reported_last.filter(|_| n.is_multiple_of(2));
                     words.repair(self.faulty, resume).0.map_err(reported)?;
                 }
@@ -130,7 +130,7 @@ impl<S: Store> Trial<'_, S> {
     }
 }
 
-/// Words and an index of their letters.
+/// Words, and an index of their letters.
 struct Words {
     table: Table<u16, String>,
     by_letter: Index<u16, String, String>,
@@ -145,7 +145,7 @@ impl Words {
         Self { table: Table::new(&space.child("table")).with(&by_letter), by_letter }
     }
 
-    /// A store whose index has not followed its records, and the same as it should be.
+    /// A store whose index does not match its records, and the same store as it should be.
     fn damaged(&self, rng: &mut Rng) -> Result<[Memory; 2]> {
         let (damaged, whole) = (Memory::new(), Memory::new());
         let without_index = Table::<u16, String>::new(self.table.space());
@@ -161,7 +161,7 @@ impl Words {
             })?;
             whole.transact(|txn| self.table.put(txn, &id, &new))?;
         }
-        // And one whose record has gone.
+        // Also an entry whose record was deleted.
         damaged.transact(|txn| {
             self.table.put(txn, &RECORDS, &"gone".into())?;
             without_index.delete(txn, &RECORDS).map(drop)
@@ -169,7 +169,7 @@ impl Words {
         Ok([damaged, whole])
     }
 
-    /// Repairs the index. Returns also the position that was reported last.
+    /// Repairs the index. Also returns the last reported position.
     fn repair(
         &self,
         store: &impl Store,

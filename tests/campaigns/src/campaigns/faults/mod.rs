@@ -1,10 +1,10 @@
-//! Faults: each operation of a store fails in turn, in everything that is done.
+//! Faults: each operation of a store fails in turn, in every kind of work.
 //!
 //! A history of a few transactions of a workload is a *trial*. Each transaction fails at its first
-//! operation, then at its second, and so on up to its commit, with an error, with a conflict, and
-//! with a commit whose outcome is unknown. After each fault the store holds what it held before, or
-//! all of the transaction where that was committed or retried. What the workloads ask, work in many
-//! transactions and the repair of an index go through the same.
+//! operation, then at its second, and so on up to its commit: with an error, with a conflict, and
+//! with a commit of unknown outcome. After each fault, the store must be as before, or contain the
+//! whole transaction if it was committed or retried. The queries of the workloads, work in many
+//! transactions and the repair of an index are tested in the same way.
 
 mod careless;
 mod long_work;
@@ -25,7 +25,7 @@ use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 /// Every fault at every operation, for each workload, in memory, on LMDB and on redb.
 pub struct Faults;
 
-/// The most transactions of a trial.
+/// The maximum number of transactions of a trial.
 const MOST: u64 = 8;
 
 impl Campaign for Faults {
@@ -41,7 +41,7 @@ impl Campaign for Faults {
     }
 
     fn run(&self, context: &Context) -> Result<Tally> {
-        // No crash happens here, so nothing needs to wait for the disk.
+        // No crash happens here, so no commit needs a sync.
         let options =
             Lmdb::options().durability(Durability::MayLoseStore).retry_policy(without_pauses());
         let lmdb = options.open(context.directory("faults")?)?;
@@ -102,16 +102,16 @@ fn redb(directory: &Path) -> keyloom::Result<Redb> {
     options.durability(keyloom_redb::Durability::MayLoseCommits).open(directory.join("store"))
 }
 
-/// Conflicts are injected one at a time, so a back-off is of no use.
+/// Conflicts are injected one at a time, so a back-off would not help.
 fn without_pauses() -> RetryPolicy {
     RetryPolicy { first_pause: std::time::Duration::ZERO, ..RetryPolicy::default() }
 }
 
-/// A store of any type, and how programs behave on it.
+/// A store of any type, and a program that uses it.
 trait Target {
     fn name(&self) -> &'static str;
 
-    /// How many faults there were, and what was wrong, if anything was.
+    /// Returns the number of faults, and the violation, if there is one.
     fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>);
 }
 
@@ -131,7 +131,7 @@ impl<S: Store> Target for Sound<S> {
     }
 }
 
-/// A control: the store is broken.
+/// A control: a flawed store.
 struct Broken(Flaw);
 
 impl Target for Broken {
@@ -144,7 +144,7 @@ impl Target for Broken {
     }
 }
 
-/// A control: the program does not look at errors.
+/// A control: a program that ignores errors.
 struct Careless<S> {
     part: Part,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! One history on one store, with a fault at every operation of everything that is done.
+//! One history on one store, with a fault at every operation of every kind of work.
 
 use keyloom::{
     Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Result, Store, Transaction, Writer,
@@ -8,15 +8,15 @@ use super::careless::Careless;
 use crate::mix::first_difference;
 use crate::{Mix, Oracle};
 
-/// What was wrong, if anything was.
+/// A result whose error is the violation found.
 pub type Verdict<T = ()> = std::result::Result<T, String>;
 
-/// A part of the work, which a control does without a look at errors.
+/// A part of the work, in which a control ignores errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The transactions of the workloads.
     Writing,
-    /// What the workloads ask of the store.
+    /// The queries of the workloads.
     Reading,
     /// Work in many transactions.
     LongWork,
@@ -26,14 +26,14 @@ pub enum Part {
 pub struct Trial<'t, S> {
     pub faulty: &'t Faulty<S>,
     pub mix: &'t Mix,
-    /// Whether a transaction can commit while another one is open.
+    /// Whether a transaction can commit while another transaction is open.
     pub side_by_side: bool,
     pub careless: Option<Part>,
-    /// How many operations were made to fail.
+    /// The number of injected faults.
     pub faults: u64,
 }
 
-/// A transaction, and what the store holds before and after it.
+/// A transaction, with the contents of the store before and after it.
 struct Step {
     transaction: u64,
     number: u64,
@@ -42,14 +42,15 @@ struct Step {
 }
 
 impl<S: Store> Trial<'_, S> {
-    /// Everything, with every fault.
+    /// Runs every part with every fault.
     pub fn all(&mut self, history: &[u64]) -> Verdict {
         self.transactions(history)?;
         self.batches(history)?;
         self.repairs(history)
     }
 
-    /// Each transaction fails in every way before it succeeds, and at the end every question too.
+    /// Each transaction fails in every way before it succeeds. At the end, every query fails in the
+    /// same way.
     fn transactions(&mut self, history: &[u64]) -> Verdict {
         self.restore(&Memory::new())?;
         let mut oracle = self.mix.oracle();
@@ -69,7 +70,7 @@ impl<S: Store> Trial<'_, S> {
     fn transaction(&mut self, step: &Step) -> Verdict {
         let operations = self.errors(step)?;
         self.conflicts(step, operations)?;
-        // The first has nothing to look at yet.
+        // Before the first transaction, there is nothing to read.
         if self.side_by_side && step.number > 0 {
             self.conflict_of_the_store(step)?;
         }
@@ -77,7 +78,7 @@ impl<S: Store> Trial<'_, S> {
         self.unknown(step, operations, Fault::UnknownButCommitted)
     }
 
-    /// An error at each operation in turn; how many operations there are.
+    /// An error at each operation in turn. Returns the number of operations.
     fn errors(&mut self, step: &Step) -> Verdict<u64> {
         for n in 0.. {
             let (done, was_hit) = self.with_fault(n, Fault::Error, |trial| trial.run(step));
@@ -110,7 +111,7 @@ impl<S: Store> Trial<'_, S> {
         Ok(())
     }
 
-    /// A conflict that the store itself reports at commit.
+    /// A conflict that the store itself detects at the commit.
     fn conflict_of_the_store(&mut self, step: &Step) -> Verdict {
         let store = self.faulty.inner();
         let mut txn = store.begin().map_err(reported)?;
@@ -125,9 +126,10 @@ impl<S: Store> Trial<'_, S> {
         self.holds(&step.before, 0, Fault::Conflict)
     }
 
-    /// The commit's outcome is unknown, and the transaction runs again.
+    /// The outcome of the commit is unknown, and the transaction is retried.
     fn unknown(&mut self, step: &Step, operations: u64, fault: Fault) -> Verdict {
-        // Elsewhere than at the commit, which comes last, these faults are errors like others.
+        // These faults are special only at the commit, which comes last; elsewhere they are
+        // ordinary errors.
         let Some(n) = operations.checked_sub(1) else { return Ok(()) };
         self.restore(&step.before)?;
         let (done, _) = self.with_fault(n, fault, |trial| trial.run(step));
@@ -146,7 +148,7 @@ impl<S: Store> Trial<'_, S> {
         self.faulty.transact(|txn| self.body(step, txn))
     }
 
-    /// The transaction, which looks first whether it has happened.
+    /// Runs the transaction, which first checks whether it was committed before.
     fn body(&self, step: &Step, txn: &mut impl Writer) -> Result<()> {
         if self.careless == Some(Part::Writing) {
             return self.mix.perform(step.transaction, step.number, &mut Careless(txn));
@@ -154,7 +156,7 @@ impl<S: Store> Trial<'_, S> {
         self.mix.perform_once(step.transaction, step.number, txn)
     }
 
-    /// What the workloads ask is answered rightly or not at all.
+    /// Each query of the workloads returns the right result or an error.
     fn questions(&mut self, oracle: &Oracle) -> Verdict {
         for n in 0.. {
             let (found, was_hit) = self.with_fault(n, Fault::Error, |trial| trial.ask(oracle));
@@ -181,7 +183,7 @@ impl<S: Store> Trial<'_, S> {
         }
     }
 
-    /// Runs `work` with a fault at operation `n`. Returns also whether it reached that operation.
+    /// Runs `work` with a fault at operation `n`. Also returns whether this operation was reached.
     pub fn with_fault<T>(&mut self, n: u64, fault: Fault, work: impl Fn(&Self) -> T) -> (T, bool) {
         self.faulty.fail_at(n, fault);
         let done = work(self);
@@ -199,7 +201,7 @@ impl<S: Store> Trial<'_, S> {
         }
     }
 
-    /// Makes the store hold what another one does.
+    /// Gives the store the contents of another one.
     pub fn restore(&self, wanted: &Memory) -> Verdict {
         copy(wanted, self.faulty.inner()).map_err(reported)
     }
@@ -221,7 +223,7 @@ pub fn reported(error: Error) -> String {
     format!("an operation that should work failed: {error}")
 }
 
-/// Whether an error says what failed: the operation is named, however it was wrapped.
+/// Checks that an error names the failed operation, however the error was wrapped.
 pub fn clear(error: &Error, n: u64) -> Verdict {
     let text = error.to_string();
     if !text.contains(&format!("operation {n} was made to fail")) {

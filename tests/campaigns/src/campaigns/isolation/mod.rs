@@ -1,8 +1,8 @@
-//! Isolation: writers append to lists, and a checker looks for anything that no serial order
+//! Isolation: writers append to lists, and a checker searches for anomalies that no serial order
 //! explains.
 //!
-//! The writers and the checker are those of `keyloom-list-append`. Here they run on every store:
-//! threads in memory, on LMDB and on servers, and processes on one LMDB file.
+//! The writers and the checker are those of `keyloom-list-append`. This campaign runs them on every
+//! store: as threads in memory, on LMDB and on servers, and as processes on one LMDB file.
 
 mod processes;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
@@ -24,16 +24,17 @@ use crate::{Campaign, Context, Control, Facts, Failure, Tally};
 /// Transactions that append to lists, on every store.
 pub struct Isolation;
 
-/// How many threads write, or processes and their threads.
+/// The number of writer threads: in one process, or over all processes.
 const WRITERS: usize = 8;
 
-/// How many transactions are checked at once.
+/// The number of transactions that are checked together.
 const ROUND: u64 = 20_000;
 
-/// Fewer than where nothing is to be found: the first few show it.
+/// The number of transactions of a control: fewer than in a campaign, because the first few show
+/// the anomaly.
 const CONTROL: usize = 4_000;
 
-/// How many anomalies of a round are shown.
+/// The maximum number of printed anomalies per round.
 const MOST_SHOWN: usize = 10;
 
 impl Campaign for Isolation {
@@ -127,7 +128,7 @@ impl Campaign for Isolation {
                 let redb = redb(context, keyloom_redb::Durability::MayLoseCommits)?;
                 Ok(try_campaign(&Weakened::new(redb, weakness), plan)?)
             })?);
-            // In one process of four, on the file that all of them share.
+            // The weakness is in one of four processes, which all share the file.
             let name = format!("{weakness:?} in one process of LMDB");
             controls.push(weakened(context, name, weakness, |plan| {
                 let path = context.directory("isolation-control")?;
@@ -143,10 +144,10 @@ impl Campaign for Isolation {
     }
 }
 
-/// At most so many campaigns are made of each control.
+/// The maximum number of campaigns for each control.
 const TRIES: usize = 8;
 
-/// A control that a weakness must fail, by the anomaly that it is known for.
+/// A control that a weakness must fail with its characteristic anomaly.
 fn weakened(
     context: &Context,
     name: String,
@@ -154,7 +155,7 @@ fn weakened(
     campaign: impl Fn(&Plan) -> Result<Report>,
 ) -> Result<Control> {
     let expected = |report: &Report| match weakness {
-        // In one process, what is late comes over what the others have written meanwhile.
+        // In one process, a stale write overwrites what the others have written meanwhile.
         Weakness::StaleSnapshots if name.ends_with("in one process of LMDB") => {
             (&[Name::LostUpdate, Name::GSingleRealTime][..], Vec::new())
         }
@@ -166,14 +167,14 @@ fn weakened(
     Ok(Control::new(name, shown))
 }
 
-/// A new store of fjall.
+/// Creates a new fjall store.
 fn fjall(context: &Context) -> Result<Fjall> {
     let directory = context.directory("isolation-fjall")?;
     let options = Fjall::options().durability(keyloom_fjall::Durability::MayLoseCommits);
     Ok(options.open(directory.join("store"))?)
 }
 
-/// A new store of redb.
+/// Creates a new redb store.
 fn redb(context: &Context, durability: keyloom_redb::Durability) -> Result<Redb> {
     let directory = context.directory(&format!("isolation-redb-{durability:?}"))?;
     Ok(Redb::options().durability(durability).open(directory.join("store"))?)
@@ -183,24 +184,24 @@ fn optimistic() -> Memory {
     Memory::builder().optimistic(true).build()
 }
 
-/// What is done after `done` transactions.
+/// The plan for the transactions after the first `done`.
 fn plan(context: &Context, done: u64, transactions: usize) -> Plan {
     let seed = context.seed.wrapping_add(done * WRITERS as u64);
     Plan { seed, ..Plan::new(transactions, WRITERS) }
 }
 
-/// A store, and who writes to it.
+/// A store, and its writers.
 trait Target {
     fn name(&self) -> &str;
 
-    /// How much of what is to be done is done here.
+    /// The share of the work for this target, in quarters.
     fn quarters(&self) -> usize {
         4
     }
 
     fn round(&self, plan: &Plan) -> Result<Report>;
 
-    /// Whether the anomalies found are known for this store and documented.
+    /// Whether the anomalies found are known and documented for this store.
     fn is_known(&self, _: &Report) -> bool {
         false
     }
@@ -237,8 +238,9 @@ impl Target for Processes {
         if self.waits { "LMDB in processes, on the disk" } else { "LMDB in processes" }
     }
 
-    /// The fsync comes after the state is valid and before its number is published. Other processes
-    /// must be tested in between. It takes long, so there are fewer rounds.
+    /// The fsync happens between the moment when a state becomes valid and the publication of its
+    /// number. Other processes must be tested in this interval. An fsync takes long, so there are
+    /// fewer rounds.
     fn quarters(&self) -> usize {
         if self.waits { 1 } else { 3 }
     }
@@ -265,8 +267,8 @@ fn count(target: &dyn Target, report: &Report, again: String, tally: &mut Tally)
         tally.add(&format!("known anomalies of {store}"), report.anomalies.len() as u64);
         return;
     }
-    // How threads meet does not repeat, so what is shown is all that was seen and not a shorter
-    // run.
+    // The interleaving of threads cannot be repeated, so all anomalies are printed, instead of a
+    // shortened run.
     let others = report.anomalies.iter().skip(1).take(MOST_SHOWN).map(ToString::to_string);
     let sequence = report.witnesses.iter().cloned().chain(others).collect();
     tally.failures.push(Failure { what: format!("{store}: {first}"), sequence, again });

@@ -1,4 +1,4 @@
-//! Writers that are processes of their own, on one LMDB file.
+//! Writer processes on one LMDB file.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 use crate::campaigns::process;
 use crate::campaigns::task::Child;
 
-/// What such a process is started for.
+/// The role of such a process.
 pub const WRITER: &str = "isolation writer";
 
-/// How many there are, each with as many threads.
+/// The number of processes, each with [`THREADS`] threads.
 const PROCESSES: usize = 4;
 pub const THREADS: usize = 2;
 
-/// The instructions for a process, in one line.
+/// The parameters of a process, in one line.
 #[derive(Serialize, Deserialize)]
 struct Task {
     store: PathBuf,
-    /// Where it writes what it did and saw.
+    /// The file for the operations and results of the process.
     history: PathBuf,
     process: usize,
     transactions: usize,
@@ -32,22 +32,22 @@ struct Task {
     waits: bool,
     seed: u64,
     prefix: Vec<u8>,
-    /// What its store is weakened by, for a control: its `Debug` form.
+    /// The weakness of its store, for a control, in its `Debug` form.
     weakness: Option<String>,
 }
 
-/// Where the file is, and what the processes are like.
+/// The location of the file, and the properties of the processes.
 pub struct Processes {
     store: Lmdb,
     path: PathBuf,
-    /// For a control, that of the first. The others are as they should be.
+    /// The weakness of the first process, for a control. The other processes are sound.
     weakness: Option<Weakness>,
     /// Whether commits wait for the disk.
     pub waits: bool,
 }
 
-/// Opens the file. No crash happens here, so nothing needs to wait for the disk; but who waits is
-/// longer in the middle of a commit.
+/// Opens the file. No crash happens here, so no commit needs a sync. But with syncs, a process
+/// spends more time in the middle of a commit.
 pub fn open(path: &Path, waits: bool) -> keyloom::Result<Lmdb> {
     let durability = if waits { Durability::Full } else { Durability::MayLoseStore };
     Lmdb::options().durability(durability).open(path)
@@ -59,12 +59,12 @@ impl Processes {
         Ok(Self { store: open(&path, waits)?, path, weakness, waits })
     }
 
-    /// Lets the processes run, and checks what they saw together.
+    /// Runs the processes, and checks their combined history.
     pub fn round(&self, plan: &Plan) -> Result<Report> {
         let started = Instant::now();
         let mut running: Vec<Running> =
             (0..PROCESSES).map(|process| self.start(process, plan)).collect::<Result<_>>()?;
-        // All at once, as soon as all have the file open.
+        // All processes start together, as soon as all have opened the file.
         running.iter().try_for_each(Running::is_ready)?;
         running.iter_mut().try_for_each(Running::go)?;
         let mut attempts = Vec::new();
@@ -105,7 +105,7 @@ struct Running {
     history: PathBuf,
 }
 
-/// No process takes as long to open a file.
+/// Opening a file takes less time than this in every process.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Running {
@@ -126,7 +126,7 @@ impl Running {
     }
 }
 
-/// The part of such a process.
+/// The main function of such a process.
 pub fn writer() -> Result<()> {
     let mut lines = std::io::stdin().lines();
     let mut line = || {

@@ -1,4 +1,4 @@
-//! The stores that have a server, where the environment says where it is.
+//! Stores with a server, if the environment contains its address.
 
 use anyhow::Result;
 #[cfg(feature = "postgres")]
@@ -6,8 +6,7 @@ use keyloom_list_append::{Plan, Report, try_campaign};
 
 use super::Target;
 
-/// One store for each server that there is, as `tests/servers/with.sh` and `FDB_CLUSTER_FILE` tell
-/// them.
+/// One store for each available server, given by `tests/servers/with.sh` and `FDB_CLUSTER_FILE`.
 pub fn on_servers() -> Result<Vec<Box<dyn Target>>> {
     let name = format!("keyloom_campaign_{}", std::process::id());
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
@@ -41,13 +40,13 @@ impl Target for OnPostgres {
     }
 
     fn round(&self, plan: &Plan) -> Result<Report> {
-        // Snapshots are REPEATABLE READ: see the docs of the store.
+        // Snapshots are REPEATABLE READ: see the documentation of the store.
         let plan = Plan { snapshots_in_commit_order: true, ..plan.clone() };
         Ok(try_campaign(&self.0, &plan)?)
     }
 
-    /// A transaction that is open for long may get through though it should not, which is
-    /// PostgreSQL's own: `tests/on_servers/tests/postgres/forgotten_conflict.sh`.
+    /// PostgreSQL itself may fail to detect a conflict of a long transaction:
+    /// `tests/on_servers/tests/postgres/forgotten_conflict.sh`.
     fn is_known(&self, report: &Report) -> bool {
         report.is_of_forgotten_conflicts()
     }

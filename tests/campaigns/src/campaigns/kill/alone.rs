@@ -27,7 +27,7 @@ impl Episode<'_> {
         self.walk_at_end()
     }
 
-    /// Kills a writer that makes its store and fills it quickly, and the one after it.
+    /// Kills a writer that creates its store and fills it quickly, and then its successor.
     pub fn born(&mut self) -> Result<()> {
         self.take_new_store()?;
         self.job.task = Task::History { unites_one_in: 2, copies: false, holds: false };
@@ -46,7 +46,8 @@ impl Episode<'_> {
         self.walk_at_end()
     }
 
-    /// Kills a writer of a store that held `before` transactions. Gives how many it holds then.
+    /// Kills a writer of a store that contained `before` transactions. Returns the number of
+    /// transactions afterwards.
     fn kill_one(&mut self, before: u64, moment: &Moment) -> Result<u64> {
         let mut victim = self.start()?;
         let waited = victim.wait_for(moment, self.attack.patience);
@@ -55,7 +56,7 @@ impl Episode<'_> {
         let progress = verdict.progress;
         wrong.extend(verdict.wrong);
         let least = said.acknowledged.last().copied().unwrap_or(before);
-        // Nothing but the transaction that was being committed may be there besides.
+        // At most the transaction that was being committed may also be in the store.
         let most = said.announced.unwrap_or(least).max(least);
         if ![least, most].contains(&progress) {
             wrong.push(format!("{progress} transactions are there instead of {least} or {most}"));
@@ -79,8 +80,8 @@ impl Episode<'_> {
         Ok(progress)
     }
 
-    /// What is wrong with a backup of a store that held `at` transactions. Who was killed while
-    /// making it may have left nothing that counts; then the next one is made in the same place.
+    /// The faults of a backup of a store with `at` transactions. A writer that was killed during
+    /// the backup may have left an incomplete copy; then the next copy is made at the same place.
     fn judge_copy(&mut self, at: u64, is_done: bool) -> Result<Vec<String>> {
         if !self.job.copy().join("data.mdb").exists() {
             self.tally.add("backups not there", 1);

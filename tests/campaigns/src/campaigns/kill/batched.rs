@@ -1,4 +1,4 @@
-//! One process, whose threads write through a [`Batched`](keyloom::Batched) store.
+//! One process whose threads write through a [`Batched`](keyloom::Batched) store.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::judge::{Verdict, What};
 use super::victim::Said;
 
 impl Episode<'_> {
-    /// Kills writers of several threads, one process after the other.
+    /// Kills processes with several writer threads, one after the other.
     pub fn batched(&mut self, kills: u64) -> Result<()> {
         let mut before = 0;
         for _ in 0..kills {
@@ -37,14 +37,14 @@ impl Episode<'_> {
         self.walk_at_end()
     }
 
-    /// Counts what became of the last commit, if it contains several transactions.
+    /// Counts the outcome of the last commit, if it contains several transactions.
     fn count_batch(&mut self, said: &Said, progress: u64) {
         let (Some(last), Some(committed)) = (said.announced, said.committed) else { return };
         if last < committed + 2 {
             return;
         }
         self.tally.add("batches announced last", 1);
-        // At least one of its threads has no answer.
+        // At least one of its threads has no result.
         if said.pending.contains(&last) {
             let is_there = progress == last;
             let what = if is_there { "batches done and not said" } else { "batches cut off" };
@@ -53,8 +53,8 @@ impl Episode<'_> {
     }
 }
 
-/// Finds what is wrong with a store after a kill. It held `before` transactions when the process
-/// started.
+/// Finds the faults of a store after a kill. The store contained `before` transactions when the
+/// process started.
 fn settle(before: u64, threads: usize, said: &Said, verdict: &Verdict) -> Vec<String> {
     let progress = verdict.progress;
     let mut wrong = Vec::new();
@@ -64,7 +64,8 @@ fn settle(before: u64, threads: usize, said: &Said, verdict: &Verdict) -> Vec<St
             wrong.push(format!("transaction {number} was acknowledged twice"));
         }
     }
-    // The last commit that was announced is there or not, as a whole; those before it are there.
+    // The last announced commit is in the store completely or not at all; all commits before it are
+    // in the store.
     let least = said.committed.unwrap_or(before);
     let most = said.announced.unwrap_or(before);
     if ![least, most].contains(&progress) {
@@ -83,7 +84,7 @@ fn settle(before: u64, threads: usize, said: &Said, verdict: &Verdict) -> Vec<St
     if let Some(number) = (before + 1..=progress).find(is_unknown) {
         wrong.push(format!("transaction {number} is there, and no thread has done it"));
     }
-    // Each thread waits for one answer at most.
+    // Each thread waits for at most one result.
     if said.pending.len() > threads {
         wrong.push(format!("{:?} are not acknowledged to {threads} threads", said.pending));
     }
@@ -95,8 +96,8 @@ mod tests {
     use super::*;
     use crate::campaigns::kill::mark::{Kind, Mark};
 
-    /// A process that announces transactions with the number before their commit, or acknowledges
-    /// them.
+    /// A process that announces transactions with the number before their commit (`Some`), or
+    /// acknowledges them (`None`).
     fn said(marks: &[(u64, Option<u64>)]) -> Said {
         let mut said = Said::default();
         for &(number, committed) in marks {
@@ -112,7 +113,7 @@ mod tests {
         settle(3, 3, said, &verdict).len()
     }
 
-    /// A batch of three and one of two, with an answer that comes late.
+    /// A batch of three and a batch of two, with one late acknowledgement.
     const MARKS: [(u64, Option<u64>); 7] = [
         (4, Some(3)),
         (5, Some(3)),

@@ -1,4 +1,4 @@
-//! A store, and the kills that it sees.
+//! A store, and the kills of its writers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,27 +17,27 @@ use super::victim::{Moment, Said, Victim, Waited};
 use crate::shrink::shrink;
 use crate::{Failure, Mix, Tally};
 
-/// Some kills, one after the other.
+/// A series of kills, one after the other.
 pub struct Episode<'a> {
     pub attack: &'a Attack<'a>,
     pub judge: &'a mut Judge,
     pub rng: Rng,
     pub job: Job,
-    /// Whether the judge stays beside the writers.
+    /// Whether the judge keeps the store open while the writers run.
     pub keeps: bool,
     pub tally: Tally,
     number: u64,
     stores: u64,
 }
 
-/// What counts commits that were cut off so late that they are done and only the next writer sees
-/// it.
+/// Counts commits that were interrupted so late that they are complete, but become visible only to
+/// the next writer.
 pub const LATE: &str = "commits seen only by the next writer";
 
-/// How a writer came to its end.
+/// The end of a writer.
 pub struct End {
     pub said: Said,
-    /// What is wrong with the way in which it ended.
+    /// The faults in the way in which it ended.
     pub wrong: Vec<String>,
 }
 
@@ -63,18 +63,18 @@ impl<'a> Episode<'a> {
         Ok(episode)
     }
 
-    /// An empty directory, and other circumstances.
+    /// Starts with an empty directory, and other parameters.
     pub fn take_new_store(&mut self) -> Result<()> {
         self.remove_store()?;
         let name = format!("kill-{}-{}", self.number, self.stores);
         self.job.store = self.attack.context.directory(&name)?;
-        // Each durability in turn, whatever the form is.
+        // Each durability in turn, for each form.
         let turn = self.number / self.attack.forms.len() as u64 + self.stores;
         self.job.durability = turn as usize % DURABILITIES.len();
         self.stores += 1;
         self.job.history = self.rng.u64(..);
-        // The smallest map is full after few transactions. A store that is opened takes no less
-        // than it holds, so each process has to grow it again.
+        // The smallest map is full after a few transactions. Opening a store maps only its current
+        // size, so each process has to grow the map again.
         self.job.map_bytes = if self.rng.bool() { 0 } else { 64 << 20 };
         self.keeps = self.rng.bool() && self.job.engine == Engine::Lmdb;
         Ok(())
@@ -114,15 +114,16 @@ impl<'a> Episode<'a> {
         self.judge.ask(&self.job, self.keeps, what)
     }
 
-    /// The faults in the pages of the store, at every eighth kill. No process may write meanwhile.
+    /// The faults in the pages of the store, checked after every eighth kill. No process may write
+    /// meanwhile.
     pub fn walk_now_and_then(&mut self) -> Result<Vec<String>> {
         let is_due = self.rng.u8(..8) == 0 && self.file_of_store().exists();
         if is_due { self.walk() } else { Ok(Vec::new()) }
     }
 
-    /// The same after the last write, unless a fault was found before.
+    /// The same check after the last write, unless a fault was found before.
     pub fn walk_at_end(&mut self) -> Result<()> {
-        // Without a kill there may be no store.
+        // Without a kill, the store may not exist.
         if !self.tally.failures.is_empty() || !self.file_of_store().exists() {
             return Ok(());
         }
@@ -143,18 +144,19 @@ impl<'a> Episode<'a> {
         Ok(self.ask(What::File)?.wrong)
     }
 
-    /// Whether a writer keeps a snapshot open. Not where the map grows, which waits for it.
+    /// Whether a writer keeps a snapshot open. Not if the map must grow, because growing waits for
+    /// snapshots.
     pub fn may_hold(&mut self) -> bool {
         self.rng.u8(..4) == 0 && self.job.map_bytes > 0
     }
 
-    /// Any time up to some 16 ms, as often short as long.
+    /// A random time up to about 16 ms; each order of magnitude is equally likely.
     pub fn pause(&mut self) -> Duration {
         let most = 1 << self.rng.u32(1..=14);
         Duration::from_micros(self.rng.u64(..most))
     }
 
-    /// When to kill a writer of transactions.
+    /// The moment at which a writer of transactions is killed.
     pub fn moment(&mut self) -> Moment {
         if let Task::History { copies: true, .. } = self.job.task {
             let kind = if self.rng.bool() { Kind::Copying } else { Kind::Copied };
@@ -170,13 +172,13 @@ impl<'a> Episode<'a> {
         };
         let most = match kind {
             Kind::Opening | Kind::Opened => 1,
-            // A commit that waits for the disk is slow.
+            // A commit with a sync is slow.
             _ => [3, 5, 12][self.job.durability],
         };
         Moment::Mark { kind, nth: self.rng.u64(1..=most), pause: self.pause() }
     }
 
-    /// Kills a writer, and counts what it was doing.
+    /// Kills a writer, and counts its last activity.
     pub fn kill(&mut self, victim: Victim, waited: &Waited) -> Result<End> {
         let (said, was_killed, wrong) = victim.kill()?;
         let mut wrong: Vec<String> = wrong.into_iter().collect();
@@ -205,7 +207,7 @@ impl<'a> Episode<'a> {
         Ok(End { said, wrong })
     }
 
-    /// Reports what is wrong, if anything is.
+    /// Reports the faults, if there are any.
     pub fn report(&mut self, wrong: Vec<String>, said: &Said, progress: u64) -> Result<()> {
         let Some(first) = wrong.into_iter().next() else { return Ok(()) };
         let Job { engine, durability, map_bytes, history, task, .. } = &self.job;
@@ -232,8 +234,8 @@ impl<'a> Episode<'a> {
         Ok(())
     }
 
-    /// The transactions that a failure is about: the shortest sequence that fails without any kill,
-    /// where there is one, else the last ones.
+    /// The transactions of a failure: the shortest sequence that fails without a kill, if there is
+    /// one, or else the last ones.
     fn sequence(&self, progress: u64) -> Result<Vec<String>> {
         const LAST: u64 = 5;
         let mix = self.job.mix()?;

@@ -1,4 +1,4 @@
-//! The instructions for a process of this campaign.
+//! The parameters of a process of this campaign.
 
 use std::path::PathBuf;
 
@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::Mix;
 
-/// A store, and what to do with it. It travels as the argument of the process.
+/// A store, and the task of the process. It is passed as the argument of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The engine of the store.
     pub engine: Engine,
     /// The directory of the store.
     pub store: PathBuf,
-    /// Which of [`DURABILITIES`].
+    /// An index into [`DURABILITIES`].
     pub durability: usize,
-    /// How large the map is at first.
+    /// The initial size of the map.
     pub map_bytes: usize,
     /// The seed of the history.
     pub history: u64,
-    /// The workload, where there is only one.
+    /// The workload, if there is only one.
     pub workload: Option<String>,
-    /// The seed of what the process decides by itself.
+    /// The seed of the process's own choices.
     pub choices: u64,
-    /// What to do.
+    /// The task.
     pub task: Task,
-    /// What is broken on purpose.
+    /// The flaw, for controls.
     pub habit: Habit,
 }
 
@@ -38,69 +38,69 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Engine {
     Lmdb,
-    /// One process at a time has the file open, so there is never another writer, and the judge
-    /// closes the store before the next one starts.
+    /// Only one process at a time has the file open, so there is never another writer. The judge
+    /// closes the store before the next writer starts.
     Redb,
-    /// As with redb. A crash of the program loses no commit, whatever they wait for.
+    /// Like redb. A crash of the program loses no commit, with any durability.
     Fjall,
 }
 
-/// What a writer does until it is killed.
+/// The work of a writer until it is killed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Transactions of the history, from where the store's progress says.
+    /// Transactions of the history, starting at the progress in the store.
     History {
-        /// In so many, one transaction does some of the history's at once.
+        /// One in this many commits combines several transactions of the history.
         unites_one_in: u64,
-        /// A backup is made on the way.
+        /// Whether a backup is made meanwhile.
         copies: bool,
-        /// A snapshot stays open, so that the dead leave one behind.
+        /// Whether a snapshot stays open, so that a killed process leaves one behind.
         holds: bool,
     },
-    /// Transactions of the history by several threads, through a `Batched` store.
+    /// Transactions of the history from several threads, through a `Batched` store.
     Batched { threads: usize },
-    /// `BatchSize::transact_all` of the items from a number on.
+    /// `BatchSize::transact_all` of the items, starting at a number.
     Load { from: u64, batch: usize },
-    /// `Index::repair` from a position on.
+    /// `Index::repair`, starting at a position.
     Repair { from: Option<Position>, batch: usize },
-    /// Changes of the records that are repaired meanwhile.
+    /// Changes of the records that are being repaired.
     Disturb,
 }
 
 /// A position of a repair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Position {
-    /// Whether the records are done, and it goes through the entries.
+    /// Whether the records are done, and the repair is visiting the entries.
     pub in_entries: bool,
-    /// The last key that it visited.
+    /// The last visited key.
     pub last: Option<Vec<u8>>,
 }
 
-/// How a writer works.
+/// The behaviour of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Habit {
-    /// As it should.
+    /// The correct behaviour.
     Sound,
-    /// It acknowledges, then commits.
+    /// Acknowledges before it commits.
     AcknowledgesFirst,
-    /// It commits what a transaction does, then that it was done.
+    /// Commits the changes of a transaction, and then its number.
     CommitsHalves,
-    /// It acknowledges transactions that it keeps for a later commit.
+    /// Acknowledges transactions that it buffers for a later commit.
     Buffers,
-    /// It reads the number of its transaction before it is the only writer.
+    /// Reads the number of its transaction before it holds the write lock.
     AsksTooEarly,
-    /// It never ends a transaction.
+    /// Never ends a transaction.
     NeverEnds,
-    /// It resumes after the position that was reported.
+    /// Resumes after the reported position.
     ResumesTooFar,
-    /// It opens redb without fsync.
+    /// Opens redb without fsync.
     NeverFlushes,
-    /// It opens the files of the store by other names, where no other process waits until it has
-    /// opened.
+    /// Opens the files of the store by other names, so that no other process waits while it opens
+    /// the store.
     OpensAside,
 }
 
-/// What a commit may wait for. A crash of the program alone must lose nothing in any of them.
+/// The levels of durability. With each of them, a crash of only the program must lose nothing.
 pub const DURABILITIES: [Durability; 3] =
     [Durability::Full, Durability::MayLoseLastCommit, Durability::MayLoseStore];
 
@@ -120,8 +120,8 @@ impl Job {
         }
     }
 
-    /// A commit that does not wait for the disk is lost with its process: only the control makes
-    /// such.
+    /// Opens redb. A commit without a sync is lost with its process, so only the control uses such
+    /// commits.
     fn open_redb(&self) -> Result<Redb> {
         let durability = match self.habit {
             Habit::NeverFlushes => keyloom_redb::Durability::MayLoseCommits,
@@ -140,12 +140,12 @@ impl Job {
         Ok(options.cache_bytes(64 << 20).open(self.fjall())?)
     }
 
-    /// The directory of a store of fjall.
+    /// The directory of a fjall store.
     pub fn fjall(&self) -> PathBuf {
         self.store.join("fjall")
     }
 
-    /// The file of a store of redb.
+    /// The file of a redb store.
     pub fn redb(&self) -> PathBuf {
         self.store.join("store")
     }
@@ -158,13 +158,13 @@ impl Job {
         let options = Lmdb::options()
             .durability(DURABILITIES[self.durability])
             .map_bytes(self.map_bytes)
-            // One doubling per attempt, and the least map may have to double often.
+            // The map doubles once per attempt, and the smallest map may have to double often.
             .retry_policy(RetryPolicy { max_attempts: 20, ..RetryPolicy::default() });
         Ok(options.open(store)?)
     }
 
-    /// The files of the store in a directory of this process's own. The engine's locks are those of
-    /// the files, keyloom's is that of the directory.
+    /// The files of the store, linked into a private directory of this process. The engine's locks
+    /// belong to the files; keyloom's lock belongs to the directory.
     fn aside(&self) -> Result<PathBuf> {
         let aside = self.store.with_extension(std::process::id().to_string());
         std::fs::create_dir_all(&aside)?;
@@ -182,7 +182,7 @@ impl Job {
         Mix::new(self.workload.as_deref())
     }
 
-    /// Where the store is copied to.
+    /// The target of backups.
     pub fn copy(&self) -> PathBuf {
         self.store.with_extension("copy")
     }

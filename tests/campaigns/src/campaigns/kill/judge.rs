@@ -1,5 +1,5 @@
-//! The process that looks at what is left. It is another one than the campaign's, so that a store
-//! that crashes its reader is a finding and no end.
+//! The process that checks what is left. It is separate from the campaign's process, so that a
+//! store that crashes its reader is a finding and does not end the campaign.
 
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
@@ -17,49 +17,50 @@ use crate::campaigns::process;
 use crate::campaigns::task::Child;
 use crate::{Mix, Oracle};
 
-/// What is to be judged.
+/// The object of a verdict.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum What {
     /// A store with transactions of the history.
     History,
-    /// The file of a store without a writer. A page that is both used and free, or used twice, does
+    /// The file of a store without a writer. A page that is both used and free, or used twice, may
     /// not show in the contents yet.
     File,
-    /// The backup of a store that held so many transactions.
+    /// The backup of a store with this many transactions.
     Copy(u64),
     /// A load.
     Load,
-    /// A repair with the position that it reported, `None` if it is finished; and whether records
-    /// were changed meanwhile, so that the expected records are unknown.
+    /// A repair with its reported position, or `None` if it is finished. The flag says whether
+    /// records were changed meanwhile, so that the expected records are unknown.
     Repair { reported: Option<Position>, is_disturbed: bool },
 }
 
 #[derive(Serialize, Deserialize)]
 struct Question {
     job: Job,
-    /// Whether the store stays open, beside the writers that come and go.
+    /// Whether the store stays open while writers come and go.
     keeps: bool,
     what: What,
 }
 
-/// What a store holds.
+/// The contents of a store.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Verdict {
-    /// How many transactions, or items.
+    /// The number of transactions, or of items.
     pub progress: u64,
-    /// How many of them a snapshot shows before the next write. If the store stayed open, a commit
-    /// that was cut off at its very end may be seen only after the next transaction has begun.
+    /// The number of them in a snapshot before the next write. If the store stayed open, a commit
+    /// that was interrupted at its very end may become visible only after the next transaction has
+    /// begun.
     pub seen: u64,
-    /// What is wrong with that.
+    /// The faults.
     pub wrong: Vec<String>,
 }
 
-/// The judge, as the campaign sees it. Ends with its handle.
+/// The handle of the judge process, which ends when this is dropped.
 pub struct Judge(Child);
 
 impl Judge {
     pub fn start() -> Result<Self> {
-        // Who interrupts the campaign does not mean this process, whose end would be a finding.
+        // An interrupt of the campaign must not reach this process, whose end would be a finding.
         let started = Child::start(process(super::JUDGE)?.process_group(0));
         Ok(Self(started.context("the judge")?))
     }
@@ -67,7 +68,7 @@ impl Judge {
     /// Requests a verdict. A judge that dies or hangs because of the request is a finding.
     pub fn ask(&mut self, job: &Job, keeps: bool, what: What) -> Result<Verdict> {
         let question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
-        // Where it is dead already, there is no answer either.
+        // If the judge is already dead, there is no answer either.
         drop(self.0.report(&question));
         let answer = self.0.hear(PATIENCE);
         if let Ok(answer) = answer {
@@ -99,14 +100,14 @@ pub fn judge() -> Result<()> {
     Ok(())
 }
 
-/// What a judge keeps between two questions.
+/// The state of a judge between two requests.
 #[derive(Default)]
 struct Bench {
     oracle: Option<(PathBuf, Oracle)>,
     open: Option<(PathBuf, AnyStore)>,
 }
 
-/// So far ahead of what was last seen no store can be.
+/// No store can be further ahead of the last known progress.
 const MOST_AHEAD: u64 = 1_000_000;
 
 impl Bench {
@@ -116,7 +117,7 @@ impl Bench {
             return judge_copy(job, progress);
         }
         if let What::File = question.what {
-            // What is open here is not checked beside it.
+            // The file check does not run while the store is open here.
             self.open = None;
             let wrong = faults_of_file(job)?;
             return Ok(Verdict { progress: 0, seen: 0, wrong });
@@ -141,9 +142,9 @@ impl Bench {
         if let Some((_, store)) = self.open.as_ref().filter(|(path, _)| *path == job.store) {
             return Ok(store.clone());
         }
-        // The one before is closed first.
+        // The previous store is closed first.
         self.open = None;
-        // By its own name, whatever a broken writer does.
+        // Opened by its own name, whatever a broken writer does.
         let store = Job { habit: Habit::Sound, ..job.clone() }.open()?;
         self.open = keeps.then(|| (job.store.clone(), store.clone()));
         Ok(store)
@@ -177,7 +178,7 @@ fn faults_of_file(job: &Job) -> Result<Vec<String>> {
         return Ok(if is_whole { Vec::new() } else { vec!["the file is repaired twice".into()] });
     }
     if job.engine == Engine::Fjall {
-        // fjall checks a file when it reads it, as the judge of the data does.
+        // fjall checks a file when it is read, as the data is by the judge.
         return Ok(Vec::new());
     }
     let report = Lmdb::verify(&job.store, |_, _| ())?;

@@ -1,4 +1,4 @@
-//! Long work that is killed, and goes on from where it was reported to be.
+//! Long work that is killed, and resumes at its reported position.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ use super::work::{self, ITEMS};
 const MOST: usize = 30;
 
 impl Episode<'_> {
-    /// A load, until it is done.
+    /// Runs a load until it is finished.
     pub fn load(&mut self) -> Result<()> {
         self.take_new_store()?;
         let (mut from, mut before) = (0, 0);
@@ -43,13 +43,13 @@ impl Episode<'_> {
                 break;
             }
             before = count;
-            // What is there already does no harm.
+            // Loading existing items again does no harm.
             from = if self.rng.u8(..10) == 0 { 0 } else { reached };
         }
         Ok(())
     }
 
-    /// A repair, until it is done.
+    /// Runs a repair until it is finished.
     pub fn repair(&mut self) -> Result<()> {
         self.take_new_store()?;
         work::prepare_repair(&self.job, &self.job.open()?)?;
@@ -80,7 +80,8 @@ impl Episode<'_> {
         }
     }
 
-    /// Kills the one who changed records beside a repair, which must be whole still.
+    /// Kills the process that changed records during a repair; its transactions must still be
+    /// complete.
     fn kill_other(&mut self, mut other: Victim) -> Result<()> {
         let moment = Moment::Mark { kind: Kind::Acknowledged, nth: 1, pause: self.pause() };
         let waited = other.wait_for(&moment, self.attack.patience);

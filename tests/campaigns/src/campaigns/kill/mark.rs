@@ -1,11 +1,11 @@
-//! What a writer says over a pipe: each mark is one write of its own, made at the moment that it
-//! names.
+//! The messages of a writer over a pipe. Each mark is a separate write call, made at the moment
+//! that it reports.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 1 | the kind |
 //! | 8 | a number, little-endian |
-//! | 1 | how many bytes follow |
+//! | 1 | number of following bytes |
 //! | 0 to 255 | a key |
 
 use std::fs::File;
@@ -14,27 +14,28 @@ use std::os::fd::AsFd;
 
 use anyhow::{Result, bail};
 
-/// What has just happened.
+/// The event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The process runs and is about to open the store.
     Opening,
-    /// The store is open, and with 1 a snapshot of it that stays.
+    /// The store is open; with the number 1, together with a snapshot that stays open.
     Opened,
     /// A transaction has begun.
     Begun,
-    /// The map is full: it grows next.
+    /// The map is full, and grows next.
     Full,
-    /// The transaction is about to be committed; the number is the progress that it comes to. In
-    /// a batch, the key is the progress before the commit, in 8 bytes, little-endian.
+    /// The commit of the transaction begins; the number is the progress after it. In a batch, the
+    /// key is the progress before the commit, in 8 bytes, little-endian.
     Committing,
-    /// The transaction is committed: the acknowledgement. The number is as before.
+    /// The transaction is committed: the acknowledgement. The number is the same.
     Acknowledged,
     /// A backup begins; the number is the progress.
     Copying,
-    /// The backup is there.
+    /// The backup is complete.
     Copied,
-    /// Long work came so far. Repair: the key is its position, the number 1 in the second phase.
+    /// The progress of long work. For a repair, the key is its position, and the number is 1 in the
+    /// second phase.
     Reached,
     /// The work is done.
     Finished,
@@ -63,7 +64,7 @@ pub struct Mark {
 
 const HEAD: usize = 10;
 
-/// Takes the first whole mark out of what was read.
+/// Removes the first complete mark from the unread bytes.
 pub fn take(unread: &mut Vec<u8>) -> Result<Option<Mark>> {
     let Some(head) = unread.first_chunk::<HEAD>() else { return Ok(None) };
     let length = HEAD + usize::from(head[HEAD - 1]);
@@ -82,7 +83,7 @@ pub fn take(unread: &mut Vec<u8>) -> Result<Option<Mark>> {
 
 /// The writing end of the pipe.
 pub struct Pen {
-    // Not `Stdout`, which keeps what it is given until a line ends.
+    // Not `Stdout`, which buffers up to the end of a line.
     pipe: File,
 }
 
@@ -94,7 +95,7 @@ impl Pen {
     /// Writes a mark.
     ///
     /// # Errors
-    /// If the reader has closed the pipe: the process must end.
+    /// If the reader has closed the pipe; then the process must end.
     pub fn mark(&self, kind: Kind, number: u64) -> keyloom::Result<()> {
         self.mark_key(kind, number, &[])
     }

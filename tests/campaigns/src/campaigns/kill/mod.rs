@@ -1,26 +1,26 @@
-//! `kill -9`: what was acknowledged is there, and nothing is half there.
+//! `kill -9`: acknowledged transactions must be stored, and no transaction may be stored in part.
 //!
-//! A process of its own opens an LMDB store, goes on with the history of a seed from where the
-//! store is, and says over a pipe what it has committed. It is killed at a random moment. Then the
-//! store must hold all that was acknowledged, and besides at most the one transaction that was
-//! being committed; the patterns' checks must be clean, and the bytes those of a store that was
-//! built at once. The next process goes on with the same store.
+//! A process opens an LMDB store, continues the history of a seed from the progress in the store,
+//! and reports its commits over a pipe. It is killed at a random moment. Then the store must
+//! contain all acknowledged transactions, and at most one more, whose commit had begun. The
+//! patterns' checks must be clean, and the bytes must be equal to those of a store that was built
+//! at once. The next process continues with the same store.
 //!
-//! | form | who is killed |
+//! | form | killed process |
 //! |---|---|
-//! | alone | the only writer, again and again; now and then it makes backups or unites transactions |
-//! | born | a writer that has just made the store |
-//! | together | one of two writers, which do the history in turns; the other must go on |
-//! | batched | the only writer, whose threads write through `Batched`; its last batch is there or not |
-//! | race | one of two writers that open a store which no other process has open, and then the other |
-//! | load | a load in batches, resumed where it was reported to be, until it is done |
+//! | alone | the only writer, repeatedly; sometimes it makes backups or combines transactions |
+//! | born | a writer that has just created the store |
+//! | together | one of two writers, which alternate; the other must continue |
+//! | batched | the only writer, with threads that use `Batched`; its last batch is atomic |
+//! | race | one of two writers that open a store, which no other process has open; then the other |
+//! | load | a load in batches, resumed at its reported position, until it is finished |
 //! | repair | a repair of an index, likewise |
 //!
-//! On redb and fjall, where one process at a time has the store open, the forms are alone, born,
-//! load and repair, and on redb batched.
+//! On redb and fjall, only one process at a time can open the store. There the forms are alone,
+//! born, load and repair, and on redb also batched.
 //!
-//! Stores have any durability, a map that must grow or one that need not, and a judge that opens
-//! them again each time or stays beside the writers.
+//! Stores have any durability, with a map that must grow or one that is large enough. The judge
+//! opens the store each time, or keeps it open while the writers run.
 
 mod alone;
 mod batched;
@@ -48,15 +48,15 @@ use judge::Judge;
 pub use judge::judge;
 pub use writer::write;
 
-/// The role of a process that is killed.
+/// The role of a process that will be killed.
 pub const WRITER: &str = "kill-writer";
-/// The role of the process that opens what is left.
+/// The role of the judge process, which opens the remaining store.
 pub const JUDGE: &str = "kill-judge";
 
 /// Kills writers of stores on LMDB, redb and fjall.
 pub struct Kill;
 
-/// What an episode does with its store.
+/// The kind of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Alone,
@@ -69,7 +69,7 @@ enum Form {
 }
 
 impl Form {
-    /// Whether a run does this form: every one, or the one with a name.
+    /// Whether a run includes this form: every form, or the one with the given name.
     fn is_chosen(self, name: Option<&str>) -> bool {
         name.is_none_or(|name| format!("{self:?}").eq_ignore_ascii_case(name))
     }
@@ -108,7 +108,7 @@ const BATCHED: &[(Form, Engine)] = &[(Form::Batched, Engine::Lmdb)];
 const BATCHED_ON_REDB: &[(Form, Engine)] = &[(Form::Batched, Engine::Redb)];
 const TOGETHER: &[(Form, Engine)] = &[(Form::Together, Engine::Lmdb)];
 
-/// How long a process may be silent before it counts as hanging. Nothing takes as long on any
+/// The longest silence of a process before it counts as hanging. No step takes this long on any
 /// machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -151,7 +151,7 @@ impl Campaign for Kill {
     }
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
-        // How many kills are more than enough to see it.
+        // More than enough kills to find the flaw.
         const ENOUGH: u64 = 300;
         const FEW: u64 = 30;
         type Broken = (&'static str, &'static [(Form, Engine)], Habit, &'static str);
@@ -233,7 +233,8 @@ impl Campaign for Kill {
                 "resumes a repair too far",
                 REPAIR,
                 Habit::ResumesTooFar,
-                // Whether the repair had come to its end, so that a whole check judges, is chance.
+                // It is random whether the repair is finished, in which case a complete check finds
+                // the fault.
                 "behind the position told|is missing",
             ),
         ];
@@ -245,7 +246,7 @@ impl Campaign for Kill {
             if !is_chosen(forms) {
                 continue;
             }
-            // Who hangs does so for ever, so a short wait finds no less.
+            // A process that hangs does so forever, so a short time-out finds no less.
             let patience = match habit {
                 Habit::NeverEnds => Duration::from_secs(1),
                 _ => PATIENCE,
@@ -254,7 +255,7 @@ impl Campaign for Kill {
             controls.push(Control::within(&context.quietly(ENOUGH), name, expected, attack)?);
         }
         if is_chosen(RACE) {
-            // One opening of some thousand meets the moment; the first that does ends it.
+            // One open in some thousand hits the moment; the first hit ends the control.
             const MANY: u64 = 100_000;
             let many = context.quietly(MANY);
             let tally = Attack::new(&many, RACE, Habit::OpensAside, PATIENCE).run()?;
@@ -268,13 +269,13 @@ impl Campaign for Kill {
     }
 }
 
-/// The forms of a run, each with its engine.
+/// The forms of a run, each with its engines.
 fn chosen(context: &Context) -> Vec<(Form, Engine)> {
     let forms = FORMS.iter().copied();
     forms.filter(|(form, _)| form.is_chosen(context.form.as_deref())).collect()
 }
 
-/// Episodes side by side, as many as there are processors.
+/// Concurrent episodes, as many as there are processors.
 struct Attack<'c> {
     context: &'c Context,
     forms: &'c [(Form, Engine)],
@@ -312,7 +313,7 @@ impl<'c> Attack<'c> {
         Ok(tally)
     }
 
-    /// What the episode of a number does, and on which engine.
+    /// The form and the engine of the episode with this number.
     fn form(&self, number: u64) -> (Form, Engine) {
         self.forms[number as usize % self.forms.len()]
     }
@@ -358,7 +359,7 @@ impl<'c> Attack<'c> {
         for (what, count) in more.details {
             tally.add(&what, count);
         }
-        // What was found is shown at once.
+        // Findings are printed at once.
         if !more.failures.is_empty() {
             self.over.store(true, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! Two writers at once: one is killed, the other goes on.
+//! Two concurrent writers: one is killed, and the other continues.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::judge::What;
 use super::mark::Kind;
 use super::victim::{Moment, Said, Victim, Waited};
 
-/// Who did which transaction of the history.
+/// Which writer made which transaction of the history.
 #[derive(Default)]
 struct Account {
     acknowledged: BTreeSet<u64>,
-    /// Commits that were under way at a kill: their outcome is unknown.
+    /// Commits that were in progress at a kill: their outcome is unknown.
     unknown: BTreeSet<u64>,
     wrong: Vec<String>,
 }
 
 impl Account {
-    /// Takes what a writer has said in its life.
+    /// Adds the reports of a writer.
     fn take(&mut self, said: &Said) {
         for &number in &said.acknowledged {
             if !self.acknowledged.insert(number) {
@@ -31,7 +31,7 @@ impl Account {
         self.unknown.extend(said.announced.filter(|_| said.last == Some(Kind::Committing)));
     }
 
-    /// Finds transactions that no writer can have committed, in a store that holds `progress`
+    /// Finds transactions that no writer can have committed, in a store with `progress`
     /// transactions.
     fn settle(&mut self, progress: u64) {
         let nobodys =
@@ -46,7 +46,7 @@ impl Account {
 }
 
 impl Episode<'_> {
-    /// Kills one of two writers, again and again, and both in the end.
+    /// Repeatedly kills one of two writers, and both at the end.
     pub fn together(&mut self, kills: u64) -> Result<()> {
         let mut account = Account::default();
         let mut survivor = self.start_beside()?;
@@ -55,7 +55,7 @@ impl Episode<'_> {
             if !self.continues() {
                 break;
             }
-            // As often one that has been there for long.
+            // With equal probability, the next kill hits the writer that has run longer.
             if self.rng.bool() {
                 std::mem::swap(&mut survivor, &mut newest);
             }
@@ -80,8 +80,8 @@ impl Episode<'_> {
     }
 
     /// Kills one of two writers that open the store at the same time, and then the other. No other
-    /// process has it open: the first to come prepares the file of locks, and the second waits for
-    /// that.
+    /// process has the store open: the first process prepares the lock file, and the second waits
+    /// for this.
     pub fn race(&mut self, pairs: u64) -> Result<()> {
         self.keeps = false;
         let mut account = Account::default();

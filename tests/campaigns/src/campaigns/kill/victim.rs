@@ -1,4 +1,4 @@
-//! A writer, as the campaign sees it: what it says, and its end.
+//! A writer as seen by the campaign: its reports and its end.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -13,34 +13,34 @@ use super::job::{Job, Position};
 use super::mark::{self, Kind, Mark};
 use crate::campaigns::process;
 
-/// A process that writes. Killed with its handle.
+/// A process that writes. It is killed when its handle is dropped.
 pub struct Victim {
     process: Child,
     heard: Receiver<Vec<u8>>,
     unread: Vec<u8>,
     started: Instant,
-    /// What it said so far.
+    /// Its reports so far.
     pub said: Said,
 }
 
-/// What a writer said.
+/// The reports of a writer.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// The last mark.
     pub last: Option<Kind>,
-    /// What it acknowledged, in order.
+    /// The acknowledged numbers, in order.
     pub acknowledged: Vec<u64>,
-    /// The progress that the last commit it began comes to.
+    /// The progress after the last commit that began.
     pub announced: Option<u64>,
-    /// The progress before the commit that it announced last, if this commit may be a batch.
+    /// The progress before the last announced commit, if this commit may be a batch.
     pub committed: Option<u64>,
-    /// What it announced and did not acknowledge, without what was rolled back.
+    /// Announced but unacknowledged numbers, without those that were rolled back.
     pub pending: BTreeSet<u64>,
-    /// Where it was in the history when it began a backup.
+    /// The progress at which a backup began.
     pub copied_at: Option<u64>,
-    /// How far the long work is.
+    /// The progress of the long work.
     pub reached: Option<(u64, Vec<u8>)>,
-    /// Whether it keeps a snapshot open.
+    /// Whether the writer keeps a snapshot open.
     pub holds: bool,
     /// How often the map was full.
     pub full: u64,
@@ -53,7 +53,7 @@ impl Said {
             Kind::Committing => {
                 self.announced = Some(mark.number);
                 self.committed = mark.key.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-                // A store with this progress lacks the numbers from here on.
+                // A store with this progress does not contain the numbers from here on.
                 drop(self.pending.split_off(&mark.number));
                 self.pending.insert(mark.number);
             }
@@ -77,27 +77,27 @@ impl Said {
     }
 }
 
-/// When to kill.
+/// The moment of a kill.
 #[derive(Clone, Debug)]
 pub enum Moment {
-    /// So long after the start.
+    /// This long after the start.
     After(Duration),
-    /// So long after the `nth` mark of a kind, counted from 1, or after many acknowledgements.
+    /// This long after the `nth` mark of a kind, counted from 1, or after many acknowledgements.
     Mark { kind: Kind, nth: u64, pause: Duration },
 }
 
-/// What came out of waiting for a moment.
+/// The result of waiting for a moment.
 #[derive(Debug)]
 pub enum Waited {
-    /// The moment is here.
+    /// The moment has come.
     Now,
-    /// The process has ended by itself.
+    /// The process has exited.
     Ended,
-    /// It said nothing for as long as anybody would wait.
+    /// The process sent nothing within the time-out.
     Silent,
 }
 
-/// A moment that never comes is given up after so many acknowledgements.
+/// The wait for a moment is given up after this many acknowledgements.
 const MOST_ACKNOWLEDGED: u64 = 40;
 
 impl Victim {
@@ -105,7 +105,8 @@ impl Victim {
         let started = Instant::now();
         let mut process = process(super::WRITER)?
             .arg(serde_json::to_string(job)?)
-            // Who interrupts the campaign does not mean this process, whose end would be a finding.
+            // An interrupt of the campaign must not reach this process, whose end would be a
+            // finding.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -116,7 +117,7 @@ impl Victim {
         Ok(Self { process, heard, unread: Vec::new(), started, said: Said::default() })
     }
 
-    /// Waits for the next mark; `Ok(None)` is the end of what it says.
+    /// Waits for the next mark. `Ok(None)` is the end of the output.
     pub fn next(&mut self, patience: Duration) -> Result<Option<Mark>, Waited> {
         loop {
             match mark::take(&mut self.unread) {
@@ -135,7 +136,7 @@ impl Victim {
         }
     }
 
-    /// Takes what it has said already.
+    /// Reads the marks that are already available.
     pub fn listen(&mut self) -> Result<(), Waited> {
         loop {
             match self.next(Duration::ZERO) {
@@ -147,7 +148,7 @@ impl Victim {
         }
     }
 
-    /// Waits until it is time to kill.
+    /// Waits until the moment of the kill.
     pub fn wait_for(&mut self, moment: &Moment, patience: Duration) -> Waited {
         let (kind, nth, pause) = match *moment {
             Moment::After(delay) => {
@@ -171,7 +172,7 @@ impl Victim {
         Waited::Now
     }
 
-    /// What a process that has ended by itself complained about.
+    /// The error output of a process that has exited.
     pub fn last_words(&mut self) -> Result<String> {
         let status = self.process.wait()?;
         let mut complaint = String::new();
@@ -185,13 +186,13 @@ impl Victim {
         ))
     }
 
-    /// Kills it, and receives what it still said. Gives whether it was still there to be killed,
-    /// and what is wrong if it was not.
+    /// Kills the process, and reads its remaining reports. Returns whether the process was still
+    /// alive, and the fault if it was not.
     pub fn kill(mut self) -> Result<(Said, bool, Option<String>)> {
-        // An error means that it has ended by itself.
+        // An error means that the process has already exited.
         drop(self.process.kill());
         let status = self.process.wait()?;
-        // The dead hold no pipe open, so the end comes at once.
+        // A dead process keeps no pipe open, so the end comes at once.
         while let Ok(Some(_)) = self.next(Duration::MAX) {}
         let was_killed = status.signal() == Some(9);
         let is_well = was_killed || (self.said.last == Some(Kind::Finished) && status.success());
@@ -207,7 +208,7 @@ impl Drop for Victim {
     }
 }
 
-/// Reads the output of a writer at all times. A writer whose pipe is full would block within a
+/// Reads the output of a writer continuously. A writer with a full pipe would block within a
 /// transaction, and so would all other writers.
 fn hear_all(mut pipe: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, heard) = channel();
@@ -222,7 +223,7 @@ fn hear_all(mut pipe: ChildStdout) -> Receiver<Vec<u8>> {
     heard
 }
 
-/// Waits for a time that is too short to sleep.
+/// Waits for a time that is too short for a sleep.
 fn hold(pause: Duration) {
     const SHORT: Duration = Duration::from_micros(200);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Long work: a load and a repair, in many transactions, that go on where they were reported to be.
+//! Long work: a load and a repair in many transactions, which resume at their reported positions.
 
 use std::ops::ControlFlow;
 
@@ -21,10 +21,10 @@ pub struct Item {
     text: String,
 }
 
-/// How many records there are in the end.
+/// The final number of records.
 pub const ITEMS: u64 = 300;
 
-/// The table, its index, and the same table of a program that knows nothing of the index.
+/// The table with its index, and the same table in a program that does not declare the index.
 struct Shelf {
     records: Table<u64, Item>,
     bare: Table<u64, Item>,
@@ -42,7 +42,7 @@ impl Shelf {
     }
 }
 
-/// The items that come from a seed.
+/// The items of a seed.
 fn items(seed: u64) -> Vec<(u64, Item)> {
     let mut rng = Rng::with_seed(seed);
     (0..ITEMS)
@@ -54,7 +54,7 @@ fn items(seed: u64) -> Vec<(u64, Item)> {
         .collect()
 }
 
-/// Loads the items from a number on, and says before each batch how far it is.
+/// Loads the items from a number on, and reports its progress before each batch.
 pub fn load(job: &Job, store: &AnyStore, pen: &Pen, from: u64, batch: usize) -> Result<()> {
     let shelf = Shelf::new();
     let items = items(job.history);
@@ -64,7 +64,7 @@ pub fn load(job: &Job, store: &AnyStore, pen: &Pen, from: u64, batch: usize) -> 
     };
     let rest = items.get(from..).unwrap_or_default();
     BatchSize::new(batch).transact_all(store, rest, |txn, batch| {
-        // All before this batch is committed, or it would not be its turn.
+        // All items before this batch are committed, since batches are sequential.
         let next = batch.first().map_or(ITEMS, |(id, _)| *id);
         pen.mark(Kind::Reached, next)?;
         pen.mark(Kind::Begun, next)?;
@@ -79,7 +79,7 @@ pub fn load(job: &Job, store: &AnyStore, pen: &Pen, from: u64, batch: usize) -> 
     Ok(())
 }
 
-/// What is wrong with a store after a load came to a number, and how many items are there.
+/// The faults of a store after a load has reached a number, and the number of items.
 pub fn judge_load(job: &Job, reader: &impl Reader) -> Result<(u64, Vec<String>)> {
     let shelf = Shelf::new();
     let count = loaded(reader)?;
@@ -88,12 +88,12 @@ pub fn judge_load(job: &Job, reader: &impl Reader) -> Result<(u64, Vec<String>)>
     Ok((count, compare(reader, &shelf, &wanted)?))
 }
 
-/// How many items are there.
+/// The number of stored items.
 pub fn loaded(reader: &impl Reader) -> Result<u64> {
     Ok(Shelf::new().records.count(reader, ..)?)
 }
 
-/// Finds out whether the store is what it would be if the items had been put at once.
+/// Compares the store with one in which the items were put at once.
 fn compare(reader: &impl Reader, shelf: &Shelf, items: &[(u64, Item)]) -> Result<Vec<String>> {
     let found = shelf.by_group.check(reader, &shelf.records)?;
     let mut wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -110,7 +110,7 @@ fn rebuilt(shelf: &Shelf, items: &[(u64, Item)]) -> Result<Memory> {
     Ok(store)
 }
 
-/// Records with an index that lacks entries and has some too many.
+/// Puts records with an index that has missing and superfluous entries.
 pub fn prepare_repair(job: &Job, store: &AnyStore) -> Result<()> {
     let shelf = Shelf::new();
     let items = items(job.history);
@@ -134,7 +134,7 @@ pub fn prepare_repair(job: &Job, store: &AnyStore) -> Result<()> {
     Ok(())
 }
 
-/// Changes records, and the index with them, until it is killed.
+/// Changes records together with the index, until the process is killed.
 pub fn disturb(job: &Job, store: &AnyStore, pen: &Pen) -> Result<()> {
     let shelf = Shelf::new();
     let mut rng = Rng::with_seed(job.choices);
@@ -150,7 +150,7 @@ pub fn disturb(job: &Job, store: &AnyStore, pen: &Pen) -> Result<()> {
     Ok(())
 }
 
-/// Repairs the index from a position on, and says after each batch how far it is.
+/// Repairs the index from a position on, and reports its position after each batch.
 pub fn repair(
     job: &Job,
     store: &AnyStore,
@@ -169,13 +169,13 @@ pub fn repair(
         let entries = u64::from(position.entries);
         let last = position.last.as_deref().unwrap_or_default();
         let reported = pen.mark_key(Kind::Reached, entries, last);
-        // The pipe is closed: the parent has ended.
+        // If the pipe is closed, the parent has ended.
         if reported.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(())
 }
 
-/// Broken: skips a batch of records that were not visited.
+/// Broken on purpose: skips a batch of records that were not visited.
 fn go_too_far(
     shelf: &Shelf,
     store: &AnyStore,
@@ -202,7 +202,7 @@ impl Position {
         RepairPosition { entries: self.in_entries, last, ..RepairPosition::default() }
     }
 
-    /// Whether a fault that a check found lies in what is done at this position.
+    /// Whether a fault is in the part that is done at this position.
     fn covers(&self, fault: &Inconsistency, missing: bool) -> bool {
         match (self.in_entries, missing) {
             (true, true) => true,
@@ -233,7 +233,7 @@ pub fn judge_repair(
         .map(|fault| format!("behind the position told: {fault}"))
         .collect();
     if let (false, Some(last)) = (position.in_entries, &position.last) {
-        // What the records up to there ask for.
+        // The entries that the records up to the position require.
         let space = shelf.records.space();
         let done = items.iter().filter(|(id, _)| *space.pack(id) <= **last);
         let wanted = rebuilt(&shelf, &done.cloned().collect::<Vec<_>>())?;

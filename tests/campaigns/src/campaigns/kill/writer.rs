@@ -16,7 +16,7 @@ use super::work;
 use crate::Mix;
 use crate::campaigns::batches::Commits;
 
-/// Works until it is killed, its work is done, or its pipe is closed.
+/// Works until the process is killed, the work is finished, or the pipe is closed.
 pub fn write() -> Result<()> {
     let job = Job::of_this_process()?;
     let pen = Pen::new()?;
@@ -31,7 +31,7 @@ pub fn write() -> Result<()> {
             let copy_at = copies.then(|| rng.u64(..8));
             let writer = Historian { mix: job.mix()?, job: &job, pen: &pen, store: &store };
             for number in 0u64.. {
-                // One that stayed for ever would let the file grow without a bound.
+                // A snapshot that stayed open forever would let the file grow without bound.
                 if holds && number.is_multiple_of(100) {
                     drop(held.take());
                     held = Some(store.snapshot()?);
@@ -39,7 +39,7 @@ pub fn write() -> Result<()> {
                 if copy_at == Some(number) {
                     writer.copy(&mut rng)?;
                 }
-                // Enough that one transaction writes a good part of the pages.
+                // So many that one transaction writes a large part of the pages.
                 let many = if rng.u64(..*unites_one_in) == 0 { rng.u64(2..60) } else { 1 };
                 writer.transact(many)?;
             }
@@ -67,7 +67,7 @@ struct Historian<'a> {
 type Txn<'s> = <AnyStore as Store>::Transaction<'s>;
 
 impl Historian<'_> {
-    /// The next transactions of the history, as a single one.
+    /// Runs the next transactions of the history as a single one.
     fn transact(&self, many: u64) -> Result<()> {
         match self.job.habit {
             Habit::Buffers => return self.buffer(),
@@ -107,7 +107,8 @@ impl Historian<'_> {
         })
     }
 
-    /// Broken: says of each transaction that it is done, and does some of them together.
+    /// Broken on purpose: acknowledges each transaction, but commits several of them together,
+    /// later.
     fn buffer(&self) -> Result<()> {
         const KEPT: u64 = 8;
         let from = Mix::progress(&self.store.snapshot()?)?;
@@ -118,7 +119,7 @@ impl Historian<'_> {
         Ok(self.store.transact(|txn| self.perform(from, KEPT, txn))?)
     }
 
-    /// Broken: what a transaction does and that it was done are two commits.
+    /// Broken on purpose: the changes of a transaction and its number are two commits.
     fn commit_halves(&self) -> Result<()> {
         let from = Mix::progress(&self.store.snapshot()?)?;
         self.pen.mark(Kind::Begun, from)?;
@@ -170,7 +171,7 @@ impl Threads<'_> {
         let mut rng = Rng::with_seed(self.job.choices.wrapping_add(thread));
         while !self.is_over.load(Ordering::Relaxed) {
             let caller = thread::current().id();
-            // Other transactions come between the batches.
+            // Other transactions run between the batches.
             let done = if rng.u64(..ALONE_ONE_IN) == 0 {
                 self.store.transact(|txn| self.perform(caller, txn))
             } else {
@@ -188,7 +189,7 @@ impl Threads<'_> {
         Ok(())
     }
 
-    /// The next transaction of the history. Returns the progress that it comes to.
+    /// Runs the next transaction of the history. Returns the progress after it.
     fn perform(&self, caller: thread::ThreadId, txn: &mut impl Writer) -> keyloom::Result<u64> {
         let number = Mix::progress(txn)?;
         let committed = self.commits.before(caller, number);
@@ -206,7 +207,7 @@ impl Threads<'_> {
     }
 }
 
-/// Broken: does nothing for as long as the campaign runs.
+/// Broken on purpose: sleeps for longer than the campaign runs.
 fn outlast_parent() {
     let parent = parent_id();
     while parent_id() == parent {

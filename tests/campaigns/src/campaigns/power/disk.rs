@@ -1,4 +1,4 @@
-//! What may be on the disk at each moment of a recording.
+//! The possible contents of the disk at each moment of a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,55 +8,56 @@ use serde::{Deserialize, Serialize};
 use super::job::{Job, Promise};
 use super::trace::{Event, Name};
 
-/// What a disk writes whole or not at all.
+/// The unit that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
 type Sector = [u8; SECTOR_BYTES];
 
-/// What was written to a sector, and when.
+/// A write to a sector, and its time.
 #[derive(Clone, Copy)]
 struct Pending {
     written_at: u64,
     content: Sector,
 }
 
-/// A file of which a part is on the disk for certain, and another part perhaps.
+/// A file, one part of which is certainly on the disk, and another part possibly.
 pub struct Disk {
-    /// What is there for certain, in whole sectors.
+    /// The contents that are certainly on the disk, in whole sectors.
     certain: Vec<u8>,
-    /// What was written to a sector since: the disk may hold any of it, or what was there before.
+    /// Later writes to each sector: the disk may contain any of them, or the certain contents.
     pending: BTreeMap<usize, Vec<Pending>>,
-    /// How many sectors were written so far: the time.
+    /// The number of sectors written so far, which serves as the time.
     now: u64,
-    /// The size for certain, and those that the file had since.
+    /// The certain size, and the later sizes of the file.
     sizes: Vec<usize>,
-    /// Names that may be gone after a crash.
+    /// Names that a crash may remove.
     unsafe_names: BTreeSet<Name>,
-    /// Whether the file has its final name, of which the disk may know nothing yet.
+    /// Whether the file has its final name, which may not be on the disk yet.
     pub is_named: bool,
-    /// Whether the program has opened the store, or has made the backup.
+    /// Whether the program has opened the store, or has finished the backup.
     pub is_opened: bool,
-    /// How many transactions the program has begun.
+    /// The number of transactions that the program has begun.
     pub begun: u64,
-    /// How many transactions were reported to the program as committed.
+    /// The number of transactions that were reported to the program as committed.
     pub acknowledged: u64,
-    /// How many transactions were reported to the program as durable.
+    /// The number of transactions that were reported to the program as durable.
     pub flushed: u64,
-    /// Of each transaction begun, by its number: how many were committed before its own commit.
+    /// For each begun transaction, by its number: the number of transactions committed before its
+    /// own commit.
     commits: BTreeMap<u64, u64>,
 }
 
-/// What a crash leaves of that which was not yet on the disk for certain.
+/// The uncertain data that survives a crash.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Crash {
     /// The size of the file.
     pub size: usize,
-    /// The sectors that reached the disk, each with the number of the write since the last sync,
+    /// The sectors that reached the disk, each with the index of the write since the last sync,
     /// from 0.
     pub reached: Vec<(usize, usize)>,
-    /// A name that is gone.
+    /// A removed name, if there is one.
     pub lost: Option<Name>,
-    /// What is left of the file of locks.
+    /// The remaining lock file.
     #[serde(default)]
     pub locks: Locks,
 }
@@ -68,9 +69,9 @@ pub enum Locks {
     #[default]
     AsBefore,
     Empty,
-    /// What comes from a seed.
+    /// Random bytes from a seed.
     Noise(u64),
-    /// The beginning of the contents of an earlier write.
+    /// A prefix of the contents of an earlier write.
     Cut(u64),
 }
 
@@ -87,7 +88,7 @@ impl Locks {
 }
 
 impl Disk {
-    /// The disk before the recording of a job.
+    /// The disk at the start of a job's recording.
     pub fn before(job: &Job) -> anyhow::Result<Self> {
         let start = job.start();
         let certain = if start.exists() { std::fs::read(start)? } else { Vec::new() };
@@ -106,18 +107,18 @@ impl Disk {
         })
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Opened => self.is_opened = true,
             Event::Begun { number, committed } => {
                 self.begun = self.begun.max(*number);
-                // A store with this progress lacks the numbers from here on: their runs were rolled
-                // back.
+                // A store with this progress does not contain the numbers from here on: their runs
+                // were rolled back.
                 drop(self.commits.split_off(number));
                 self.commits.insert(*number, *committed);
             }
-            // Several threads note their answers in any order.
+            // Several threads report their acknowledgements in any order.
             Event::Acknowledged(number) => self.acknowledged = self.acknowledged.max(*number),
             Event::Flushed(number) => self.flushed = self.flushed.max(*number),
             Event::Write { at, bytes } => self.write(*at, bytes),
@@ -131,20 +132,20 @@ impl Disk {
         }
     }
 
-    /// How many transactions were committed before the last commit that was reported to the
+    /// The number of transactions committed before the last commit that was reported to the
     /// program.
     pub fn before_last_commit(&self) -> u64 {
         let committed = self.commits.get(&self.acknowledged);
         committed.copied().unwrap_or_else(|| self.acknowledged.saturating_sub(1))
     }
 
-    /// Whether a store of so many transactions holds only a part of a commit.
+    /// Whether a store with this many transactions contains only a part of a commit.
     pub fn is_part_of_commit(&self, progress: u64) -> bool {
         let next = self.commits.get(&(progress + 1));
         next.is_some_and(|committed| *committed < progress)
     }
 
-    /// The size that the program sees.
+    /// The size of the file as the program reads it.
     fn size(&self) -> usize {
         self.sizes.last().copied().unwrap_or_default()
     }
@@ -165,7 +166,7 @@ impl Disk {
         }
     }
 
-    /// What the program sees in a sector.
+    /// The contents of a sector as the program reads them.
     fn seen(&self, sector: usize) -> Sector {
         let pending = self.pending.get(&sector).and_then(|contents| contents.last());
         let begin = sector * SECTOR_BYTES;
@@ -173,7 +174,7 @@ impl Disk {
         pending.map(|pending| pending.content).or_else(certain).unwrap_or([0; SECTOR_BYTES])
     }
 
-    /// So many bytes are on the disk now, and with them the size that they need.
+    /// Makes a range of bytes certain, together with the required size.
     fn settle(&mut self, at: usize, len: usize) {
         let end = at + len;
         let sectors = at / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES);
@@ -191,7 +192,7 @@ impl Disk {
         self.sizes.insert(0, least);
     }
 
-    /// How many images a crash can leave now, but no more than `most`.
+    /// The number of images that a crash can leave now, up to `most`.
     pub fn possible(&self, most: usize) -> usize {
         let mut possible: usize = 1 + self.unsafe_names.len();
         for contents in self.pending.values() {
@@ -200,7 +201,7 @@ impl Disk {
         possible.saturating_mul(self.sizes.len()).min(most)
     }
 
-    /// Some crash.
+    /// A random crash.
     pub fn crash(&self, rng: &mut Rng) -> Crash {
         let least = self.sizes.first().copied().unwrap_or_default();
         let size = match rng.u8(..4) {
@@ -217,13 +218,13 @@ impl Disk {
         Crash { size, reached, lost, locks: Locks::some(rng) }
     }
 
-    /// When the first of what is pending was written.
+    /// The time of the oldest pending write.
     fn oldest(&self) -> u64 {
         let first = self.pending.values().filter_map(|contents| contents.first());
         first.map(|pending| pending.written_at).min().unwrap_or(self.now)
     }
 
-    /// What a disk that keeps the order of the writes holds at a time.
+    /// The contents at a time of a disk that keeps the order of the writes.
     fn written_before(&self, time: u64) -> Vec<(usize, usize)> {
         let newest =
             |contents: &[Pending]| contents.iter().rposition(|pending| pending.written_at < time);
@@ -231,7 +232,7 @@ impl Disk {
         pending.filter_map(|(sector, contents)| Some((*sector, newest(contents)?))).collect()
     }
 
-    /// Some of what is pending: few or many sectors, or all that were written up to some place.
+    /// Some of the pending sectors: few or many, or all that were written up to some position.
     fn some_sectors(&self, rng: &mut Rng) -> Vec<(usize, usize)> {
         let chance = match rng.u8(..16) {
             0 => 0.0,
@@ -243,7 +244,7 @@ impl Disk {
         let from = if rng.bool() { 0 } else { rng.usize(..=self.pending.len()) };
         let mut reached = Vec::new();
         for (place, (sector, contents)) in self.pending.iter().enumerate() {
-            // Behind that place it is the other way round, so that whole writes arrive or do not.
+            // After that position the choice is inverted, so that whole writes arrive or do not.
             let is_there = rng.f64() < chance;
             if (place < from) != is_there {
                 reached.push((*sector, rng.usize(..contents.len())));
@@ -252,14 +253,14 @@ impl Disk {
         reached
     }
 
-    /// The file that a crash leaves.
+    /// The file after a crash.
     pub fn image(&self, crash: &Crash, image: &mut Vec<u8>) {
         image.clear();
         image.extend_from_slice(&self.certain);
         image.resize(crash.size, 0);
         for (sector, number) in &crash.reached {
             let content = self.pending.get(sector).and_then(|contents| contents.get(*number));
-            // A sector behind the end of the file belongs to nothing.
+            // A sector after the end of the file is not part of it.
             let begin = sector * SECTOR_BYTES;
             let place = image.get_mut(begin..).unwrap_or_default();
             let len = place.len().min(SECTOR_BYTES);
@@ -270,8 +271,8 @@ impl Disk {
     }
 }
 
-/// The images of a recording: at which point of the trace each one is, in the order of the points.
-/// Point n is behind n events. Where little is pending, there are fewer images.
+/// The images of a recording: for each image its point in the trace, in ascending order. Point n is
+/// after n events. If little is pending, there are fewer images.
 pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
     const IMAGES_PER_POINT: usize = 16;
     let mut disk = Disk::before(job)?;
@@ -280,8 +281,8 @@ pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
         if let Some(event) = number.checked_sub(1).and_then(|last| events.get(last)) {
             disk.apply(event);
         }
-        // Where nothing is promised, nothing is judged: before the first flush not even the names
-        // are there.
+        // If nothing is promised, nothing is judged: before the first flush not even the names are
+        // certain.
         let is_flushed = disk.flushed > 0 && disk.flushed == disk.begun;
         if job.promise != Promise::Flushed || is_flushed {
             plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);
@@ -295,7 +296,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// A disk that holds four sectors of 1 for certain.
+    /// A disk with four certain sectors of 1.
     fn ones() -> Disk {
         let mut disk = Disk {
             certain: Vec::new(),
@@ -315,7 +316,7 @@ mod tests {
         disk
     }
 
-    /// The images that some thousand crashes leave, with the first byte of each sector.
+    /// The images after some thousand crashes, as the first byte of each sector.
     fn images(disk: &Disk) -> HashSet<Vec<u8>> {
         let mut rng = Rng::with_seed(7);
         let mut image = Vec::new();

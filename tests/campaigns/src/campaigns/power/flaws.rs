@@ -1,18 +1,19 @@
-//! Traces of stores that are broken on purpose.
+//! Traces of stores with flaws.
 
 use super::job::Flaw;
 use super::trace::{Event, Name};
 
-/// What the trace would have been, had the store been broken like this.
+/// Changes a trace to that of a store with this flaw.
 pub fn apply(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
     match flaw {
-        // These are in the contents and in the program.
+        // These flaws are in the contents and in the program.
         Flaw::None | Flaw::OtherContents | Flaw::AnswerInBody => {}
         Flaw::DataNotSynced => events.retain(|event| !matches!(event, Event::Synced)),
         Flaw::MetaNotSynced => events.retain(|event| !matches!(event, Event::Waited { .. })),
         Flaw::NamesNotSynced => events.retain(|event| !matches!(event, Event::NameSynced(_))),
         Flaw::FlushNotSynced => {
-            // From the end: what was synced between the last write and the answer.
+            // From the end: whether there was a sync between the last write and the
+            // acknowledgement.
             let mut is_flush = false;
             events.reverse();
             events.retain(|event| {
@@ -36,7 +37,7 @@ pub fn apply(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
             }
         }
         Flaw::MetaBeforeData => {
-            // ..., Synced, Write, Waited: the first of them comes last.
+            // ..., Synced, Write, Waited: moves the first event to the end.
             for at in 2..events.len() {
                 if matches!(events[at - 2..=at], [Event::Synced, _, Event::Waited { .. }]) {
                     events[at - 2..=at].rotate_left(1);
@@ -44,7 +45,8 @@ pub fn apply(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
             }
         }
         Flaw::EarlyAnswer => {
-            // Write, Waited, and the answers to all threads of the commit: these come first.
+            // Write, Waited, and the acknowledgements of all threads of the commit, which are moved
+            // to the front.
             for at in 1..events.len() {
                 let mut write = at - 1;
                 if !matches!(events[at], Event::Waited { .. }) {

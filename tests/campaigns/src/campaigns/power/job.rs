@@ -1,4 +1,4 @@
-//! The instructions for the processes of the campaign.
+//! The parameters of the processes of the campaign.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::Mix;
 
-/// A recording, and how it is judged.
+/// A recording, and the way it is judged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// Where all files of the recording are.
+    /// The directory of all files of the recording.
     pub directory: PathBuf,
-    /// Where the history comes from.
+    /// The seed of the history.
     pub seed: u64,
-    /// One workload, or all.
+    /// One workload, or all if `None`.
     pub workload: Option<String>,
-    /// How many transactions the store holds at the start.
+    /// The number of transactions in the store at the start.
     pub from: u64,
-    /// How many are recorded.
+    /// The number of recorded transactions.
     pub count: u64,
-    /// How many threads write: one with [`transact`](keyloom::Store::transact), several with
+    /// The number of writer threads: one uses [`transact`](keyloom::Store::transact), several use
     /// [`transact_batched`](keyloom::Store::transact_batched).
     #[serde(default = "one")]
     pub threads: usize,
-    /// The address space at first: a small one has to grow on the way.
+    /// The initial address space: a small one has to grow during the recording.
     pub map_bytes: usize,
-    /// What the program writes.
+    /// The data that the program writes.
     pub subject: Subject,
-    /// What the program asked for.
+    /// The durability of the store.
     pub mode: Mode,
-    /// What is judged.
+    /// The promise that is judged.
     pub promise: Promise,
-    /// What is broken on purpose.
+    /// The flaw, for controls.
     pub flaw: Flaw,
 }
 
@@ -41,7 +41,7 @@ fn one() -> usize {
     1
 }
 
-/// What the program writes, in the directory that is replayed.
+/// The data that the program writes to the replayed directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// A store, transaction by transaction.
@@ -50,7 +50,7 @@ pub enum Subject {
     Backup { is_compacted: bool },
 }
 
-/// As [`Durability`].
+/// Corresponds to [`Durability`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     Full,
@@ -58,41 +58,42 @@ pub enum Mode {
     MayLoseStore,
 }
 
-/// What must be there after a crash.
+/// The data that must survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Promise {
-    /// All that was acknowledged.
+    /// All acknowledged transactions.
     All,
-    /// All that was acknowledged but the last commit. This commit may be a batch, which is lost as
-    /// a whole.
+    /// All acknowledged transactions except those of the last commit. This commit may be a batch,
+    /// which is lost as a whole.
     AllButLast,
-    /// Some state that the store once had.
+    /// Any earlier state of the store.
     Whole,
-    /// What was flushed, until something else is begun.
+    /// The flushed transactions, until another transaction begins.
     Flushed,
 }
 
-/// What is broken on purpose.
+/// A flaw, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flaw {
     None,
-    /// A store that forgets to wait for its data.
+    /// A store that does not sync its data.
     DataNotSynced,
-    /// A store that forgets to wait for its meta page.
+    /// A store that does not sync its meta page.
     MetaNotSynced,
-    /// A store that makes a state valid before it is on the disk.
+    /// A store that makes a state valid before its data is on the disk.
     MetaBeforeData,
-    /// A store that answers before the state is valid.
+    /// A store that acknowledges before the state is valid.
     EarlyAnswer,
-    /// A program of several threads that acknowledges a transaction in its body, before the commit.
+    /// A program with several threads that acknowledges a transaction in its body, before the
+    /// commit.
     AnswerInBody,
-    /// A store that does not wait when it is flushed.
+    /// A store whose flush does not sync.
     FlushNotSynced,
-    /// A store whose names are not on the disk.
+    /// A store that does not sync the names of its files.
     NamesNotSynced,
-    /// A store that holds something else than it was given.
+    /// A store that contains other data than was written.
     OtherContents,
-    /// A backup that has its final name while it is written.
+    /// A backup that has its final name while it is being written.
     NamedEarly,
 }
 
@@ -105,7 +106,7 @@ impl Mode {
         }
     }
 
-    /// What its documentation promises. Besides, what was flushed is there in every mode.
+    /// The documented promise of the mode. In addition, flushed data must survive in every mode.
     pub fn promise(self) -> Promise {
         match self {
             Self::Full => Promise::All,
@@ -116,14 +117,14 @@ impl Mode {
 }
 
 impl Flaw {
-    /// Whether the program itself is broken, so that it has a recording of its own.
+    /// Whether the program itself is flawed, so that it needs a separate recording.
     pub fn is_of_program(self) -> bool {
         self == Self::AnswerInBody
     }
 }
 
 impl Job {
-    /// The job that this process was started with.
+    /// The job that was passed to this process.
     pub fn of_this_process() -> Result<Self> {
         let text = std::env::args().nth(1).context("a process without a job")?;
         Ok(serde_json::from_str(&text)?)
@@ -137,7 +138,7 @@ impl Job {
         self.store().join("data.mdb")
     }
 
-    /// The image that the recording went on from, when it did not begin with nothing.
+    /// The image at which the recording started, if it did not start with an empty store.
     pub fn start(&self) -> PathBuf {
         self.directory.join("start.mdb")
     }
@@ -146,12 +147,12 @@ impl Job {
         self.directory.join("trace")
     }
 
-    /// What the program says while it is traced.
+    /// The notes that the program writes while it is traced.
     pub fn notes(&self) -> PathBuf {
         self.directory.join("notes")
     }
 
-    /// The store of which a backup is made.
+    /// The store that is backed up.
     pub fn source(&self) -> PathBuf {
         self.directory.join("source")
     }

@@ -1,4 +1,4 @@
-//! A process that opens images and judges what is in them. A damaged one may kill it.
+//! A process that opens images and judges their contents. A damaged image may kill the process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,33 +22,33 @@ use crate::{Mix, Oracle};
 
 pub const ROLE: &str = "power: judge";
 
-/// What the process is asked.
+/// A request to the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Judge the images of these numbers in the plan.
+    /// Judge the images with these numbers in the plan.
     Planned { from: usize, to: usize },
-    /// Judge this one.
+    /// Judge this image.
     This { point: usize, crash: Crash },
 }
 
-/// What it answers of each image.
+/// The answer for each image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Equal for equal images.
+    /// A digest, equal for equal images.
     pub digest: u64,
-    /// What is wrong.
+    /// The fault, if there is one.
     pub fault: Option<String>,
-    /// How many transactions are there.
+    /// The number of transactions in the image.
     pub progress: u64,
-    /// Refused with a clear error, where nothing had been promised yet.
+    /// Whether the image was refused with a clear error, before anything was promised.
     pub is_refused: bool,
-    /// There is no backup, where none had been promised yet.
+    /// Whether there is no backup, before one was promised.
     pub is_absent: bool,
-    /// A further transaction was committed on it, and judged.
+    /// Whether a further transaction was committed on the image, and judged.
     pub proceeded: bool,
 }
 
-/// Where the crash of a number is, and what it leaves.
+/// The crash with this number.
 pub fn planned(job: &Job, disk: &Disk, number: usize) -> Crash {
     let seed = job.seed ^ job.from.rotate_left(32) ^ number as u64;
     disk.crash(&mut Rng::with_seed(Mix::nth(seed, number as u64)))
@@ -72,7 +72,8 @@ pub fn play() -> Result<()> {
             judge.go_to(judge.plan[number])?;
             let crash = planned(&judge.job, &judge.disk, number);
             let verdict = judge.verdict(&crash, number)?;
-            // One line, one call: what was answered is known even when the next image is deadly.
+            // One line per call, so that earlier answers are known even if the next image kills the
+            // process.
             writeln!(answers, "{}", serde_json::to_string(&verdict)?)?;
         }
     }
@@ -91,7 +92,7 @@ struct Judge {
     image: Vec<u8>,
 }
 
-/// What a store must hold after a number of transactions.
+/// The expected contents of a store after a number of transactions.
 struct Expected {
     oracle: Oracle,
     built: Memory,
@@ -114,7 +115,7 @@ impl Judge {
         })
     }
 
-    /// Brings the disk to a point of the trace.
+    /// Advances the disk to a point of the trace.
     fn go_to(&mut self, point: usize) -> Result<()> {
         if point < self.point {
             self.disk = Disk::before(&self.job)?;
@@ -127,12 +128,12 @@ impl Judge {
         Ok(())
     }
 
-    /// The least number of transactions that must be there.
+    /// The minimum number of transactions in the image.
     fn least(&self) -> u64 {
         let acknowledged = self.disk.acknowledged;
         match self.job.promise {
             Promise::All => acknowledged,
-            // What the recording began with was on the disk, as if it had been flushed.
+            // The initial contents of the recording were on the disk, as if they had been flushed.
             Promise::AllButLast => self.disk.before_last_commit().max(self.disk.flushed),
             Promise::Whole | Promise::Flushed => self.disk.flushed,
         }
@@ -155,7 +156,7 @@ impl Judge {
         match self.plate.open() {
             Ok(store) => {
                 let verdict = self.judge(store, verdict, number)?;
-                // Everything but looking leaves another file behind.
+                // Everything except reading changes the file.
                 if verdict.proceeded || verdict.fault.is_some() || !self.disk.is_opened {
                     self.plate.forget()?;
                 }
@@ -168,7 +169,7 @@ impl Judge {
                     Error::Storage(StorageError::Damaged { .. })
                         | Error::Storage(StorageError::NotAStore { .. })
                 );
-                // What has the name of a backup is whole.
+                // A file with the name of a backup must be complete.
                 if !self.disk.is_opened && is_clear && !self.job.is_backup() {
                     return Ok(Verdict { is_refused: true, ..verdict });
                 }
@@ -207,7 +208,7 @@ impl Judge {
         Ok(verdict)
     }
 
-    /// What is wrong with the contents, after so many transactions.
+    /// The fault in the contents, after `progress` transactions.
     fn wrong(&mut self, store: &Lmdb, progress: u64, number: usize) -> Result<Option<String>> {
         let expected = self.expected(progress)?;
         match first_difference(&store.snapshot()?, &expected.built.snapshot()?) {
@@ -215,9 +216,9 @@ impl Judge {
             Ok(Some(key)) => return Ok(Some(format!("{key} is not as in the model"))),
             Err(error) => return Ok(Some(format!("the store cannot be read: {error}"))),
         }
-        // What the patterns find depends on the contents alone, and these were found to be the same
-        // bytes. So they are asked once for each state, and then now and then, should that be
-        // wrong.
+        // The patterns' results depend only on the contents, which were found to be the same bytes.
+        // So the patterns are checked once for each state, and again for every sixteenth image, in
+        // case this reasoning is wrong.
         if expected.is_judged && !number.is_multiple_of(16) {
             return Ok(None);
         }
@@ -228,7 +229,7 @@ impl Judge {
         Ok(wrong.into_iter().next())
     }
 
-    /// What is wrong after one more transaction on a store that came through a crash.
+    /// The fault after one more transaction on a store that survived a crash.
     fn proceed(&mut self, store: &Lmdb, progress: u64) -> Result<Option<String>> {
         let transaction = Mix::nth(!self.job.seed, progress);
         if let Err(error) = store.transact(|txn| self.mix.perform(transaction, progress, txn)) {
@@ -254,11 +255,11 @@ impl Judge {
     }
 }
 
-/// The file in which one image after the other is put.
+/// The file that contains one image after the other.
 struct Plate {
     directory: PathBuf,
     file: File,
-    /// What the file holds.
+    /// The contents of the file.
     content: Vec<u8>,
     /// A digest of each block.
     digests: Vec<u64>,
@@ -274,7 +275,7 @@ impl Plate {
         Ok(Self { directory, file, content: Vec::new(), digests: Vec::new() })
     }
 
-    /// Writes an image to the file and returns its digest. Only blocks that differ are written.
+    /// Writes an image to the file and returns its digest. Only changed blocks are written.
     fn put(&mut self, image: &[u8]) -> Result<u64> {
         self.file.set_len(image.len() as u64)?;
         self.digests.resize(image.len().div_ceil(Self::BLOCK_BYTES), 0);
@@ -291,14 +292,14 @@ impl Plate {
         Ok(digest(&(&self.digests, image.len())))
     }
 
-    /// The file was changed by others: all of it will be written again.
+    /// Marks the file as changed: all of it will be written again.
     fn forget(&mut self) -> Result<()> {
         self.file.set_len(0)?;
         self.content.clear();
         Ok(())
     }
 
-    /// Leaves a file of locks beside it.
+    /// Puts a lock file beside the image.
     fn leave(&self, locks: &Locks) -> Result<()> {
         const MOST_BYTES: usize = 16 << 10;
         let path = self.directory.join("lock.mdb");
@@ -319,7 +320,7 @@ impl Plate {
     }
 
     fn open(&self) -> keyloom::Result<Lmdb> {
-        // What is opened here need not survive another crash.
+        // A store that is opened here need not survive another crash.
         Lmdb::options()
             .durability(Durability::MayLoseStore)
             .max_readers(8)

@@ -1,19 +1,19 @@
-//! Power loss, replayed in user space: whatever part of the unsynced writes has reached the disk,
-//! the store opens and holds what was acknowledged.
+//! Power loss, replayed in user space. Whatever part of the unsynced writes has reached the disk,
+//! the store must open and contain the acknowledged transactions.
 //!
 //! A program runs transactions while strace records the system calls on its file. At each point of
-//! this trace a crash leaves the file as of the last sync, and any part of what was written since:
-//! sectors of 512 bytes arrive whole, in any order, or not at all; the file may have grown or not;
-//! names of files that were not synced may be gone. Each such image is opened and judged in a
-//! process of its own.
+//! this trace, a crash leaves the file as of the last sync, with any part of the later writes.
+//! Sectors of 512 bytes arrive whole, in any order, or not at all. The file may have its old or its
+//! new size, and names of files that were not synced may be gone. Each such image is opened and
+//! judged in a separate process.
 //!
-//! A recording goes on from an image of the one before, as a machine that crashes again and again.
+//! Each recording starts from an image of the previous one, like a machine that crashes repeatedly.
 //!
 //! In some recordings several threads write through [`Batched`](keyloom::Batched). Then a commit
 //! contains several transactions, and a mode that may lose the last commit may lose all of them.
 //!
-//! Backups are recorded too: a crash leaves none under its final name, or a whole one, and a whole
-//! one after `Ok`.
+//! Backups are recorded, too: a crash leaves either no file or a complete file under the final
+//! name, and a complete one after `Ok`.
 
 mod disk;
 mod flaws;
@@ -37,19 +37,19 @@ use recording::Recording;
 pub use judge::{ROLE as JUDGE, play as judge};
 pub use recorder::{ROLE as RECORD, play as record};
 
-/// Crash images of LMDB in the modes that promise something.
+/// Crash images of LMDB in the modes that make a promise.
 pub struct Power;
 
-/// More images than are judged at once.
+/// More images than are judged concurrently.
 const SLACK: u64 = 10_000;
 
-/// How many backups are recorded before each chain.
+/// The number of backups that are recorded before each chain.
 const BACKUPS: u64 = 8;
 
-/// How many threads write in a recording of batches.
+/// The number of writer threads in a recording of batches.
 const THREADS: usize = 4;
 
-/// Recordings that go on from each other, in some order: the mode, and how many threads write.
+/// The recordings of a chain, in any order: the mode, and the number of writer threads.
 const GENERATIONS: [(Mode, usize); 6] = [
     (Mode::Full, 1),
     (Mode::Full, THREADS),
@@ -109,7 +109,7 @@ impl Campaign for Power {
         let new = |mode| Job { count: 16, ..new_job(context, &place.path, context.seed, mode) };
         let job = new(Mode::Full);
         let mut controls = attack_broken(context, &job, None, BROKEN_NEW)?;
-        // A store that was sound before, so that nothing but its pages can break.
+        // A store that was sound before, so that only its pages can be damaged.
         let sound = Recording::read(job)?;
         let (image, from) = sound.an_image(&mut Rng::with_seed(context.seed))?;
         for (mode, broken) in BROKEN {
@@ -129,21 +129,21 @@ impl Campaign for Power {
     }
 }
 
-/// What is broken on purpose, by name, and what a failure must say of it; nothing where nothing is
-/// broken.
+/// The name of a flaw, the flaw, the promise, and the expected text of a failure, which is empty
+/// for a sound store.
 type Broken = (&'static str, Flaw, Promise, &'static str);
 
-/// What a failure may say of pages that are not what they should be.
+/// Possible texts of failures for damaged pages.
 const DAMAGED: &str =
     "between|does not open|kills the program|cannot be read|is not as in the model|page ";
 
-/// In a store that is new.
+/// Flaws in a new store.
 const BROKEN_NEW: &[Broken] = &[
     ("a new store, nothing is broken", Flaw::None, Promise::All, ""),
     ("a new store, names are not synced", Flaw::NamesNotSynced, Promise::All, "the name of the"),
 ];
 
-/// In a backup.
+/// Flaws in a backup.
 const BROKEN_BACKUP: &[Broken] = &[
     ("nothing is broken", Flaw::None, Promise::All, ""),
     ("the file is not synced", Flaw::DataNotSynced, Promise::All, DAMAGED),
@@ -151,7 +151,7 @@ const BROKEN_BACKUP: &[Broken] = &[
     ("names are not synced", Flaw::NamesNotSynced, Promise::All, "the name of the"),
 ];
 
-/// In a store that was there before.
+/// Flaws in an existing store.
 const BROKEN: &[(Mode, &[Broken])] = &[
     (
         Mode::Full,
@@ -184,7 +184,7 @@ const BROKEN: &[(Mode, &[Broken])] = &[
     ),
 ];
 
-/// In a store that several threads write in batches.
+/// Flaws in a store that several threads write in batches.
 const BROKEN_BATCHES: &[(Mode, &[Broken])] = &[
     (
         Mode::Full,
@@ -217,10 +217,10 @@ const BROKEN_BATCHES: &[(Mode, &[Broken])] = &[
     ),
 ];
 
-/// Records a job, and judges it as if it were broken.
+/// Records a job, and judges it as if it had the flaw.
 ///
-/// A recording has few moments to cut the power at, and a flaw may show at none of them. Then
-/// others are made, with other seeds.
+/// A recording has few moments at which the power can fail, and a flaw may show at none of them.
+/// Then new recordings are made with other seeds.
 fn attack_broken(
     context: &Context,
     job: &Job,
@@ -265,7 +265,7 @@ fn attack_broken(
         }
         controls.push(control);
     }
-    // What others go on from is the recording of the job itself.
+    // Later recordings start from the recording of the job itself.
     if recorded != Some((job.seed, Flaw::None)) {
         prepare(job, start)?;
         recorder::record(job)?;
@@ -273,7 +273,7 @@ fn attack_broken(
     Ok(controls)
 }
 
-/// Recordings that go on from each other, each one judged.
+/// Records a chain, in which each recording starts from the previous one, and judges each.
 fn run_chain(
     context: &Context,
     place: &Path,
@@ -284,7 +284,7 @@ fn run_chain(
     let mut rng = Rng::with_seed(seed);
     let mut start: Option<(Vec<u8>, u64)> = None;
     let before = tally.count;
-    // All modes begin chains, and take over stores of each other.
+    // Every mode starts chains, and continues stores of the other modes.
     let mut generations = GENERATIONS;
     rng.shuffle(&mut generations);
     for (generation, (mode, threads)) in generations.into_iter().enumerate() {
@@ -304,7 +304,8 @@ fn run_chain(
         tally.add("transactions", recording.job.count);
         recording.attack(context, tally, distinct)?;
         if let Some(failure) = tally.failures.first_mut() {
-            // The chain is the first one there; the processes are a little ahead of each other.
+            // With this seed, the failing chain comes first. The slack is needed because the
+            // processes run slightly ahead of each other.
             failure.again = context.again(seed, tally.count - before + SLACK);
             let recording = format!("in recording {generation} of a chain, in {mode:?}");
             failure.sequence.push(format!("{recording}, written by {threads} threads"));
@@ -327,7 +328,7 @@ fn run_backups(
         if !context.continues(tally.count) || !tally.failures.is_empty() {
             break;
         }
-        // How the store itself is written makes no difference.
+        // The mode of the store itself makes no difference.
         let job = new_job(context, place, seed, Mode::MayLoseStore);
         let subject = Subject::Backup { is_compacted: number % 2 == 1 };
         let job = Job { from: rng.u64(..80), promise: Promise::All, subject, ..job };
@@ -353,7 +354,7 @@ fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
         from: 0,
         count: 0,
         threads: 1,
-        // The least, so that it has to grow.
+        // The minimum, so that the map has to grow.
         map_bytes: 64 << 10,
         subject: Subject::Store,
         mode,
@@ -362,7 +363,7 @@ fn new_job(context: &Context, place: &Path, seed: u64, mode: Mode) -> Job {
     }
 }
 
-/// Makes the directory of a recording, with the image that it goes on from.
+/// Creates the directory of a recording, with its initial image.
 fn prepare(job: &Job, start: Option<&[u8]>) -> Result<()> {
     if job.directory.exists() {
         std::fs::remove_dir_all(&job.directory)?;
@@ -376,7 +377,7 @@ fn prepare(job: &Job, start: Option<&[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// Where the files are: in memory, where the system has a directory for that, since nothing here
+/// The directory of the files: in memory if the system has such a directory, since nothing here
 /// needs to survive.
 struct Place {
     /// Without symbolic links, as in the paths of the trace.

@@ -1,4 +1,4 @@
-//! A program that runs transactions, and what is written down of it.
+//! A program that runs transactions, and the trace of its system calls.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,13 +18,13 @@ use crate::campaigns::batches::Commits;
 
 pub const ROLE: &str = "power: record";
 
-/// The longest string that strace prints; longer than the largest write of a transaction.
+/// The longest string that strace prints: longer than the largest write of a transaction.
 const STRING_BYTES: &str = "4194304";
 
-/// After one transaction in so many the store is flushed, in a mode that may lose commits.
+/// In a mode that may lose commits, the store is flushed after one in this many transactions.
 const FLUSHES_ONE_IN: u64 = 4;
 
-/// Why nothing can be recorded here, when that is so.
+/// The reason why nothing can be recorded here, if there is one.
 pub fn obstacle() -> Option<String> {
     let tried = Command::new("strace")
         .args(["-f", "--seccomp-bpf", "-e", "trace=write", "-o", "/dev/null", "true"])
@@ -44,7 +44,8 @@ pub fn obstacle() -> Option<String> {
 pub fn record(job: &Job) -> Result<()> {
     let program = super::super::process(ROLE)?;
     let mut strace = Command::new("strace");
-    // Strings and paths in hexadecimal, paths beside descriptors, one order for all threads.
+    // Strings and paths in hexadecimal, paths beside descriptors, one order of calls for all
+    // threads.
     strace.args(["-f", "--seccomp-bpf", "-y", "-xx", "-s", STRING_BYTES]);
     strace.args(["-e", "signal=none", "-e", &format!("trace={}", trace::CALLS), "-o"]);
     strace.arg(job.trace()).arg(program.get_program()).arg(serde_json::to_string(job)?);
@@ -57,7 +58,7 @@ pub fn record(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// The program.
+/// The main function of the traced program.
 pub fn play() -> Result<()> {
     let job = Job::of_this_process()?;
     let mix = job.mix()?;
@@ -71,7 +72,7 @@ pub fn play() -> Result<()> {
         .durability(job.mode.durability())
         .map_bytes(job.map_bytes)
         .open(job.store())?;
-    // Each note is one call, and so stands between the store's own calls in the trace.
+    // Each note is one write call, so the trace contains it between the store's own calls.
     notes.write_all(b"opened 0\n")?;
     if job.threads > 1 {
         let store = Batched::new(store);
@@ -82,7 +83,7 @@ pub fn play() -> Result<()> {
         let transaction = Mix::nth(job.seed, number);
         store.transact(|txn| mix.perform(transaction, number, txn))?;
         notes.write_all(format!("acknowledged {}\n", number + 1).as_bytes())?;
-        // Now and then, and at the end, what may be lost is no more.
+        // Sometimes, and at the end, a flush makes all commits durable.
         let is_last = number + 1 == job.from + job.count;
         if job.mode != Mode::Full && (is_last || transaction.is_multiple_of(FLUSHES_ONE_IN)) {
             store.flush()?;
@@ -137,7 +138,8 @@ impl Threads<'_> {
         })
     }
 
-    /// Performs the next transaction. A thread learns its number from the store, in the body.
+    /// Performs the next transaction. A thread reads the number of the transaction from the store,
+    /// in the body.
     fn write_one(&self) -> Result<()> {
         let caller = thread::current().id();
         let number = self.store.transact_batched(|txn| {
@@ -166,7 +168,7 @@ impl Threads<'_> {
     }
 }
 
-/// Makes a backup of a store after as many transactions as the job begins with.
+/// Makes a backup of a store with the initial number of transactions.
 fn back_up(job: &Job, mix: &Mix, is_compacted: bool) -> Result<()> {
     let store = Lmdb::options()
         .durability(job.mode.durability())

@@ -1,4 +1,4 @@
-//! One recording: its images, judged side by side.
+//! One recording, whose images are judged concurrently.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,10 +23,10 @@ pub struct Recording {
     plan: Vec<usize>,
 }
 
-/// How many images a process is given at once.
+/// The number of images in one request to a process.
 const CHUNK: usize = 128;
 
-/// What was seen so far of the images of a recording.
+/// The results so far for the images of a recording.
 #[derive(Default)]
 struct Seen {
     count: u64,
@@ -38,10 +38,10 @@ struct Seen {
 }
 
 impl Recording {
-    /// What strace wrote down for a job.
+    /// Reads the trace of a job.
     pub fn read(job: Job) -> Result<Self> {
         let events = flaws::apply(job.flaw, trace::read(&job)?);
-        // A trace that was not understood would have nothing in it that can fail.
+        // A trace that was parsed wrongly might contain nothing that could fail.
         let answers: BTreeSet<u64> = events.iter().filter_map(Event::acknowledged).collect();
         let count = answers.len() as u64;
         ensure!(count == job.count, "the trace has {count} acknowledged transactions");
@@ -53,17 +53,17 @@ impl Recording {
         Ok(Self { job, events, plan })
     }
 
-    /// How often the store was flushed.
+    /// The number of flushes of the store.
     pub fn flushes(&self) -> u64 {
         let is_flush = |event: &&Event| matches!(event, Event::Flushed(_));
         self.events.iter().filter(is_flush).count() as u64
     }
 
-    /// How many commits contain several transactions.
+    /// The number of commits that contain several transactions.
     pub fn batches(&self) -> u64 {
         let mut committed = BTreeMap::new();
         for event in &self.events {
-            // The last run of a body is the one that was committed.
+            // Only the last run of a body was committed.
             if let Event::Begun { number, committed: before } = event {
                 committed.insert(number, before);
             }
@@ -103,7 +103,7 @@ impl Recording {
         let seen = Mutex::new(Seen::default());
         let hear = |number: usize, verdict: Verdict| {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            // The other process may be within its chunk when the last one is counted.
+            // Another process may still be judging its chunk when the last image is counted.
             if !context.continues(done + seen.count) {
                 is_over.store(true, Ordering::Relaxed);
                 return false;
@@ -135,7 +135,8 @@ impl Recording {
         Ok(disk)
     }
 
-    /// An image to go on from, and how many transactions it holds: one of the last quarter.
+    /// An image for the next recording, and its number of transactions. The image is one of the
+    /// last quarter.
     pub fn an_image(&self, rng: &mut Rng) -> Result<(Vec<u8>, u64)> {
         let number = rng.usize(self.plan.len() * 3 / 4..self.plan.len());
         let point = self.plan[number];
@@ -197,7 +198,7 @@ impl Seen {
     }
 }
 
-/// The sectors, to be read.
+/// The sectors in readable form.
 fn places(reached: &[(usize, usize)]) -> String {
     if reached.is_empty() {
         return "nothing".into();

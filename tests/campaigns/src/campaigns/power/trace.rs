@@ -1,4 +1,4 @@
-//! What a program did to its store, from the system calls that strace wrote down.
+//! The operations of a program on its store, parsed from the system calls in a strace log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -9,49 +9,50 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::job::Job;
 
-/// The calls to be written down: those that are replayed, and others that would change the file in
-/// a way that the replay knows nothing of, so that they are noticed.
+/// The traced calls. Some are replayed; the others would change the file in a way that the replay
+/// does not support, and are traced to be noticed.
 pub const CALLS: &str = "openat,mkdir,mkdirat,write,writev,pwrite64,pwritev,pwritev2,lseek,fdatasync,\
     fsync,mmap,open,creat,ftruncate,truncate,fallocate,msync,sync_file_range,copy_file_range,sendfile,\
     splice,dup,dup2,dup3,rename,renameat,renameat2,link,linkat,unlink,unlinkat,syncfs,sync";
 
-/// One thing that happened, in order.
+/// One event of the trace, in order.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The program has opened its store.
     Opened,
-    /// The program begins the transaction that makes `number`. Its commit begins with a store of
-    /// `committed` transactions.
+    /// The program begins the transaction with this `number`. The store contains `committed`
+    /// transactions before its commit.
     Begun { number: u64, committed: u64 },
-    /// So many transactions were reported to the program as committed.
+    /// This number of transactions was reported to the program as committed.
     Acknowledged(u64),
-    /// So many transactions were reported to the program as durable, whatever their `Durability`.
+    /// This number of transactions was reported to the program as durable, whatever their
+    /// `Durability`.
     Flushed(u64),
-    /// Bytes were written, and are nowhere but in memory.
+    /// Bytes were written, so far only to memory.
     Write { at: usize, bytes: Vec<u8> },
-    /// A write before this one waited until so many bytes were on the disk.
+    /// An earlier write waited until its bytes were on the disk.
     Waited { at: usize, len: usize },
-    /// All bytes written are on the disk, and so is the size of the file.
+    /// All written bytes and the size of the file are on the disk.
     Synced,
-    /// A name was made, and is nowhere but in memory.
+    /// A name was created, so far only in memory.
     Named(Name),
     /// A name is on the disk.
     NameSynced(Name),
 }
 
-/// A name in a directory.
+/// The name of a directory or a file.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub enum Name {
-    /// That of the store's directory in its parent.
+    /// The name of the store's directory in its parent.
     Directory,
-    /// That of the file in the store's directory.
+    /// The name of the file in the store's directory.
     File,
 }
 
 impl Event {
-    /// The number that it acknowledges, if it does.
+    /// The acknowledged number, if this is an acknowledgement.
     pub fn acknowledged(&self) -> Option<u64> {
         match self {
             Self::Acknowledged(number) => Some(*number),
@@ -59,7 +60,7 @@ impl Event {
         }
     }
 
-    /// The event, to be read.
+    /// The event in readable form.
     pub fn describe(&self) -> String {
         match self {
             Self::Write { at, bytes } => format!("{} bytes written at {at}", bytes.len()),
@@ -81,8 +82,8 @@ pub fn read(job: &Job) -> Result<Vec<Event>> {
     Ok(parser.events)
 }
 
-/// A call as strace prints it: `15634 lseek(3<path>, 4096, SEEK_SET) = 4096`, where every string
-/// and every path is in hexadecimal, so that no sign of the syntax is in them.
+/// A call as strace prints it: `15634 lseek(3<path>, 4096, SEEK_SET) = 4096`. Every string and
+/// every path is in hexadecimal, so they contain no syntax characters.
 struct Call<'t> {
     name: &'t str,
     arguments: &'t str,
@@ -90,7 +91,7 @@ struct Call<'t> {
 }
 
 impl<'t> Call<'t> {
-    /// `None` for what is no call, and for a call that failed and so did nothing.
+    /// Returns `None` for a line that is not a call, and for a failed call, which had no effect.
     fn parse(line: &'t str) -> Result<Option<Self>> {
         let line = line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
         if line.starts_with("+++") || line.starts_with("---") {
@@ -103,7 +104,7 @@ impl<'t> Call<'t> {
         Ok((!has_failed).then_some(Self { name, arguments, result }))
     }
 
-    /// The strings among the arguments.
+    /// The string arguments.
     fn strings(&self) -> Result<Vec<Vec<u8>>> {
         ensure!(!self.arguments.contains("\"..."), "a string is cut off");
         let string = |text| {
@@ -117,18 +118,18 @@ impl<'t> Call<'t> {
         descriptor(self.arguments)
     }
 
-    /// The argument with a number, counted from 0; from the end where it is negative.
+    /// A numeric argument by its index, counted from the end.
     fn number(&self, from_end: usize) -> Result<usize> {
         let argument = self.arguments.rsplit(", ").nth(from_end).context("too few arguments")?;
         Ok(argument.parse()?)
     }
 
-    /// The strings among the arguments, one after the other.
+    /// The concatenated string arguments.
     fn bytes(&self) -> Result<Vec<u8>> {
         Ok(self.strings()?.concat())
     }
 
-    /// What was written, all of it.
+    /// The written bytes; the call must have written all of them.
     fn written(&self) -> Result<Vec<u8>> {
         let mut bytes = self.bytes()?;
         let len: usize = self.result.parse()?;
@@ -138,7 +139,7 @@ impl<'t> Call<'t> {
     }
 }
 
-/// `3<path>` at the beginning of a text.
+/// Parses `3<path>` at the beginning of a text.
 fn descriptor(text: &str) -> Result<(i32, PathBuf)> {
     let (number, rest) = text.split_once('<').context("it has no descriptor")?;
     let (path, _) = rest.split_once('>').context("the descriptor does not end")?;
@@ -151,7 +152,7 @@ fn path_of(hex: &str) -> Result<PathBuf> {
     Ok(OsString::from_vec(bytes).into())
 }
 
-/// `\x61\x62` to `ab`.
+/// Converts `\x61\x62` to `ab`.
 fn unhex(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     for four in text.as_bytes().chunks(4) {
@@ -162,7 +163,7 @@ fn unhex(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// `ab` to `\x61\x62`.
+/// Converts `ab` to `\x61\x62`.
 fn hex(path: &Path) -> String {
     path.as_os_str().as_encoded_bytes().iter().map(|byte| format!("\\x{byte:02x}")).collect()
 }
@@ -171,22 +172,23 @@ struct Parser {
     parent: PathBuf,
     directory: PathBuf,
     data: PathBuf,
-    /// How the names of files begin that are linked to the final one; none but for a backup.
+    /// The common prefix of the names of partial files, which are linked to the final name; only
+    /// for a backup.
     partial: Option<PathBuf>,
     notes: PathBuf,
-    /// The descriptors of the file: whether writes wait for the disk, and the position.
+    /// The descriptors of the file: whether their writes are synchronous, and their position.
     open: HashMap<i32, (bool, usize)>,
     file_is_there: bool,
-    /// The calls that have begun and not ended, by thread.
+    /// Unfinished calls, by thread.
     unfinished: BTreeMap<String, Unfinished>,
     events: Vec<Event>,
 }
 
-/// A call that has not ended.
+/// A call that has begun but not ended.
 struct Unfinished {
     /// The beginning of its line.
     begun: String,
-    /// Whether it was a note, which counted when it began.
+    /// Whether the call was a note, which took effect at its beginning.
     is_noted: bool,
 }
 
@@ -205,8 +207,8 @@ impl Parser {
         }
     }
 
-    /// Takes a line. Calls on the files of the store must not overlap: their order would be
-    /// unknown.
+    /// Parses a line. Calls on the files of the store must not overlap, because their order would
+    /// be unknown.
     fn line(&mut self, line: &str) -> Result<()> {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
         let thread = &line[..digits];
@@ -223,8 +225,8 @@ impl Parser {
         self.call(line)
     }
 
-    /// Takes a note whose call has not ended, and returns whether it is one. What the program
-    /// reports in it was true before the call.
+    /// Handles a note whose call has not ended. Returns whether it is a note. The reported event
+    /// happened before the call.
     fn note_early(&mut self, begun: &str) -> Result<bool> {
         let length = begun.rsplit(", ").next().unwrap_or_default();
         let line = format!("{begun}) = {length}");
@@ -236,7 +238,7 @@ impl Parser {
         Ok(true)
     }
 
-    /// No call is without its end.
+    /// Checks that every call has ended.
     fn end(&self) -> Result<()> {
         ensure!(self.unfinished.is_empty(), "a call does not end");
         Ok(())
@@ -284,7 +286,7 @@ impl Parser {
 
     fn opened(&mut self, call: &Call<'_>) -> Result<()> {
         let (number, path) = descriptor(call.result)?;
-        // A number may have belonged to the file before.
+        // The descriptor number may have belonged to the file before.
         self.open.remove(&number);
         if !self.is_file(&path) {
             return Ok(());
@@ -311,7 +313,7 @@ impl Parser {
         let (waits, position) = *self.known(number)?;
         let at = match call.name {
             "pwrite64" | "pwritev" => call.number(0)?,
-            // The last argument is for flags.
+            // The last argument contains the flags.
             "pwritev2" => call.number(1)?,
             _ => position,
         };
@@ -356,7 +358,7 @@ impl Parser {
         Ok(())
     }
 
-    /// A file that was written under another name gets the final one.
+    /// A file that was written under another name gets its final name.
     fn linked(&mut self, call: &Call<'_>) -> Result<()> {
         let paths: Vec<PathBuf> =
             call.strings()?.into_iter().map(|bytes| OsString::from_vec(bytes).into()).collect();
@@ -368,7 +370,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Whether a path is that of the file, or of what becomes the file.
+    /// Whether a path is that of the file, or of a partial file.
     fn is_file(&self, path: &Path) -> bool {
         let begins = |partial: &PathBuf| {
             path.as_os_str().as_encoded_bytes().starts_with(partial.as_os_str().as_encoded_bytes())
@@ -376,7 +378,7 @@ impl Parser {
         path == self.data || self.partial.as_ref().is_some_and(begins)
     }
 
-    /// What is written through a map makes no call that could be seen.
+    /// Refuses writable maps, because writes through a map make no system calls.
     fn mapped(&self, call: &Call<'_>) -> Result<()> {
         let is_written = call.arguments.contains("PROT_WRITE")
             && call.arguments.contains("MAP_SHARED")
@@ -407,7 +409,7 @@ mod tests {
 
     use super::*;
 
-    /// Puts paths and strings, which stand between `'` here, in hexadecimal.
+    /// Converts paths and strings, which are between `'` here, to hexadecimal.
     fn events(lines: &str) -> Result<Vec<String>> {
         events_of(None, lines)
     }
@@ -541,7 +543,7 @@ mod tests {
         for line in lines {
             assert!(events(&format!("{OPEN}{line}")).is_err(), "{line}");
         }
-        // And what has nothing to do with it.
+        // A call that does not concern the store.
         events("1 ftruncate(3<'/d/store/lock.mdb'>, 9000) = 0").unwrap();
     }
 }

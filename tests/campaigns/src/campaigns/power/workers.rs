@@ -1,4 +1,4 @@
-//! The judging processes, from the side of those who ask.
+//! The judging processes, as handled by the campaign.
 
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
@@ -10,13 +10,13 @@ use super::job::Job;
 use super::judge::{self, Request, Verdict};
 use crate::campaigns::task::Child;
 
-/// A judging process, which is started again when an image has killed it.
+/// A judging process, which is restarted after an image has killed it.
 pub struct Worker {
     job: Job,
     running: Option<Child>,
 }
 
-/// When a process counts as caught in an image. Long enough for any machine under any load.
+/// The time-out of an image, long enough for any machine under any load.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Worker {
@@ -30,7 +30,7 @@ impl Worker {
         self.answer()
     }
 
-    /// Judges the images of these numbers, until `hear` returns `false`.
+    /// Judges the images with these numbers, until `hear` returns `false`.
     pub fn judge_planned(
         &mut self,
         from: usize,
@@ -61,7 +61,7 @@ impl Worker {
         running.report(&serde_json::to_string(request)?)
     }
 
-    /// The next verdict; when the process died instead, that is the verdict.
+    /// The next verdict; the death of the process also counts as a verdict.
     fn answer(&mut self) -> Result<Verdict> {
         let running = self.running.as_mut().context("nobody was asked")?;
         match running.hear(PATIENCE) {
@@ -75,7 +75,7 @@ impl Worker {
                 let status = running.wait()?;
                 self.running = None;
                 if status.code() == Some(1) {
-                    // It ended by itself and has printed the reason.
+                    // The process exited and has printed the reason.
                     bail!("a judging process could not go on");
                 }
                 let fault = Some(format!("opening or reading it kills the program: {status}"));
@@ -87,7 +87,7 @@ impl Worker {
 
 fn start(job: &Job) -> Result<Child> {
     let program = super::super::process(judge::ROLE)?;
-    // A process that an image kills shall leave no core behind.
+    // A process that is killed by an image must not leave a core file.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh"]).arg(program.get_program());
     command.arg(serde_json::to_string(job)?);

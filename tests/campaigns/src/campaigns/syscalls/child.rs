@@ -1,4 +1,5 @@
-//! The program under attack: uses a store in every way, and goes on after an error as a user would.
+//! The program under test: it uses a store in every way, and continues after an error as a user
+//! would.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,56 +12,56 @@ use serde::{Deserialize, Serialize};
 use crate::campaigns::task;
 use crate::{Mix, Oracle};
 
-/// What the process is to do.
+/// The parameters of the process.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) directory: PathBuf,
     pub(super) seed: u64,
     pub(super) workload: Option<String>,
     pub(super) flaw: Flaw,
-    /// The call fails again and again, so not everything can be done.
+    /// Whether the call fails permanently, so that not every step can succeed.
     pub(super) is_lasting: bool,
 }
 
-/// How the program is broken on purpose.
+/// A flaw of the program, as a negative control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Flaw {
     None,
-    /// A commit that failed counts as one that did not.
+    /// A failed commit counts as a successful one.
     AcksAnyway,
-    /// A transaction is two: its number, then what it does.
+    /// A transaction consists of two commits: first its number, then its changes.
     TwoCommits,
     /// An error ends the process.
     Dies,
-    /// Errors lose their names.
+    /// Errors lose their variants.
     Mumbles,
-    /// An outcome that is not known passes for a failure.
+    /// An unknown outcome is treated as a failure.
     HidesDoubt,
-    /// A handle that must be reopened is not.
+    /// A handle that must be reopened is not reopened.
     NeverReopens,
     /// A transaction is acknowledged before it is committed.
     AcksEarly,
 }
 
 impl Flaw {
-    /// Whether it shows only where the write fails that makes a transaction valid.
+    /// Whether the flaw shows only if the write that makes a transaction valid fails.
     pub(super) fn is_late(self) -> bool {
         matches!(self, Self::HidesDoubt | Self::NeverReopens)
     }
 }
 
-/// What the process saw.
+/// The observations of the process.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// How many transactions were acknowledged.
+    /// The number of acknowledged transactions.
     pub(super) acked: u64,
-    /// A commit came back with an outcome that is not known: one more may be there.
+    /// Whether a commit had an unknown outcome, so that one more transaction may be stored.
     pub(super) is_open: bool,
     pub(super) errors: Vec<Told>,
     pub(super) wrong: Vec<String>,
 }
 
-/// An error, as a user sees it.
+/// An error as the user gets it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Told {
     pub(super) step: String,
@@ -68,25 +69,25 @@ pub(super) struct Told {
     pub(super) text: String,
 }
 
-/// Looked up to mark where the work begins and ends: the only calls with these paths.
+/// Paths that are looked up to mark the beginning and the end of the work; no other call uses them.
 pub(super) const MARKS: [&str; 2] = ["/keyloom-begins", "/keyloom-ends"];
-/// Looked up when a transaction is acknowledged, for the case that there is no report.
+/// A path that is looked up at each acknowledgement, in case there is no report.
 pub(super) const ACKED: &str = "/keyloom-acked";
 pub(super) const REPORT: &str = "report.json";
 const TRANSACTIONS: u64 = 3;
-/// More calls of `write` than a copy of the store takes.
+/// More calls of `write` than a copy of the store makes.
 const WRITES_OF_A_COPY: usize = 64;
-/// One fault is one error, and one more where the handle must be opened again.
+/// One fault causes one error, and another one if the handle must be opened again.
 pub(super) const MOST_TRIES: usize = 3;
 
-/// How the report ends of a step that failed so often.
+/// The end of the report on a step that failed this often.
 pub(super) const GAVE_UP: &str = "does not go on";
 
 pub(super) fn store_path(directory: &Path) -> PathBuf {
     directory.join("store")
 }
 
-/// With a map so small that it must grow.
+/// Options with such a small map that it must grow.
 pub(super) fn options() -> LmdbOptions {
     Lmdb::options().map_bytes(64 << 10)
 }
@@ -100,7 +101,7 @@ pub(in crate::campaigns) fn play() -> Result<()> {
     drop(fs::metadata(MARKS[0]));
     let outcome = script.run();
     drop(fs::metadata(MARKS[1]));
-    // Threads that copy begin to count their writes at 1. The report must not be one of these
+    // Threads that copy count their writes from 1. The writes of the report must not have these
     // numbers.
     for _ in 0..WRITES_OF_A_COPY {
         drop(fs::write("/dev/null", b"-"));
@@ -126,7 +127,7 @@ impl Script {
             for _ in 0..TRANSACTIONS {
                 self.transaction()?;
             }
-            // A value for which the map must grow, and which is not to stay.
+            // A value for which the map must grow, and which is removed again.
             let large = vec![0; 100_000 << (2 * round)];
             self.attempt("growing", |store| {
                 store.transact(|txn| {
@@ -140,7 +141,7 @@ impl Script {
             for compaction in [Compaction::Off, Compaction::On] {
                 self.backup(&format!("backup {round} {compaction:?}"), compaction)?;
             }
-            // The second round begins with opening what is there.
+            // The second round starts with opening the existing store.
             self.store = None;
         }
         let path = store_path(&self.task.directory);
@@ -190,8 +191,8 @@ impl Script {
         store.transact(|txn| self.mix.perform(transaction, number, txn))
     }
 
-    /// Looks, after an error, at what is there: all of what was acknowledged and nothing more,
-    /// unless the error said so. Whether the transaction is there nevertheless.
+    /// After an error, checks that the store contains all acknowledged transactions and nothing
+    /// else, except as the error says. Returns whether the transaction was committed nevertheless.
     fn came_through(&mut self, number: u64) -> Result<bool> {
         let there =
             self.attempt("looking after an error", |store| Mix::progress(&store.snapshot()?))?;
@@ -200,7 +201,7 @@ impl Script {
         if is_there {
             oracle.advance(self.task.seed, there);
         }
-        // The call that fails may be one of these.
+        // The failing call may be made here.
         let wrong = self.attempt("comparing after an error", |store| {
             oracle.judge_within(&mut store.begin()?)
         })?;
@@ -208,7 +209,8 @@ impl Script {
         Ok(is_there)
     }
 
-    /// What failed leaves nothing under the name of the copy; what did not is the store.
+    /// A failed copy must leave nothing under its name; a successful copy must be equal to the
+    /// store.
     fn backup(&mut self, name: &str, compaction: Compaction) -> Result<()> {
         let copy = self.task.directory.join(name);
         for _ in 0..MOST_TRIES {
@@ -217,7 +219,7 @@ impl Script {
                 Ok(()) => return self.compare(&copy),
                 Err(error) => self.hear(name, error),
             }
-            // A copy that is whole but for the last wait may stand there.
+            // A copy that is complete except for the last sync may exist.
             if copy.join("data.mdb").exists() {
                 self.compare(&copy)?;
                 fs::remove_dir_all(&copy)?;
@@ -235,7 +237,7 @@ impl Script {
         Ok(())
     }
 
-    /// Something with the store, once more after an error.
+    /// Runs a step with the store, and repeats it after an error.
     fn attempt<T>(&mut self, step: &str, work: impl Fn(&Lmdb) -> keyloom::Result<T>) -> Result<T> {
         for _ in 0..MOST_TRIES {
             let Some(store) = self.store()? else { continue };
@@ -247,7 +249,7 @@ impl Script {
         bail!("{step} {GAVE_UP}")
     }
 
-    /// Something without the store, once more after an error.
+    /// Runs a step without the store, and repeats it after an error.
     fn attempt_alone<T>(&mut self, step: &str, work: impl Fn() -> keyloom::Result<T>) -> Result<T> {
         for _ in 0..MOST_TRIES {
             match work() {
@@ -258,7 +260,7 @@ impl Script {
         bail!("{step} {GAVE_UP}")
     }
 
-    /// The handle, opened if there is none.
+    /// Returns the handle; opens it if there is none.
     fn store(&mut self) -> Result<Option<Lmdb>> {
         if self.store.is_none() {
             let path = store_path(&self.task.directory);
@@ -267,7 +269,7 @@ impl Script {
         Ok(self.store.clone())
     }
 
-    /// Records an error, and applies the remedy that it names.
+    /// Records an error, and applies its remedy.
     fn hear(&mut self, step: &str, error: Error) {
         let error = match self.task.flaw {
             Flaw::Dies => std::process::abort(),

@@ -1,10 +1,10 @@
 //! The n-th system call fails.
 //!
-//! A process opens a store, lets it grow, commits, reads, copies, closes and opens it again, under
-//! `strace`, which lets one call fail: every call of the recorded run in turn, with every error.
-//! The process goes on as a user would: it tries once more, and opens the store again where the
-//! error says so. Some faults last: all later calls of the kind fail too. Or the process is killed
-//! at the call, and the campaign looks at what it left.
+//! A process opens a store, grows it, commits, reads, copies, closes and opens it again. It runs
+//! under `strace`, which makes one call fail: every call of the recorded run in turn, with every
+//! error. The process continues as a user would: it tries once more, and reopens the store if the
+//! error says so. Some faults are permanent: all later calls of the kind fail, too. In other runs
+//! the process is killed at the call, and the campaign checks the remaining store.
 
 mod child;
 mod strace;
@@ -22,7 +22,7 @@ use crate::{Campaign, Context, Control, Facts, Failure, Mix, Tally};
 use child::{Flaw, REPORT, Report, Task, Told, store_path};
 use strace::{Fault, INTERRUPTED, WRITES, Way};
 
-/// Every system call of a program that uses a store, failing in turn.
+/// Every system call of a program that uses a store fails in turn.
 pub struct Syscalls;
 
 pub(super) const ROLE: &str = "syscalls";
@@ -75,15 +75,15 @@ impl Campaign for Syscalls {
 }
 
 const FAULTS_PER_CONTROL: u64 = 40;
-/// Calls that the engine does not make again when a signal comes between, so that the user receives
-/// of it: it opens its files, gives them their size, reads their first pages and waits for the
-/// disk. Linux interrupts these on network file systems only.
+/// Calls that the engine does not repeat after a signal, so that the user gets an error. They open
+/// files, set their size, read their first pages and sync. Linux interrupts these calls only on
+/// network file systems.
 const NOT_MADE_AGAIN: [&str; 6] =
     ["openat", "ftruncate", "pread64", "fdatasync", "write", "writev"];
 /// The largest number of different failures that are reported.
 const MOST_FAILURES: usize = 10;
 
-/// Histories one after the other; of each all faults, in an order of the seed's.
+/// Runs one history after the other, each with all faults, in an order from the seed.
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut seed = context.seed;
@@ -94,10 +94,10 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
         }
         let mut faults = history.faults(context)?;
         if flaw != Flaw::None {
-            // What is broken shows where a commit fails, some of it only where the last write does.
+            // A flaw shows if a commit fails; some flaws show only if its last write fails.
             let calls = if flaw.is_late() { &["pwrite64"][..] } else { &WRITES };
             faults.retain(|fault| calls.contains(&&*fault.call) && fault.way != INTERRUPTED);
-            // Who is killed says nothing, so only one of them shows there.
+            // A killed process reports nothing, so only one of the flaws shows then.
             if flaw == Flaw::AcksEarly {
                 faults.retain(|fault| fault.way == Way::Kill);
             } else {
@@ -105,8 +105,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
             }
         }
         Rng::with_seed(seed).shuffle(&mut faults);
-        // First the calls by which data gets to the disk: the small form is enough for all of
-        // these.
+        // First the calls that write data to the disk: the small form covers all of these.
         let is_write = |fault: &Fault| WRITES.contains(&&*fault.call);
         faults.sort_by_key(|fault| !is_write(fault));
         let writes = faults.iter().filter(|fault| is_write(fault)).count();
@@ -142,7 +141,7 @@ impl History<'_> {
         strace::record(&program, &directory.join("strace.log"))
     }
 
-    /// As many processes at once as there are processors, each fault in its turn.
+    /// Runs the faults in turn, with as many concurrent processes as there are processors.
     fn run(&self, context: &Context, faults: &[Fault], tally: &mut Tally) -> Result<()> {
         let begun = tally.count;
         let next = AtomicUsize::new(0);
@@ -232,13 +231,13 @@ impl History<'_> {
             let (hits, errors) = (seen.hits, report.errors.len());
             seen.wrong.push(format!("{hits} failed calls were {errors} errors"));
         }
-        // The engine gives up where it cannot know what is on the disk.
+        // The engine gives up if it cannot know the contents of the disk.
         let variants: Vec<&str> = report.errors.iter().map(|error| &*error.variant).collect();
         if variants.windows(2).any(|two| two[1] == "Unusable" && two[0] != "CommitUnknown") {
             seen.wrong.push("a commit with an unknown outcome passes for one that failed".into());
         }
         let (acked, is_open) = (report.acked, report.is_open);
-        // Every try met a failing call of its own, where each writes on a new thread.
+        // If each attempt writes on a new thread, each may meet a failing call.
         let is_worn_out = seen.hits >= child::MOST_TRIES;
         let wrong = report.wrong.into_iter();
         seen.wrong.extend(wrong.filter(|what| !(is_worn_out && what.ends_with(child::GAVE_UP))));
@@ -247,8 +246,8 @@ impl History<'_> {
         }
     }
 
-    /// After a process was killed. It may have committed one more than it said, and what it copied
-    /// is the store of some time, or not there.
+    /// Checks the store after a process was killed. It may contain one more commit than was
+    /// reported. A copy must be equal to some state of the store, or absent.
     fn judge_what_is_left(
         &self,
         acked: u64,
@@ -286,7 +285,7 @@ impl History<'_> {
         Ok(())
     }
 
-    /// The store, when all is well again; it goes on.
+    /// Checks the store without faults, and continues its history.
     fn judge_store(
         &self,
         acked: u64,
@@ -315,15 +314,15 @@ impl History<'_> {
     }
 }
 
-/// What did not get to the disk, or has no room there.
+/// Faults in which data did not reach the disk, or did not fit on it.
 fn must_be_reported(fault: &Fault) -> bool {
     let is_write = WRITES.contains(&&*fault.call) && fault.way != INTERRUPTED;
     is_write || (fault.call == "fallocate" && fault.way == Way::Error("ENOSPC"))
 }
 
-/// An error that says something else than the system did.
+/// The reason why an error does not match the fault, if it does not.
 fn misnamed(fault: &Fault, reported: &Told) -> Option<String> {
-    // These say what follows from the error.
+    // These variants describe the consequence of the error.
     if ["CommitUnknown", "Unusable"].contains(&&*reported.variant) {
         return None;
     }
@@ -332,18 +331,18 @@ fn misnamed(fault: &Fault, reported: &Told) -> Option<String> {
         INTERRUPTED if !NOT_MADE_AGAIN.contains(&&**call) => {
             return Some(format!("{} hears that {call} was interrupted", reported.step));
         }
-        // Of room in memory.
+        // Here the error means a lack of memory.
         Way::Error("ENOSPC") if ["mmap", "munmap"].contains(&&**call) => {
             ["DiskFull", "AddressSpace"].contains(&&*reported.variant)
         }
-        // Linux has no such answer, and the engine passes on another one.
+        // Linux never returns this error here, and the engine returns another one.
         Way::Error("ENOSPC") if call == "fcntl" => true,
         Way::Error("ENOSPC") => reported.variant == "DiskFull",
         Way::Error("EACCES") => {
             ["PermissionDenied", "LockFileNotWritable"].contains(&&*reported.variant)
         }
         Way::Error("EMFILE") => reported.variant == "Io",
-        // There is room.
+        // The disk is not full.
         Way::Error("EIO") => reported.variant != "DiskFull",
         _ => true,
     };
@@ -354,7 +353,7 @@ fn lock<'t, 'm>(tally: &'m Mutex<&'t mut Tally>) -> Result<MutexGuard<'m, &'t mu
     tally.lock().map_err(|_| anyhow!("another worker panicked"))
 }
 
-/// What one fault led to.
+/// The result of one fault.
 #[derive(Default)]
 struct Seen {
     hit: String,

@@ -1,4 +1,4 @@
-//! System calls: recorded, and made to fail.
+//! System calls: recording them, and making them fail.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::child::{ACKED, MARKS};
 
-/// What happens to a call.
+/// The way in which a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It is not made, and this error comes back.
+    /// The call is not made, and returns this error.
     Error(&'static str),
-    /// It is not made, and says that it wrote less than it should have.
+    /// The call is not made, and returns fewer written bytes than requested.
     Short,
     /// The process is killed instead.
     Kill,
@@ -27,7 +27,7 @@ impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Error(error) => write!(f, "error={error}"),
-            // Less than the smallest write of the engine, a meta page.
+            // Smaller than the smallest write of the engine, a meta page.
             Self::Short => write!(f, "retval=100"),
             Self::Kill => write!(f, "signal=KILL"),
         }
@@ -38,13 +38,13 @@ impl fmt::Display for Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) call: String,
-    /// The how many-th such call of its thread, counted from 1.
+    /// The number of this call among those of its thread, counted from 1.
     pub(super) number: u64,
     pub(super) way: Way,
-    /// All later ones fail as well.
+    /// Whether all later calls fail as well.
     pub(super) is_lasting: bool,
-    /// In how many threads there is such a call: a copy is written by one of its own, which counts
-    /// again.
+    /// The number of threads with such a call: a copy is written by a separate thread, whose calls
+    /// are counted separately.
     pub(super) threads: u64,
 }
 
@@ -63,8 +63,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Calls whose failure says nothing about the store: of memory, threads and chance as such. They do
-/// not fail, or the runtime ends the process.
+/// Excluded calls, whose failure does not concern the store: those for memory, threads and random
+/// numbers. They never fail, or the runtime ends the process.
 const LEFT_OUT: [&str; 16] = [
     "brk",
     "clock_nanosleep",
@@ -84,10 +84,10 @@ const LEFT_OUT: [&str; 16] = [
     "sigaltstack",
 ];
 
-/// What a call on a file may answer.
+/// Possible errors of a call on a file.
 const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
 
-/// Calls that answer EINTR, as their manual pages have it.
+/// Calls that can return EINTR, according to their manual pages.
 const INTERRUPTIBLE: [&str; 15] = [
     "close",
     "fallocate",
@@ -106,23 +106,23 @@ const INTERRUPTIBLE: [&str; 15] = [
     "writev",
 ];
 
-/// Calls by which data gets to the disk. Their failure must be reported.
+/// Calls that write data to the disk. Their failure must be reported.
 pub(super) const WRITES: [&str; 8] =
     ["fdatasync", "fsync", "ftruncate", "msync", "pwrite64", "pwritev", "write", "writev"];
 
-/// A run takes a hundredth of it.
+/// The time-out. A run takes a hundredth of it.
 const PATIENCE_SECONDS: &str = "60";
-/// How `timeout` ends when it had to end the program.
+/// The exit status of `timeout` after a time-out.
 const OUT_OF_PATIENCE: i32 = 124;
 
-/// With an end to what hangs.
+/// The strace command, with a time-out.
 fn strace(log: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args([PATIENCE_SECONDS, "strace", "-f", "-qq", "-o"]).arg(log);
     command
 }
 
-/// Why strace cannot be used here.
+/// The reason why strace cannot be used here, if there is one.
 pub(super) fn obstacle() -> Option<String> {
     match strace(Path::new("/dev/null")).args(["-e", "inject=fsync:error=EIO", "true"]).output() {
         Err(_) => Some("there is no `timeout`, of coreutils".into()),
@@ -164,30 +164,30 @@ fn ways(name: &str, number: u64, call: Call) -> Vec<Fault> {
     if INTERRUPTIBLE.contains(&name) && !call.doubles {
         ways.push(fault(INTERRUPTED, false));
     }
-    // Who writes the rest of what came short would have to find the first bytes written.
+    // A program that writes the rest after a short write would need the first bytes to be written.
     if ["pwrite64", "pwritev", "writev"].contains(&name) {
         ways.push(fault(Way::Short, false));
     }
-    // The report is written by other calls than these.
+    // The report is written by other calls.
     if ["fdatasync", "pwrite64", "pwritev", "writev"].contains(&name) {
         ways.extend(["EIO", "ENOSPC"].map(|error| fault(Way::Error(error), true)));
     }
     ways
 }
 
-/// A call of one number between the marks.
+/// The calls with one number between the marks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Call {
-    /// In how many threads there is one.
+    /// The number of threads with such a call.
     threads: u64,
-    /// At least one of them only doubles a descriptor, which no signal interrupts.
+    /// At least one of the calls only duplicates a descriptor, which no signal interrupts.
     doubles: bool,
 }
 
 /// The calls between the marks with their numbers.
 ///
-/// The first `mmap` of a thread of its own is of its stack for signals, without which the runtime
-/// ends the process. In the first thread a call of that number loads the program.
+/// The first `mmap` of a new thread is for its signal stack, without which the runtime ends the
+/// process. In the first thread, the call with this number loads the program.
 fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
     let mut counts = BTreeMap::<(&str, &str), u64>::new();
     let mut calls = BTreeMap::<_, Call>::new();
@@ -196,7 +196,7 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
     for line in text.lines() {
         let Some((thread, rest)) = line.split_once(' ') else { continue };
         let Some((call, arguments)) = rest.trim_start().split_once('(') else { continue };
-        // Signals, ends of processes, and the second halves of calls.
+        // Skips signals, exits of processes, and the second halves of calls.
         if !call.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             continue;
         }
@@ -219,26 +219,26 @@ fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
     calls
 }
 
-/// What a program came to in which a call failed.
+/// The end of a program in which a call failed.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) is_stuck: bool,
-    /// The first call that failed; empty when it never came so far.
+    /// The first failed call; empty if it was never reached.
     pub(super) hit: String,
-    /// How many calls failed: strace counts the calls of each thread, and an operation that is
-    /// tried again may run on a new one.
+    /// The number of failed calls: strace counts the calls of each thread, and a repeated operation
+    /// may run on a new thread.
     pub(super) hits: usize,
-    /// How many transactions it said to be committed.
+    /// The number of acknowledged transactions.
     pub(super) acked: u64,
 }
 
 /// Runs a program in which a call fails.
 pub(super) fn inject(fault: &Fault, program: &Command, log: &Path) -> Result<Ended> {
     let mut command = strace(log);
-    // Beside the call those that look up the mark.
+    // Traces the call, and the calls that look up the marks.
     let traced_calls = format!("trace={},statx", fault.call);
     command.args(["-e", &traced_calls, "-e", &fault.to_string()]);
-    // With it strace 6.1 sends no signals.
+    // With this option, strace 6.1 sends no signals.
     if fault.way != Way::Kill {
         command.arg("--seccomp-bpf");
     }

@@ -1,4 +1,4 @@
-//! Searches, and what a naive evaluation of the articles finds.
+//! Searches, and the results of a naive evaluation of the articles.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,13 @@ use keyloom_patterns::text::{BooleanQuery, Near, Query};
 
 use super::{Article, ByText, Model, long_word};
 
-/// What the searches find.
+/// The results of the searches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
     /// The keys that match each of the searches.
     keys: Vec<Vec<u16>>,
-    /// The keys of the best matches with their scores in millionths, of equal scores the smaller
-    /// key first. The index orders them by their whole scores, of which the last bits differ when
-    /// sums are made in another order.
+    /// The keys of the best matches with their scores in millionths; ties are in key order. The
+    /// index orders by unrounded scores, whose last bits depend on the order of additions.
     best: Vec<(u16, i64)>,
 }
 
@@ -38,7 +37,7 @@ fn queries() -> Vec<Query> {
     ]
 }
 
-/// The answers of an index.
+/// The results from an index.
 pub fn found(index: &ByText, txn: &DynWriter<'_>) -> Result<Answers> {
     let keys = queries().into_iter().map(|query| {
         let ids = index.search(query).ids(txn)?;
@@ -62,11 +61,12 @@ fn millionths(score: f64) -> i64 {
     (score * 1e6).round() as i64
 }
 
-/// The answers by loops over all articles. `id` is the id of a key.
+/// The results from loops over all articles. `id` returns the id of a key.
 pub fn wanted(model: &Model, id: impl Fn(u16) -> u64) -> Answers {
     let has = |article: &Article, field: &str, term: &str| article.terms(field).contains(&term);
     let body = |article: &Article, term: &str| has(article, "body", term);
-    // Whether two terms of a text of the body are so far apart, and the first one before the other.
+    // Whether two terms in one text of the body are at this distance, with the first term before
+    // the other.
     let apart = |article: &Article, one: &str, other: &str, is_near: &dyn Fn(i64) -> bool| {
         article.body.iter().any(|text| {
             let terms: Vec<&str> = super::terms_of(text).collect();

@@ -1,5 +1,5 @@
-//! Articles, found through indexes of their texts: one that gives out ids, and one whose keys are
-//! ids.
+//! Articles, searched through two indexes of their texts: one that assigns ids, and one whose keys
+//! are ids.
 
 mod answers;
 
@@ -39,19 +39,19 @@ pub enum Change {
     Delete(u16),
     PutMany(Vec<(u16, Article)>),
     DeleteMany(Vec<u16>),
-    /// Puts articles of consecutive keys, enough of them to divide a block of postings.
+    /// Puts articles with consecutive keys, enough to split a block of postings.
     Load {
         first: u16,
         count: u16,
     },
-    /// Deletes articles of consecutive keys, so that blocks are joined.
+    /// Deletes articles with consecutive keys, so that blocks are merged.
     Clear {
         first: u16,
         count: u16,
     },
 }
 
-/// What should be there.
+/// The expected data.
 pub type Model = Numbered<u16, Article>;
 
 /// Words as they are written, and their terms.
@@ -67,24 +67,24 @@ const WORDS: [(&str, &str); 8] = [
 ];
 const TERMS: [&str; 5] = ["the", "rabbit", "cafe", "hole", "a1"];
 const FIELDS: [&str; 3] = ["title", "body", "tags"];
-/// More than the postings of a block.
+/// More keys than a block has postings.
 const KEYS: u16 = 200;
-/// The first key that no operation uses. After it there is one key for each id.
+/// The first key that no operation uses. From here on, there is one key for each id.
 const UNUSED_KEYS: u16 = 60_000;
 
-/// Longer than a term may be.
+/// A word that is longer than a term may be.
 fn long_word() -> String {
     "long".repeat(75)
 }
 
-/// The terms of a text. A long word is a term of its own.
+/// The terms of a text. A long word is a single term.
 fn terms_of(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(' ').filter(|word| !word.is_empty());
     let known = |word| WORDS.iter().find(|(written, _)| *written == word);
     words.map(move |word| known(word).map_or(word, |(_, term)| term))
 }
 
-/// Fields with offsets, with positions, and with frequencies only.
+/// Declares fields with offsets, with positions, and with frequencies only.
 fn declare(index: ByText) -> ByText {
     let title = |_: &u16, article: &Article, add: &mut dyn FnMut(&str)| add(&article.title);
     index
@@ -125,14 +125,14 @@ impl Articles {
         Article { title, body, year: rng.bool().then(|| rng.i64(1990..2030)) }
     }
 
-    /// The article of a key in a load. The first word is in all of them.
+    /// The article with a key in a load. The first word is the same in all articles.
     fn loaded(key: u16) -> Article {
         let word = |n: u16| WORDS.get(usize::from(n) % WORDS.len()).map_or("", |(word, _)| word);
         let body = format!("the {} the {}", word(key), word(key / 3));
         Article { title: word(key).to_owned(), body: vec![body], year: Some(key.into()) }
     }
 
-    /// The changed records of an operation, and the keys of deleted ones, in the order of the keys.
+    /// The changed records of an operation, and the keys of deleted ones, in key order.
     fn effect(operation: &Change) -> (BTreeMap<u16, Article>, BTreeSet<u16>) {
         let keys = |first: u16, count: u16| first..first.saturating_add(count);
         let (mut put, mut deleted) = (BTreeMap::new(), BTreeSet::new());
@@ -151,7 +151,8 @@ impl Articles {
 }
 
 impl Model {
-    /// The documents and the tokens of a field, and the documents of each term.
+    /// The number of documents and of tokens of a field, and the number of documents with each
+    /// term.
     fn counts(&self, field: &str) -> Vec<i64> {
         let all: Vec<Vec<&str>> = self.records.values().map(|one| one.terms(field)).collect();
         let documents = all.iter().filter(|terms| !terms.is_empty()).count();
@@ -162,14 +163,14 @@ impl Model {
 }
 
 impl Article {
-    /// The terms of a field, in the order of the text.
+    /// The terms of a field, in text order.
     fn terms(&self, field: &str) -> Vec<&str> {
         let texts = if field == "body" { &self.body } else { std::slice::from_ref(&self.title) };
         texts.iter().flat_map(|text| terms_of(text)).collect()
     }
 }
 
-/// As [`Model::counts`], from the counters of an index.
+/// Like [`Model::counts`], from the counters of an index.
 fn counted(index: &ByText, txn: &DynWriter<'_>, field: u32) -> Result<Vec<i64>> {
     let space = index.space();
     let totals = [space.pack(&(4, field, 0)), space.pack(&(4, field, 1))];
@@ -219,7 +220,7 @@ impl Workload for Articles {
     }
 
     fn imitate(&self, operation: &Change, model: &mut Model) {
-        // Ids are given out in the order of the keys.
+        // Ids are assigned in key order.
         let (put, deleted) = Self::effect(operation);
         put.into_iter().for_each(|(key, article)| model.put(key, article));
         deleted.iter().for_each(|key| drop(model.delete(key)));
@@ -269,7 +270,7 @@ mod tests {
     use super::*;
     use crate::Mix;
 
-    /// Otherwise no campaign would attack the division of blocks.
+    /// Otherwise no campaign would test the splitting of blocks.
     #[test]
     fn histories_divide_and_join_blocks_of_postings() {
         let store = Memory::new();

@@ -1,4 +1,4 @@
-//! Documents with nested elements and children, each found through an index of its own.
+//! Documents with nested elements and children, each searched through a separate index.
 
 mod model;
 
@@ -30,7 +30,7 @@ pub struct Project {
     notes: Vec<Note>,
 }
 
-/// The project, and a number.
+/// The project and the number of a task.
 type TaskKey = (u8, u8);
 
 /// Projects with notes and tasks.
@@ -41,38 +41,38 @@ pub struct Documents {
     tasks: Children<u8, Project, TaskKey, String>,
 }
 
-/// One operation of the patterns. What it changes must be there; otherwise it does nothing.
+/// An operation of the patterns. If its target does not exist, it does nothing.
 #[derive(Clone, Debug)]
 pub enum Change {
     PutProject(u8, Project),
-    /// With its notes and tasks.
+    /// Deletes a project with its notes and tasks.
     DeleteProject(u8),
-    /// With its notes and tasks, unless there is a project of the new key.
+    /// Changes the key of a project with its notes and tasks, unless the new key exists.
     RenameProject(u8, u8),
     PushNote(u8, Note),
     ReplaceNote(u8, usize, Note),
     RemoveNote(u8, usize),
     PutTask(TaskKey, String),
     DeleteTask(TaskKey),
-    /// To another project, unless that has a task of this number.
+    /// Moves a task to another project, unless that project has a task with this number.
     MoveTask(TaskKey, u8),
 }
 
-/// What the searches find, by ascending keys.
+/// The results of the searches, in key order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
-    /// The projects with a note of an author who gave more than two stars.
+    /// The projects with a note whose author gave more than two stars.
     by_note: Vec<u8>,
-    /// The projects with at least two tasks of a word.
+    /// The projects with at least two tasks that contain a word.
     by_two_tasks: Vec<u8>,
-    /// The tasks of the projects with a word in their title.
+    /// The tasks of the projects whose titles contain a word.
     by_project: Vec<TaskKey>,
-    /// How many tasks have the word, and of how many projects they are.
+    /// The number of tasks that contain the word, and the number of their projects.
     tasks: u64,
     groups: u64,
 }
 
-/// Few, so that projects have many tasks, and keys are often taken.
+/// So few projects that each has many tasks, and that keys often exist already.
 const PROJECTS: u8 = 6;
 const TASKS: u8 = 8;
 const WORDS: [&str; 3] = ["ada", "bob", "eve"];
@@ -145,7 +145,7 @@ impl Documents {
     }
 }
 
-/// Ids do not ascend with the keys.
+/// Sorts keys, because ids are not in key order.
 fn sorted<K: Ord>(mut keys: Vec<K>) -> Vec<K> {
     keys.sort_unstable();
     keys
@@ -305,7 +305,7 @@ mod tests {
         (store, documents, model)
     }
 
-    /// Otherwise no campaign would attack the moves and the deletions of what belongs to a project.
+    /// Otherwise no campaign would test the moves and deletions of the data of a project.
     #[test]
     fn histories_move_tasks_and_delete_projects_that_have_some() {
         let mut model = Model::default();
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn writes_that_leave_out_a_part_are_found_by_the_check() {
         let (store, documents, _) = history();
-        // What the check finds after a write that leaves out a part.
+        // The findings of the check after a write that omits a part.
         let found = |write: &dyn Fn(&mut <Memory as keyloom::Store>::Transaction<'_>)| {
             let mut txn = store.begin().unwrap();
             write(&mut txn);

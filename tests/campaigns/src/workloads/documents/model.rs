@@ -1,4 +1,4 @@
-//! What should be there: the records of three tables, and answers by loops over them.
+//! The expected data: the records of three tables, and query results from loops over them.
 
 use super::super::numbered::Numbered;
 use super::{Answers, Change, Note, Project, TaskKey, WORD};
@@ -77,7 +77,7 @@ impl Model {
         self.tasks_of(key).iter().for_each(|task| drop(self.tasks.delete(task)));
     }
 
-    /// A record is at both keys for a moment, so that it gets another id.
+    /// Both keys have a record for a moment, so the record gets another id.
     fn rename(&mut self, from: u8, to: u8) {
         let projects = &self.projects.records;
         let Some(project) = projects.get(&from).cloned() else { return };
@@ -142,7 +142,8 @@ impl Model {
     }
 }
 
-/// The ordinals of the notes of a new list. Those that both lists begin or end with keep theirs.
+/// The ordinals of the notes in a new list. Notes in a common prefix or suffix of both lists keep
+/// their ordinals.
 fn ordinals(old: &[(u32, Note)], new: &[Note]) -> Vec<u32> {
     let is_same = |(old, new): &(&(u32, Note), &Note)| old.1 == **new;
     let start = old.iter().zip(new).take_while(is_same).count();
