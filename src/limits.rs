@@ -86,9 +86,9 @@ impl Limits {
     /// and five seconds.
     ///
     /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
-    /// stays within them. Memory counts keys and values. A cluster counts each key three or four
-    /// times, some 70 bytes per write, and also the reads. So leave a margin, or halve a batch that
-    /// is [too large](crate::Error::is_batch_too_large).
+    /// stays within them. `Memory` counts only the bytes of keys and values. A cluster counts each
+    /// key three or four times, some 70 bytes per write, and also the reads. So leave a margin, or
+    /// halve a batch that is [too large](crate::Error::is_batch_too_large).
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,

@@ -86,7 +86,7 @@ where
 pub fn shape_of_struct<T>(fields: &[String]) -> String {
     let name = keyloom::value::shape::type_name::<T>();
     match fields {
-        // A nested tuple has a different layout than its elements side by side.
+        // The comma marks a tuple of one element, as in the shape that `impl_parts!` gives.
         [one] if one.starts_with('(') => format!("{name}({one},)"),
         fields => format!("{name}({})", fields.join(", ")),
     }

@@ -1,4 +1,4 @@
-//! Records which threads run bodies.
+//! Tracks, for each thread, the stores whose transaction bodies it runs.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

@@ -324,9 +324,9 @@ impl<S: Store> Batch<'_, S> {
         {
             let job = member.job;
             self.members.push_back(member);
-            // SAFETY: the thread of the member waits until its turn is called. `Drop` calls the
-            // turn after the last use of the jobs, and each member is in only one batch. So the job
-            // is alive, and this is its only use.
+            // SAFETY: the thread of the member owns the job, and waits until `Drop` calls its turn,
+            // after the last use of the jobs. Each member is in only one batch. So the pointer is
+            // valid, and no other reference to the job exists.
             jobs.push(unsafe { &mut *job });
         }
     }

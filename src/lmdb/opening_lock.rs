@@ -31,9 +31,9 @@ pub(super) struct OpeningLock(Option<File>);
 /// Which other processes an [`OpeningLock`] keeps from opening the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
-    /// All of them: this process may initialize the lock file.
+    /// All other processes, for a process that may initialize the lock file.
     All,
-    /// Processes that may write to the store: this process does not use the lock file.
+    /// Only processes that may write, for a process that does not use the lock file.
     Writers,
 }
 

@@ -21,7 +21,8 @@ fn is_there(store: &impl Store, number: usize) -> bool {
     store.snapshot().unwrap().get(&key(number)).unwrap().is_some()
 }
 
-/// Each success is in the store, and each error is not, unless the error says "unknown".
+/// The write of each successful call is in the store. The write of a failed call is not, unless its
+/// outcome is unknown.
 fn no_call_lies<T, E>(
     store: &impl Store,
     answers: &[thread::Result<Result<T, E>>],

@@ -35,9 +35,9 @@ pub(crate) const STOPS_AT: usize = 10_000;
 flaws! {
     /// The last write of a transaction with three or more writes is lost.
     LostWrite: Atomicity, "a_commit_keeps_every_write";
-    /// The writes of a transaction after the 10,000th are lost.
+    /// Only the first 10,000 writes of a transaction are applied.
     ManyWritesLost: Atomicity, "a_commit_keeps_every_write";
-    /// The deletes of a transaction after the 1,000th are lost.
+    /// Only the first 1,000 deletes of a transaction are applied.
     ManyDeletesLost: Atomicity, "a_commit_keeps_every_write";
     /// A commit applies only the first half of its writes.
     CommitHalfDone: Atomicity, "a_commit_keeps_every_write";

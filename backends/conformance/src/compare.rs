@@ -240,7 +240,7 @@ pub(super) fn agree_within<R: Reader>(
     range: &KeyRange<'_>,
     is_inside: impl Fn(&[u8]) -> bool,
 ) -> Outcome {
-    // Small pages of small ranges, and a limited number of pages for large ones.
+    // The page size grows with the model, so that even a large range takes about 16 pages at most.
     let limit = 3 + model.len() / 16;
     for order in BOTH_ORDERS {
         let right = expected(model, &is_inside, order);

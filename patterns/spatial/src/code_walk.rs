@@ -48,7 +48,7 @@ pub(super) fn first_ranges(reader: &impl Reader) -> usize {
 struct Patience {
     /// The initial number of ranges.
     first: usize,
-    /// The number of ranges at the next increase.
+    /// The number of ranges after the next increase.
     next: usize,
     /// The cost of a range, in keys.
     keys_per_range: usize,

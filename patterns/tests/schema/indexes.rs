@@ -305,8 +305,9 @@ pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clon
         let built = people.by_email.build(store);
         assert_eq!(built.is_ok(), wanted.is_empty());
         built.err().iter().for_each(is_not_unique);
-        // During the build as well. Then one of the two records changes its address.
+        // A failed build lists the same violations.
         assert_eq!(listed(99), wanted);
+        // Resolve each violation: one record of each pair gets a new address.
         for (record, holder) in wanted {
             let id = if record % 2 == 0 { record } else { holder };
             let Some(person) = model.get_mut(&id) else { continue };

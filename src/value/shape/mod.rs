@@ -210,7 +210,8 @@ impl Shape {
         Self { fields_by, types: types.into() }
     }
 
-    /// The numbers of the [versions](Shape::versions) of the records; `None` if they have none.
+    /// The numbers of the [versions](Shape::versions) of the records; `None` if the records have no
+    /// versions.
     ///
     /// In a schema, these are the versions of records that the store may contain. If the number of
     /// an earlier version is missing, its upgrade can be removed from the program.

@@ -76,8 +76,9 @@ fn refuse(bytes: &[u8], why: &'static str) -> Error {
 
 /// Merges the places of a column with changes, for a rewrite.
 ///
-/// Yields every place up to the last place of the old column, which has `ids` ids, or of `changes`.
-/// Each place comes with its change, if there is one. `changes` must be ascending by place.
+/// Yields every place of the old column (`0..ids`), and continues up to the last place in `changes`
+/// if that is greater. Each place comes with its change, if there is one. `changes` must be
+/// ascending by place.
 fn merge<T>(ids: u16, changes: &[(u16, T)]) -> impl Iterator<Item = (u16, Option<&T>)> {
     let behind = changes.last().map_or(0, |(place, _)| place.saturating_add(1));
     let mut changes = changes.iter().peekable();

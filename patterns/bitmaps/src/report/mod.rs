@@ -8,7 +8,7 @@
 //!   audience. The reads do not depend on the audience, except that chunks without ids of the
 //!   audience are skipped.
 //! * **Walk**: the ids of the audience are looked up in the columns of the field, and their values
-//!   are counted. The reads are the blocks that contain ids of the audience.
+//!   are counted. This reads only the blocks that contain ids of the audience.
 //!
 //! A report on a field of integers has no values to break the audience down by. To intersect, it
 //! reads the slices of the integers instead of containers.

@@ -80,7 +80,8 @@ impl<K: RecordKey> Collection<K> {
     ) -> Result<Progress> {
         if let Some(position) = &options.resume {
             refuse_foreign(self.table.space(), position.last.as_deref())?;
-            // Such a position comes from a repair of this collection.
+            // A position with a later stage, or in the entries, comes from a repair of this
+            // collection.
             if position.stage > 0 || position.entries {
                 return Err(Error::InvalidArgument {
                     what: "the position to resume at",

@@ -19,7 +19,8 @@ fn restore(store: &impl Store, whole: &Dump) {
     store.transact(|txn| whole.iter().try_for_each(|(k, v)| txn.put(k, v))).unwrap();
 }
 
-/// Damages one entry: the check reports it, and a repair in batches of any size fixes it.
+/// Damages one entry. Asserts that the check finds the fault, and that a repair in batches of
+/// `batch` fixes it.
 fn find_and_repair<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     store: &impl Store,

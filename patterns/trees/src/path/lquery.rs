@@ -131,8 +131,8 @@ impl Lquery {
     /// `at` is ascending.
     fn closed(&self, at: impl IntoIterator<Item = (u32, u32)>) -> Positions {
         let mut closed = Positions::new();
-        // The last item that was begun. Since `at` is ascending, all items up to this item were
-        // begun too. Beginning them again would take time quadratic in the number of items that may
+        // The last item that was begun. `at` is ascending, so all earlier items have been begun as
+        // well. Beginning them again would take time quadratic in the number of items that may
         // match no label.
         let mut begun = 0;
         for (mut place, mut count) in at {

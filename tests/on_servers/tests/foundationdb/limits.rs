@@ -59,8 +59,8 @@ fn a_value_over_the_limit_is_refused_and_the_rest_stays() {
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 1);
 }
 
-/// The limit applies at the write that exceeds it. keyloom counts like the client, so a transaction
-/// with one write less commits.
+/// The write that exceeds the limit returns the error. keyloom counts bytes as the client does, so
+/// a transaction slightly below the limit commits.
 #[test]
 fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
     let store = fresh!();

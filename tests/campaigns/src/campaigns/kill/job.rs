@@ -95,8 +95,8 @@ pub enum Habit {
     ResumesTooFar,
     /// Opens redb without fsync.
     NeverFlushes,
-    /// Opens the files of the store by other names, so that no other process waits while it opens
-    /// the store.
+    /// Opens the store through hard links in a private directory, so that the lock on the directory
+    /// of the store excludes no other process.
     OpensAside,
 }
 

@@ -328,7 +328,7 @@ fn run_backups(
         if !context.continues(tally.count) || !tally.failures.is_empty() {
             break;
         }
-        // The mode of the store itself makes no difference.
+        // The durability mode of the store does not affect a backup of it.
         let job = new_job(context, place, seed, Mode::MayLoseStore);
         let subject = Subject::Backup { is_compacted: number % 2 == 1 };
         let job = Job { from: rng.u64(..80), promise: Promise::All, subject, ..job };
