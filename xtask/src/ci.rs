@@ -59,8 +59,8 @@ macro_rules! tested {
             "--locked --no-fail-fast --workspace --exclude keyloom-benches --exclude keyloom-compare ",
             // The tests of this crate link a client library that is in no package registry.
             "--exclude keyloom-foundationdb ",
-            // These programs take 110 s to build. The quick run and the nightly run test them.
-            "--exclude keyloom-examples --exclude keyloom-campaigns ",
+            // These programs take 130 s to build. The quick run and the nightly run test them.
+            "--exclude keyloom-examples --exclude keyloom-service --exclude keyloom-campaigns ",
             "--features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls,",
             "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls "
         )

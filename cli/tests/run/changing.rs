@@ -138,3 +138,43 @@ fn du_lists_the_largest_prefixes_first() {
     let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
     assert_eq!((&stats["entries"], &stats["keys_that_are_tuples"]), (&7.into(), &6.into()));
 }
+
+/// Every command without `--write`, on a store with two schemas.
+#[test]
+fn no_command_writes_without_write() {
+    let directory = Directory::new();
+    let lmdb = directory.lmdb(town_hall);
+    let redb = directory.redb(town_hall);
+    let target = directory.path().join("target");
+    let created = format!("lmdb:{}", target.display());
+    let entries = |address: &str| fine(&["scan", address, "--full", "--as", "hex", "--json"]);
+    let before = [&lmdb, &redb].map(|address| entries(address));
+    let key = "(\"orders\", 7, 2026)";
+    for address in [&lmdb, &redb] {
+        for arguments in [
+            &["ls"][..],
+            &["scan"],
+            &["query", "people.by_town"],
+            &["get", key],
+            &["put", key, "1"],
+            &["put", key, "1", "--bypass-schema"],
+            &["rm", key],
+            &["rm", "--prefix", key, "--yes"],
+            &["stats"],
+            &["du"],
+            &["check"],
+            &["locks"],
+            &["queues"],
+            &["diff", &redb],
+            &["copy", &redb],
+            &["copy", &created, "--create"],
+        ] {
+            let (command, rest) = arguments.split_first().unwrap();
+            let ran = run(&[&[*command, address.as_str()], rest].concat());
+            let writes = ["put", "rm", "copy"].contains(command);
+            assert!((ran.code == 2) == writes || address == &redb, "{arguments:?}: {}", ran.err);
+            assert_eq!([&lmdb, &redb].map(|address| entries(address)), before, "{arguments:?}");
+            assert!(!target.exists(), "{arguments:?}");
+        }
+    }
+}

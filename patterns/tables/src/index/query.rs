@@ -135,7 +135,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Returns at most `limit` entries. A `limit` of 0 counts as 1.
+    /// Returns at most `limit` entries. Without a limit, a page has all of them. A `limit` of 0
+    /// counts as 1.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit.max(1);
         self
