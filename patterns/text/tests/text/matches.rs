@@ -113,7 +113,7 @@ fn the_best_of_each_group_are_those_of_a_filter() {
 #[test]
 fn matches_of_one_term_read_few_blocks() {
     let store = Metered::new(Memory::new());
-    let index = index(&store, |n| format!("a{}", " c".repeat(hash(n) % 97)));
+    let index = index(&store, |n| format!("a{}", " c".repeat(hash(n) % 997)));
     let search = index.search(Query::term("body", "a")).limit(50);
     let (page, of_page) = store.measure(|store| search.hits(&store.snapshot().unwrap()));
     let (found, one_by_one) = store.measure(|store| {
