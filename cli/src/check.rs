@@ -67,6 +67,9 @@ impl Check {
         for part in parts {
             if part.kind == "table" {
                 records(&store, part, &mut findings, &mut progress)?;
+                if let Some(codec) = part.codec.as_ref().filter(|_| !value::is_checked(part)) {
+                    left.push(format!("records of {} ({codec})", part.name.escape_debug()));
+                }
             } else if part.is_index() && part.state == "readable" {
                 entries(&store, &catalog, part, &mut findings, &mut progress)?;
             } else {
@@ -136,7 +139,8 @@ fn entries(
 ) -> Result {
     let Some(table) = catalog.table_of(part) else { return Ok(()) };
     // A deferred index may have entries of records that its queue still has to remove.
-    let queue = catalog.parts.iter().find(|one| one.name == format!("{} (queue)", part.name));
+    let name = format!("{} (queue)", part.name);
+    let queue = catalog.parts.iter().find(|one| one.schema == part.schema && one.name == name);
     pages(store, &KeyRange::prefix(part.space.prefix()), |snapshot, entries| {
         let is_behind = match queue {
             Some(queue) => snapshot.first(queue.space.self_and_children())?.is_some(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::address::{Access, open};
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, note};
 use crate::shown::{self, cut, json_safe};
 use crate::value;
 
@@ -95,7 +95,8 @@ impl Queues {
             .filter(|(_, name)| self.name.as_deref().is_none_or(|wanted| wanted == *name))
             .collect();
         if let (Some(name), true) = (&self.name, queues.is_empty()) {
-            return Err(Failure::new(format!("there is no queue {name:?}")));
+            let why = "without a name, `keyloom queues` lists all";
+            return Err(Failure::new(format!("there is no queue {name:?}; {why}")));
         }
         let snapshot = store.snapshot()?;
         let (mut rows, mut left) = (Vec::new(), self.limit);
@@ -130,6 +131,7 @@ fn list(
             continue;
         };
         if *left == 0 {
+            note("there are more jobs of this state; -n lists more");
             break;
         }
         *left -= 1;
@@ -167,13 +169,17 @@ fn count(
     jobs: &Part,
     queue: &str,
 ) -> Result<Vec<String>> {
-    let (now, mut counts) = (now(), [0_u64; State::ALL.len()]);
+    let (now, mut counts, mut unread) = (now(), [0_u64; State::ALL.len()], 0_u64);
     for entry in snapshot.range(jobs.space.self_and_children(), Order::Ascending)? {
         let (_, value) = entry?;
         let state = value::record(&value, jobs).and_then(|job| State::of(&job, now));
+        unread += u64::from(state.is_none());
         for (count, one) in counts.iter_mut().zip(State::ALL) {
             *count += u64::from(state.is_some_and(|(state, _)| state == one));
         }
+    }
+    if unread > 0 {
+        note(&format!("{unread} jobs of {queue:?} do not decode; see `keyloom check`"));
     }
     if out.json {
         let [waiting, leased, overdue, dead] = counts;

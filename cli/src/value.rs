@@ -71,6 +71,15 @@ impl Format {
     }
 }
 
+/// Whether [`fault`] can tell a record of `part` that does not decode.
+pub fn is_checked(part: &Part) -> bool {
+    match part.codec.as_deref() {
+        Some("Json" | "MessagePack") => true,
+        Some("Postcard") => part.shape.is_some(),
+        _ => false,
+    }
+}
+
 /// Why a record of `part` cannot be read, if that can be decided without its program.
 pub fn fault(value: &[u8], part: &Part) -> Option<String> {
     let failed =

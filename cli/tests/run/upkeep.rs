@@ -6,7 +6,7 @@ use keyloom::{Lmdb, Order, Reader, Store, Subspace, Writer};
 use keyloom_locking::queue::{NewJob, QueueOptions};
 use keyloom_locking::{Lock, LockPath, Locks, Session, WorkQueue};
 use keyloom_tables::schema::TableInfo;
-use keyloom_tables::{Schema, entry};
+use keyloom_tables::{Index, Schema, entry};
 
 use crate::support::{Directory, fine, run, town_hall};
 
@@ -95,6 +95,8 @@ fn check_finds_nothing_in_sound_stores() {
     assert_eq!((checked.code, &checked.out[..]), (0, ""), "{}", checked.err);
     // 3 people with entries, a note, 3 of tickets, 4 orders with two entries each.
     assert!(checked.err.contains("22 entries checked, 0 faults"), "{}", checked.err);
+    // What it cannot decide is said.
+    assert!(checked.err.contains("records of tickets (Upgrading<Postcard>)"), "{}", checked.err);
     assert_eq!(run(&["check", &address, "people.by_town"]).code, 0);
     assert_eq!(run(&["check", &address, "nothing"]).code, 2);
 }
@@ -241,4 +243,26 @@ fn completions_and_pages_name_every_command() {
     }
     assert_eq!(run(&["man", "nothing"]).code, 2);
     assert_eq!(run(&["completions", "nothing"]).code, 2);
+}
+
+/// The pending changes of another schema's index say nothing about this one.
+#[test]
+fn check_of_one_schema_does_not_wait_for_another() {
+    let directory = Directory::new();
+    let address = directory.lmdb(|store: &Lmdb| {
+        shop(store);
+        let other = Schema::open(store, "a shop").unwrap();
+        let orders = other.table::<(String, u32), String>("orders").unwrap();
+        let deferred = other.derive_deferred(&orders, "by_note", 1, |space| {
+            Ok(Index::new(space, |_, note: &String| entry(note)))
+        });
+        let deferred = deferred.unwrap();
+        store.transact(|txn| orders.put(txn, &("a".into(), 1), &"pending".into())).unwrap();
+        assert_eq!(deferred.pending(&store.snapshot().unwrap()).unwrap(), 1);
+        let record = &keys(store, &space_of(store, "orders", None))[0];
+        store.transact(|txn| txn.delete(record)).unwrap();
+    });
+    let checked = run(&["check", &address, "--json"]);
+    let names: Vec<_> = lines(&checked.out).iter().map(|fault| fault["name"].clone()).collect();
+    assert_eq!(names, ["orders.by_note", "orders.unique"], "{}{}", checked.out, checked.err);
 }
