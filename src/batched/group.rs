@@ -209,7 +209,8 @@ impl<S: Store> Group<S> {
         E: From<Error> + Send,
     {
         if self.process != Process::current() {
-            // In a child of `fork`: the store itself returns an error, or works in the child.
+            // This is a child of `fork`, which has no thread of the batch. The inner store returns
+            // its error, or works in the child.
             return retries.run(store, body);
         }
         let mut job = Body::new(&mut body);

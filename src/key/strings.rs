@@ -71,8 +71,8 @@ impl<'k> Unpacker<'k> {
         Err(self.error_at(self.offset() - 1, DecodeErrorKind::Truncated { within: what }))
     }
 
-    /// Decodes content with escaped bytes, and returns it with its end. Allocates as the content
-    /// grows.
+    /// Decodes content with escaped bytes. Returns the content, and the offset after its terminator
+    /// in the key. Allocates as the content grows.
     #[cold]
     #[inline(never)]
     fn unescaped(mut self, start: usize, what: Type) -> Result<(Vec<u8>, usize), DecodeError> {

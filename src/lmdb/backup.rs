@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use heed::{CompactionOption, Env, WithoutTls};
 
-use super::open::{existing, explain, sync_names};
+use super::explain::explain;
+use super::open::{existing, sync_names};
 use crate::{Error, Result, StorageError};
 
 /// The file of a store, in its directory.

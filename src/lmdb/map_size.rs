@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heed::{Env, MdbError, WithoutTls};
 
-use super::{address_space, file, open};
+use super::{address_space, explain, file};
 use crate::{Error, LmdbError, Result, StorageError};
 
 /// The largest number of times in a row that a transaction adopts a map that another process has
@@ -28,8 +28,8 @@ pub(super) unsafe fn set(env: &Env<WithoutTls>, path: &Path, bytes: usize) -> Re
 /// # Safety
 /// The conditions of [`set`] apply.
 pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
-    let meta =
-        file::read_meta(path.join("data.mdb")).map_err(|error| open::explain_file(error, path))?;
+    let meta = file::read_meta(path.join("data.mdb"))
+        .map_err(|error| explain::explain_file(error, path))?;
     let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
     // SAFETY: the caller upholds the conditions above.
     unsafe { map_again(env, path, 0, bytes) }
@@ -54,7 +54,7 @@ pub(super) unsafe fn adopting<'e, T>(
                 unsafe { adopt(env, path) }?;
                 adoptions += 1;
             }
-            outcome => return outcome.map_err(|error| open::explain(error, path)),
+            outcome => return outcome.map_err(|error| explain::explain(error, path)),
         }
     }
 }

@@ -62,6 +62,7 @@
 mod address_space;
 mod backup;
 mod entries;
+mod explain;
 pub mod file;
 mod gate;
 mod lock_file;
@@ -318,7 +319,7 @@ impl Lmdb {
                 None => shared.env.copy_to_file(file, CompactionOption::Enabled),
             };
             // An error of the system here comes from writing the copy.
-            copied.map_err(|error| open::explain(error, directory))
+            copied.map_err(|error| explain::explain(error, directory))
         })
     }
 
@@ -352,7 +353,7 @@ impl Lmdb {
     ) -> Result<file::FileReport> {
         let path = path.as_ref();
         file::verify(path.join("data.mdb"), progress)
-            .map_err(|error| open::explain_file(error, path))
+            .map_err(|error| explain::explain_file(error, path))
     }
 
     /// Syncs all commits so far to the disk, whatever the [`Durability`].
@@ -548,7 +549,7 @@ impl Shared {
                     max_readers: self.env.info().maximum_number_of_readers,
                 })
             }
-            other => match open::explain(other, &self.path) {
+            other => match explain::explain(other, &self.path) {
                 Error::Storage(StorageError::DiskFull { source, .. }) => self.disk_full(source),
                 error => error,
             },

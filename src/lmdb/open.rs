@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, WithoutTls};
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
-use super::file::{self, FileError, FileRule, QuickCheck};
+use super::explain::{explain, explain_file, explain_read};
+use super::file::{self, FileRule, QuickCheck};
 use super::gate::Gate;
 use super::opening_lock::{OpeningLock, Others};
 use super::owned_by::OwnedBy;
@@ -23,7 +24,7 @@ use super::{lock_file, map_size, room};
 use crate::backend::Process;
 use crate::backend::{CommitSignal, WriterSlot};
 use crate::deadline::Deadline;
-use crate::{Error, HeldPages, LmdbError, Result, StorageError};
+use crate::{Error, LmdbError, Result, StorageError};
 
 /// The database that holds the number of the format.
 pub(super) const META_NAME: &str = "keyloom.meta";
@@ -272,30 +273,6 @@ fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// Converts an error of the checker.
-pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
-    let why = format!("{error}{}", hint_at_birth(path));
-    let path = path.to_path_buf();
-    match error {
-        FileError::Io(error) => explain_read(error, &path),
-        FileError::NoSoundMeta { .. } => Error::Storage(StorageError::Damaged { path, why }),
-        _ => Error::Storage(StorageError::NotAStore { path, why }),
-    }
-}
-
-/// The hint for a small file: a power failure may have interrupted the creation of the store. The
-/// file is not deleted, since a damaged store can have the same contents.
-fn hint_at_birth(path: &Path) -> &'static str {
-    /// Only a new store is this small.
-    const MOST_BYTES: u64 = 64 << 10;
-    let is_small = fs::metadata(path.join("data.mdb")).is_ok_and(|file| file.len() <= MOST_BYTES);
-    if is_small {
-        "; if the machine went down when the store was opened for the first time, nothing was committed: remove data.mdb"
-    } else {
-        ""
-    }
-}
-
 #[allow(unsafe_code)]
 fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     let mut flags = match options.durability {
@@ -445,52 +422,4 @@ pub(super) fn sync_names(directory: &Path) -> Result<()> {
 fn sync_directory(directory: &Path) -> Result<()> {
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| explain(error.into(), directory))
-}
-
-/// Converts a system error of an operation that only reads.
-fn explain_read(error: io::Error, path: &Path) -> Error {
-    if error.kind() == io::ErrorKind::PermissionDenied {
-        return Error::Storage(StorageError::PermissionDenied {
-            action: "read",
-            path: path.into(),
-        });
-    }
-    explain(error.into(), path)
-}
-
-/// Converts an error of the engine.
-pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
-    let path = path.to_path_buf();
-    match error {
-        heed::Error::Io(source) => match source.kind() {
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Error::Storage(StorageError::DiskFull {
-                path,
-                source: source.into(),
-                held: HeldPages::default(),
-            }),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Error::Storage(StorageError::PermissionDenied { action: "write", path })
-            }
-            io::ErrorKind::NotFound => Error::Storage(StorageError::MissingDirectory { path }),
-            _ => Error::Storage(StorageError::Io { path, source: source.into() }),
-        },
-        heed::Error::EnvAlreadyOpened => Error::Lmdb(LmdbError::AlreadyOpen { path }),
-        heed::Error::Mdb(MdbError::Invalid) => Error::Storage(StorageError::NotAStore {
-            path,
-            why: "its first page is not a page of LMDB".into(),
-        }),
-        heed::Error::Mdb(MdbError::VersionMismatch) => Error::Storage(StorageError::NotAStore {
-            path,
-            why: "another version of LMDB wrote it".into(),
-        }),
-        heed::Error::Mdb(fault @ (MdbError::Corrupted | MdbError::PageNotFound)) => {
-            Error::Storage(StorageError::Damaged { path, why: fault.to_string() })
-        }
-        heed::Error::Mdb(MdbError::Panic) => {
-            Error::Storage(StorageError::Unusable { path, source: None })
-        }
-        other => Error::Backend(other.into()),
-    }
 }

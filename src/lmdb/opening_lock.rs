@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::open::explain;
+use super::explain::explain;
 use crate::{Error, LmdbError, Result};
 
 /// The longest wait for another process that opens the store. Such a process may need time to check

@@ -161,9 +161,9 @@ impl<'s> LmdbTransaction<'s> {
 
     /// Appends entries as long as each key is after all stored keys. Returns the remaining entries.
     ///
-    /// All appends use one cursor, which stays on the last page. A single append would search the
-    /// tree for this page, and the list of changed pages for each page on the path. The search
-    /// takes as long as the append itself.
+    /// All appends use one cursor, which stays on the last page. Without a shared cursor, each
+    /// append would descend from the root to this page, and look up each page of this path in the
+    /// list of changed pages. This takes as long as the append itself.
     #[allow(unsafe_code)]
     fn append_all<'e>(&mut self, entries: &'e [Put<'e>]) -> heed::Result<&'e [Put<'e>]> {
         // In raw LMDB, a million graph edges with two entries of 13 bytes each take 119 ns per edge

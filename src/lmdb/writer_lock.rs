@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::open::explain;
+use super::explain::explain;
 use crate::deadline::Deadline;
 use crate::{Error, Result};
 

@@ -101,6 +101,33 @@ fn the_map_names_paths_that_exist() {
     assert_eq!(missing_paths(wrong), ["src/nothing.rs", "sorces/store.rs", "faluts.rs"]);
 }
 
+/// The functions of the map that the file or folder before them does not define, as
+/// ``` `FILE`: `function`, `function` ```.
+fn missing_tests(text: &str) -> Vec<&str> {
+    let root = crate::root().unwrap();
+    let mut missing = Vec::new();
+    for (n, _) in text.match_indices("`: `") {
+        let path = text[..n].rsplit('`').next().unwrap();
+        let source = fs::read_to_string(root.join(path)).unwrap_or_default();
+        let list = text[n + 3..].split([';', '|']).next().unwrap();
+        missing.extend(quoted(list).into_iter().filter(|name| {
+            ![format!("fn {name}("), format!("fn {name}<")].iter().any(|f| source.contains(f))
+        }));
+    }
+    missing
+}
+
+#[test]
+fn the_map_names_tests_that_exist() {
+    let map = fs::read_to_string(crate::root().unwrap().join("ARCHITECTURE.md")).unwrap();
+    assert!(map.matches("`: `").count() > 10);
+    assert_eq!(missing_tests(&map), [""; 0]);
+    // The control.
+    let wrong =
+        "| a | `tests/ranges.rs`: `bounds`, `no_such`; `src/range.rs` |\n`src/none.rs`: `gone` |";
+    assert_eq!(missing_tests(wrong), ["no_such", "gone"]);
+}
+
 /// The folder and the name of each package of the workspace.
 fn packages() -> Vec<(String, String)> {
     let root = crate::root().unwrap();

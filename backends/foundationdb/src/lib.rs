@@ -141,6 +141,7 @@ mod keyspace;
 mod network;
 mod options;
 mod session;
+mod user;
 
 use std::fmt;
 use std::sync::Arc;
@@ -183,7 +184,7 @@ struct Shared {
     batch_priority: bool,
     conflict_keys: bool,
     // Dropped last: all other fields may use it.
-    network: Option<network::User>,
+    network: Option<user::User>,
 }
 
 /// The remedy for a forked child, which has no network thread and cannot start one.

@@ -8,18 +8,17 @@ use std::thread::{self, JoinHandle};
 use foundationdb::{FdbError, FdbResult};
 use foundationdb_sys as client;
 
-use super::at_exit;
 use keyloom::{Error, Result};
 
 /// The network thread until it is stopped, and the process that it belongs to.
-struct Network {
-    thread: Option<JoinHandle<()>>,
-    process: u32,
+pub(super) struct Network {
+    pub(super) thread: Option<JoinHandle<()>>,
+    pub(super) process: u32,
 }
 
 /// The reason why the thread does not run. Stored, because the client cannot be started again.
 #[derive(Clone, Debug, thiserror::Error)]
-enum DoesNotStart {
+pub(super) enum DoesNotStart {
     #[error("the program has already started FoundationDB's network")]
     RunsAlready,
     #[error(
@@ -32,46 +31,13 @@ enum DoesNotStart {
 
 /// `None` until the first store is opened. Locked while the thread starts, so that an exit waits
 /// for the start: an exit destroys statics that the thread uses.
-static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
+pub(super) static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
 /// The process that starts or has started the thread; 0 before the start.
-static STARTED_BY: AtomicU32 = AtomicU32::new(0);
+pub(super) static STARTED_BY: AtomicU32 = AtomicU32::new(0);
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
-fn lock() -> MutexGuard<'static, Option<Result<Network, DoesNotStart>>> {
+pub(super) fn lock() -> MutexGuard<'static, Option<Result<Network, DoesNotStart>>> {
     NETWORK.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A reference of a store to the network.
-#[derive(Debug)]
-pub(super) struct User(());
-
-impl User {
-    /// Starts the thread if it is not running.
-    pub(super) fn start() -> Result<Self> {
-        let mut network = lock();
-        refuse_exit()?;
-        match network.get_or_insert_with(boot) {
-            Ok(network) if network.process != process::id() => Err(Error::Forked {
-                path: "fdb:".into(),
-                opened_by: network.process,
-                here: process::id(),
-                remedy: super::AFTER_FORK,
-            }),
-            Ok(_) => Ok(Self(())),
-            Err(DoesNotStart::RunsAlready) => Err(Error::InvalidArgument {
-                what: "the option `network_runs`",
-                value: "false".into(),
-                why: "the program has already started FoundationDB's network; set it to true",
-            }),
-            Err(why) => Err(Error::Backend(why.clone().into())),
-        }
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        at_exit::move_last();
-    }
 }
 
 /// Whether this process has started the thread, or is starting it.
@@ -90,34 +56,7 @@ pub(super) fn refuse_exit() -> Result<()> {
     }
 }
 
-/// Starts the network with the functions of the C client: `FdbApiBuilder` panics if the network is
-/// already running.
-#[allow(unsafe_code, reason = "the client's functions are C")]
-fn boot() -> Result<Network, DoesNotStart> {
-    const API_VERSION_ALREADY_SET: i32 = 2201;
-    let version = client::FDB_API_VERSION.cast_signed();
-    // SAFETY: the function takes two numbers, and refuses a second call.
-    checked(unsafe { client::fdb_select_api_version_impl(version, version) }).map_err(|error| {
-        match error.code() {
-            API_VERSION_ALREADY_SET => DoesNotStart::RunsAlready,
-            _ => DoesNotStart::Refused(error),
-        }
-    })?;
-    STARTED_BY.store(process::id(), Relaxed);
-    at_exit::register();
-    // SAFETY: the version is selected, and `NETWORK` runs this once.
-    checked(unsafe { client::fdb_setup_network() }).map_err(DoesNotStart::Refused)?;
-    let run = || {
-        // The function returns only at the end of the process, so its result is not used.
-        // SAFETY: the network is set up; `stop` ends it before the process destroys its statics.
-        let _ = unsafe { client::fdb_run_network() };
-    };
-    let thread = thread::Builder::new().name("keyloom".into()).spawn(run);
-    let thread = thread.map_err(|error| DoesNotStart::NoThread(error.to_string().into()))?;
-    Ok(Network { thread: Some(thread), process: process::id() })
-}
-
-fn checked(code: client::fdb_error_t) -> FdbResult<()> {
+pub(super) fn checked(code: client::fdb_error_t) -> FdbResult<()> {
     match code {
         0 => Ok(()),
         code => Err(FdbError::from_code(code)),

@@ -10,7 +10,7 @@ use foundationdb::Database;
 use super::address::Address;
 use super::again::Again;
 use super::keyspace::Keyspace;
-use super::network::User;
+use super::user::User;
 use super::{AFTER_FORK, FoundationDb, Shared, at_exit, error};
 use keyloom::{Error, Result, RetryPolicy, pack};
 use keyloom_remote::{Link, checked_name};

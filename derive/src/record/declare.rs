@@ -6,8 +6,8 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Expr, Field, Ident, Path, Type};
 
+use super::codec::{codec, key_type};
 use super::derived::{Derived, Kind};
-use super::expand::{codec, key_type};
 use super::parse::Record;
 use super::parts::{Part, parts_type};
 

@@ -1,5 +1,6 @@
 //! `#[derive(Record)]`.
 
+mod codec;
 mod declare;
 mod derived;
 mod expand;

@@ -5,9 +5,9 @@ use quote::quote;
 use syn::Field;
 use syn::ext::IdentExt;
 
+use super::codec::{codec, key_type};
 use super::declare::{self, field_type, kind_type};
 use super::derived::{Derived, Kind};
-use super::expand::{codec, key_type};
 use super::parse::{Key, Record};
 use super::parts::Part;
 

@@ -104,7 +104,7 @@ type VisitEach<'v> = dyn FnMut(usize, &[u8], &[u8]) -> Result<()> + 'v;
 // needs more memory.
 const TOGETHER: usize = 256;
 
-/// A reader as a trait object.
+/// The reads of a [`Reader`] that searches of documents use, as a trait that can be an object.
 pub(crate) trait ReadEntries {
     /// Visits the entries of a range in order.
     fn visit(&self, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<()>;

@@ -16,7 +16,7 @@ pub enum ScoreMode {
     Sum,
 }
 
-/// The scores of the children of one parent.
+/// The count, the sum, the least and the greatest of the scores of the children of one parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     pub(crate) count: u64,

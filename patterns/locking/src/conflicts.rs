@@ -13,8 +13,8 @@ use keyloom_tables::SchemaError;
 use keyloom_tables::index::Found;
 
 use crate::claims::{ClaimFields, ClaimOrder, ClaimParts, Claims, Question};
-use crate::locks::{Locks, RequestKey};
-use crate::records::Request;
+use crate::locks::Locks;
+use crate::records::{Request, RequestKey};
 use crate::{Blocker, Lock, LockError};
 
 /// How many claims of each range are read at once. Most ranges are empty.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use keyloom::{Error, Result, Store};
 
 use crate::LockError;
-use crate::locks::RequestKey;
+use crate::records::RequestKey;
 
 /// The result of a release.
 pub(crate) enum Released {

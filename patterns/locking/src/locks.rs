@@ -12,12 +12,8 @@ use keyloom_tables::{Index, Schema, Table};
 
 use crate::claims::{self, ClaimParts};
 use crate::clock::millis;
-use crate::records::{Request, SessionRecord};
-use crate::work::Work;
+use crate::records::{Request, RequestKey, SessionRecord, Work};
 use crate::{Clock, LockError, SystemClock};
-
-/// The key of a request: the id of its session, and its ticket.
-pub(crate) type RequestKey = (u64, u64);
 
 /// How long a session lives without a renewal.
 ///

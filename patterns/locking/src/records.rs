@@ -24,6 +24,9 @@ impl SessionRecord {
     }
 }
 
+/// The key of a request: the id of its session, and its ticket.
+pub(crate) type RequestKey = (u64, u64);
+
 /// A request for locks, all granted together or waiting together, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -50,6 +53,23 @@ impl Request {
     pub(crate) fn shown(&self) -> String {
         shown(&self.locks)
     }
+}
+
+/// The record of unfinished work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The name of the operation.
+    pub operation: String,
+    /// The argument of the operation, in the encoding of the operation.
+    pub argument: Vec<u8>,
+    /// The progress so far, in the encoding of the operation; empty at the beginning.
+    pub position: Vec<u8>,
+    /// Whether the committed steps are being undone.
+    pub is_rolling_back: bool,
+    /// When the work began, in milliseconds since 1970.
+    pub started: u64,
+    /// How many times the work was taken over.
+    pub takeovers: u32,
 }
 
 /// Locks as text.

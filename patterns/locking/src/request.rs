@@ -5,9 +5,8 @@ use keyloom_tables::table::get_with;
 
 use crate::claims::Claims;
 use crate::conflicts::{Asker, InTheWay};
-use crate::locks::{Locks, RequestKey};
-use crate::records::{Request, shown};
-use crate::work::Work;
+use crate::locks::Locks;
+use crate::records::{Request, RequestKey, Work, shown};
 use crate::{Blocker, Lock, LockError, Mode};
 
 /// Proof that a session holds locks: the key of its request, and the fencing token.

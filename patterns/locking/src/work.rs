@@ -60,29 +60,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyloom::{DynWriter, Reader, Result, Store, Writer};
-use serde::{Deserialize, Serialize};
 
 use crate::deferred::{Released, Shared};
-use crate::locks::{Locks, RequestKey};
-use crate::records::{Request, SessionRecord};
+use crate::locks::Locks;
+pub use crate::records::Work;
+use crate::records::{Request, RequestKey, SessionRecord};
 use crate::{Grant, LockError};
-
-/// The record of unfinished work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
-    /// The name of the operation.
-    pub operation: String,
-    /// The argument of the operation, in the encoding of the operation.
-    pub argument: Vec<u8>,
-    /// The progress so far, in the encoding of the operation; empty at the beginning.
-    pub position: Vec<u8>,
-    /// Whether the committed steps are being undone.
-    pub is_rolling_back: bool,
-    /// When the work began, in milliseconds since 1970.
-    pub started: u64,
-    /// How many times the work was taken over.
-    pub takeovers: u32,
-}
 
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]

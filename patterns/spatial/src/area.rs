@@ -1,16 +1,9 @@
 //! Areas on the sphere, and their relation to cells.
 
-use std::f64::consts::{FRAC_PI_2, PI};
-
 use keyloom::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::combined::{Combined, Operation};
-use super::position::{
-    Centre, EARTH_RADIUS, Haversine, LatLng, check_finite, check_latitude, check_longitude,
-    normalize,
-};
-use super::sides::{ABSOLUTE, RELATIVE, Sides};
+use super::position::{LatLng, check_finite, check_latitude, check_longitude, normalize};
 
 /// The relation of an area to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,125 +127,6 @@ macro_rules! same_area {
 }
 
 same_area!(&A Box<A>);
-
-/// All positions within a distance of a centre.
-///
-/// ```
-/// use keyloom_spatial::Area;
-/// use keyloom_spatial::{Circle, LatLng};
-/// let near_paris = Circle::new(LatLng::new(48.8534, 2.3488)?, 20_000.0)?;
-/// assert!(near_paris.contains(&LatLng::new(48.8049, 2.1204)?)); // Versailles
-/// assert!(!near_paris.contains(&LatLng::new(49.4431, 1.0993)?)); // Rouen
-/// # Ok::<(), keyloom::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Circle {
-    centre: Centre,
-    radius: f64,
-    /// Positions nearer than this are within the radius despite rounding.
-    surely_in: Haversine,
-    /// Positions farther than this are outside the radius despite rounding.
-    surely_out: Haversine,
-    /// The southernmost and the northernmost latitude of the circle, in degrees.
-    south: f64,
-    north: f64,
-    /// Half of the width of the circle, in degrees of longitude.
-    half_width: f64,
-}
-
-impl Circle {
-    /// All positions at most `radius` metres from `centre`. A radius of more than half of the
-    /// Earth's circumference contains everything.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a radius that is negative or not finite.
-    pub fn new(centre: LatLng, radius: f64) -> Result<Self> {
-        if !radius.is_finite() || radius < 0.0 {
-            return Err(Error::InvalidArgument {
-                what: "the radius",
-                value: radius.to_string(),
-                why: "a radius is a number of metres, 0 or more",
-            });
-        }
-        let angle = radius / EARTH_RADIUS;
-        let haversine = Haversine::of_metres(radius).0;
-        let margin = haversine * RELATIVE + ABSOLUTE;
-        let surely_in = if angle > PI { f64::INFINITY } else { haversine - margin };
-        // Near the antipode, a distance has only half of the significant digits of its haversine: a
-        // position whose computed distance equals the radius may be 0.1 m farther. The limits
-        // contain such positions.
-        let surely_out = Haversine(haversine + margin);
-        let limit = if angle > PI { angle } else { surely_out.metres() / EARTH_RADIUS };
-        let degrees = limit.to_degrees() * (1.0 + RELATIVE) + 1e-12;
-        let (south, north) = (centre.latitude() - degrees, centre.latitude() + degrees);
-        let centre = Centre::new(centre);
-        let has_pole = south <= -90.0 || north >= 90.0 || limit >= FRAC_PI_2;
-        let half_width = match has_pole {
-            true => 180.0,
-            false => {
-                (limit.sin() / centre.cosine * (1.0 + RELATIVE)).min(1.0).asin().to_degrees() + 1e-9
-            }
-        };
-        Ok(Self {
-            centre,
-            radius,
-            surely_in: Haversine(surely_in),
-            surely_out,
-            south,
-            north,
-            half_width,
-        })
-    }
-
-    /// The centre of the circle.
-    pub fn centre(&self) -> LatLng {
-        self.centre.position
-    }
-
-    /// The radius in metres.
-    pub fn radius(&self) -> f64 {
-        self.radius
-    }
-}
-
-impl Area for Circle {
-    #[inline]
-    fn contains(&self, position: &LatLng) -> bool {
-        let haversine = self.centre.haversine(position);
-        haversine < self.surely_in
-            || (haversine <= self.surely_out && haversine.metres() <= self.radius)
-    }
-
-    fn relation(&self, cell: &CellBounds) -> CellRelation {
-        if cell.south > self.north || cell.north < self.south {
-            return CellRelation::Outside;
-        }
-        let sides = Sides::of(&self.centre, cell);
-        if sides.nearest > self.half_width {
-            return CellRelation::Outside;
-        }
-        let latitude = self.centre.position.latitude();
-        let has_centre = sides.nearest == 0.0 && (cell.south..=cell.north).contains(&latitude);
-        if has_centre && cell.north - cell.south > self.north - self.south {
-            return CellRelation::Across;
-        }
-        let (nearest, farthest) = sides.distances(&self.centre, cell);
-        if nearest > self.surely_out {
-            CellRelation::Outside
-        } else if farthest < self.surely_in {
-            CellRelation::Inside
-        } else {
-            CellRelation::Across
-        }
-    }
-
-    fn bounds(&self) -> BoundingBox {
-        let longitude = self.centre.position.longitude();
-        let (west, east) = (longitude - self.half_width, longitude + self.half_width);
-        let (south, north) = (self.south.max(-90.0), self.north.min(90.0));
-        BoundingBox::wrapping(south, west, north, east).unwrap_or(BoundingBox::WORLD)
-    }
-}
 
 /// All positions between two parallels and two meridians. With serde, a box is a struct of `south`,
 /// `north`, `west` and `east`; deserialization returns the errors of [`new`](BoundingBox::new).
@@ -412,4 +286,96 @@ impl Area for BoundingBox {
     fn bounds(&self) -> BoundingBox {
         *self
     }
+}
+
+/// An area made of two others, by [`Area::union`], [`Area::intersection`] or [`Area::difference`].
+#[derive(Clone, Copy, Debug)]
+pub struct Combined<A, B> {
+    first: A,
+    second: B,
+    operation: Operation,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+impl<A: Area, B: Area> Combined<A, B> {
+    pub(super) fn new(first: A, operation: Operation, second: B) -> Self {
+        Self { first, second, operation }
+    }
+
+    /// The smaller of the boxes of both areas.
+    fn smaller_bounds(&self) -> BoundingBox {
+        let (first, second) = (self.first.bounds(), self.second.bounds());
+        let size = |area: &BoundingBox| (area.north() - area.south()) * width(area);
+        if size(&first) <= size(&second) { first } else { second }
+    }
+}
+
+impl<A: Area, B: Area> Area for Combined<A, B> {
+    fn contains(&self, position: &LatLng) -> bool {
+        let in_first = self.first.contains(position);
+        match self.operation {
+            Operation::Union => in_first || self.second.contains(position),
+            Operation::Intersection => in_first && self.second.contains(position),
+            Operation::Difference => in_first && !self.second.contains(position),
+        }
+    }
+
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
+        use CellRelation::{Across, Inside, Outside};
+        let first = self.first.relation(cell);
+        // The relation that the first area alone decides.
+        let decisive = if let Operation::Union = self.operation { Inside } else { Outside };
+        if first == decisive {
+            return decisive;
+        }
+        let second = match (self.operation, self.second.relation(cell)) {
+            (Operation::Difference, Inside) => Outside,
+            (Operation::Difference, Outside) => Inside,
+            (_, second) => second,
+        };
+        match first {
+            _ if second == decisive => decisive,
+            Across => Across,
+            _ => second,
+        }
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        match self.operation {
+            Operation::Union => around(&self.first.bounds(), &self.second.bounds()),
+            Operation::Intersection => self.smaller_bounds(),
+            Operation::Difference => self.first.bounds(),
+        }
+    }
+}
+
+/// A bound on the rounding error of the eastern edge, in degrees.
+const MARGIN: f64 = 1e-9;
+
+/// The extent from west to east, in degrees.
+fn width(area: &BoundingBox) -> f64 {
+    match area.east() - area.west() {
+        width if width < 0.0 => width + 360.0,
+        width => width,
+    }
+}
+
+/// The narrower of two boxes that contain both areas. Each begins at the western edge of one area.
+fn around(first: &BoundingBox, second: &BoundingBox) -> BoundingBox {
+    let from = |begin: &BoundingBox, other: &BoundingBox| {
+        let off = (other.west() - begin.west()).rem_euclid(360.0);
+        (begin.west(), width(begin).max(off + width(other)) + MARGIN)
+    };
+    let ways = [from(first, second), from(second, first)];
+    let [(west, width), (other_west, other_width)] = ways;
+    let (west, width) =
+        if width <= other_width { (west, width) } else { (other_west, other_width) };
+    let (south, north) = (first.south().min(second.south()), first.north().max(second.north()));
+    BoundingBox::wrapping(south, west, north, west + width).unwrap_or(BoundingBox::WORLD)
 }

@@ -5,7 +5,7 @@ use keyloom_kit::{Explain, Reading, RecordKey};
 
 use super::area::Area;
 use super::cell::GeoCell;
-use super::query::Points;
+use super::points::Points;
 
 /// A walk through points, cell by cell.
 pub(super) struct InCells<'r, 'q, R: Reader, K, A> {

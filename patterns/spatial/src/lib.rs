@@ -150,8 +150,8 @@
 
 mod area;
 mod cell;
+mod circle;
 mod code_walk;
-mod combined;
 mod cover;
 mod cover_part;
 pub mod curve;
@@ -166,6 +166,7 @@ mod nearest;
 mod overlap;
 mod page;
 mod point_index;
+mod points;
 #[cfg(feature = "polygons")]
 mod polygon;
 mod position;
@@ -174,9 +175,9 @@ mod sides;
 pub mod space_time;
 mod xz;
 
-pub use area::{Area, BoundingBox, CellBounds, CellRelation, Circle};
+pub use area::{Area, BoundingBox, CellBounds, CellRelation, Combined};
 pub use cell::GeoCell;
-pub use combined::Combined;
+pub use circle::Circle;
 pub use cover_part::CoverPart;
 pub use curve_index::{CurveGroup, CurveIndex};
 pub use extent_index::{ExtentGroup, ExtentIndex};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Order, Reader, Result, Subspace};
-use keyloom_kit::{Continuation, Explain, Page, Reading, RecordKey, Scan, scan};
+use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan};
 use keyloom_tables::Table;
 
 use super::area::Area;
@@ -16,6 +16,7 @@ use super::grid::InCells;
 use super::located::Located;
 use super::nearest::{Nearest, NearestPoint, Rank};
 use super::page::page;
+use super::points::Points;
 use super::position::LatLng;
 
 /// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
@@ -336,31 +337,4 @@ pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64
     let mut count = 0;
     found.try_for_each(|found| found.map(|_| count += 1))?;
     Ok(count)
-}
-
-/// A walk through the points in an area.
-pub(super) struct Points<'r, 'q, R: Reader, K, A> {
-    pub(super) walk: CodeWalk<'r, R>,
-    area: A,
-    only: Option<Only<'q, K>>,
-}
-
-type CodedPoint<B, K> = (u64, Located<B, K, LatLng>);
-
-impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
-    /// The next point with its code.
-    pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
-        let area = &self.area;
-        self.walk.next_in_finer(
-            |position: &LatLng| area.contains(position),
-            self.only,
-            |ranges| Cover::of(&OnSphere(area), ranges),
-        )
-    }
-}
-
-impl<R: Reader, K, A> Reading for Points<'_, '_, R, K, A> {
-    fn reads(&self) -> Explain {
-        self.walk.reads()
-    }
 }

@@ -325,7 +325,7 @@ pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clon
     });
 }
 
-pub fn two_transactions_cannot_take_one_value(store: &(impl Store + Clone)) {
+pub fn two_transactions_cannot_take_one_unique_value(store: &(impl Store + Clone)) {
     let people = People::open(store);
     std::thread::scope(|scope| {
         let racers = (1..=4).map(|id| {

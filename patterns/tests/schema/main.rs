@@ -46,7 +46,7 @@ use import::{
 use indexes::{
     a_function_that_panics_leaves_nothing, an_entry_that_is_too_long_is_refused_and_named,
     damage_of_any_index_is_found_and_repaired, many_at_once_leave_what_one_by_one_leaves,
-    queries_of_any_index_find_what_a_filter_finds, two_transactions_cannot_take_one_value,
+    queries_of_any_index_find_what_a_filter_finds, two_transactions_cannot_take_one_unique_value,
     violations_are_listed_until_a_build_can_finish,
 };
 use key_variants::{
@@ -168,7 +168,7 @@ macro_rules! run {
             many_at_once_leave_what_one_by_one_leaves,
             damage_of_any_index_is_found_and_repaired,
             violations_are_listed_until_a_build_can_finish,
-            two_transactions_cannot_take_one_value,
+            two_transactions_cannot_take_one_unique_value,
             an_entry_that_is_too_long_is_refused_and_named,
             a_function_that_panics_leaves_nothing,
             a_record_is_queued_once_until_it_is_drained,

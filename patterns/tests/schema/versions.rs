@@ -515,7 +515,8 @@ pub fn a_migration_compares_all_derived_data_or_none(store: &(impl Store + Clone
     assert_upgrade_changes(&table.migrate(store).unwrap_err(), 0);
 }
 
-/// A program of the earlier version can still read its records, by key and by an index.
+/// A program of the earlier version can still query its own records through an index. A record of
+/// the newer version is an error.
 pub fn an_older_program_continues_to_query(store: &(impl Store + Clone)) {
     clear(store);
     let schema = Schema::open(store, "desk").unwrap();

@@ -250,3 +250,45 @@ impl Node {
         }
     }
 }
+
+/// The number of steps from each node to the nearest incomplete node.
+pub(super) fn distances(nodes: &[Node], by: FieldsBy) -> Vec<Option<u32>> {
+    let mut distances: Vec<_> =
+        nodes.iter().map(|node| node.is_incomplete(by).then_some(0)).collect();
+    let types: Vec<_> = nodes.iter().map(Node::types).collect();
+    loop {
+        let mut has_changed = false;
+        for (id, types) in types.iter().enumerate() {
+            let below = types.iter().filter_map(|of| distances.get(*of).copied().flatten()).min();
+            let Some(distance) = below.map(|below| below + 1) else { continue };
+            if let Some(known) = distances.get_mut(id)
+                && known.is_none_or(|known| distance < known)
+            {
+                *known = Some(distance);
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            return distances;
+        }
+    }
+}
+
+/// The depths of the smallest values, by node.
+pub(super) fn heights(nodes: &[Node]) -> Vec<Option<u32>> {
+    let mut heights: Vec<Option<u32>> = vec![None; nodes.len()];
+    loop {
+        let mut has_changed = false;
+        for (id, node) in nodes.iter().enumerate() {
+            let height = node.height(|id| heights.get(id).copied().flatten());
+            let known = heights.get_mut(id);
+            if let Some(known) = known.filter(|known| known.is_none() && height.is_some()) {
+                *known = height;
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            return heights;
+        }
+    }
+}

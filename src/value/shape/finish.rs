@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::draft::{Content, Count, Draft, EnumDraft, Known, Node, NodeId, Slot, StructDraft};
-use super::trace::{ANY, ENDLESS, How, TOO_LARGE, heights, untraceable};
+use super::draft::{
+    Content, Count, Draft, EnumDraft, Known, Node, NodeId, Slot, StructDraft, heights,
+};
+use super::tracer::{ANY, ENDLESS, How, TOO_LARGE, untraceable};
 use super::{Field, Fields, FieldsBy, Form, MOST_PARTS, MOST_TUPLE, Shape, Type, TypeId, Variant};
 use crate::Result;
 

@@ -33,9 +33,11 @@ mod draft;
 mod finish;
 mod probes;
 mod read;
+mod refused;
 mod requests;
 mod show;
 mod trace;
+mod tracer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,7 +177,7 @@ impl Shape {
     /// self-describing format or refuses all values that a trace tries. Declare a table of such a
     /// type with the codec [`Declared`](super::Declared).
     pub fn of<V: DeserializeOwned>(fields_by: FieldsBy, is_human_readable: bool) -> Result<Self> {
-        trace::trace::<V>(trace::How { fields_by, is_human_readable })
+        trace::trace::<V>(tracer::How { fields_by, is_human_readable })
     }
 
     /// The shape of bytes whose parts are not known: a name and a version. Two such shapes are

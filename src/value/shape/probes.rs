@@ -1,5 +1,7 @@
 //! Answers to the requests of a `Deserialize`: values that ordinary types accept.
 
+use super::Leaf;
+
 /// Types that validate a string accept one of these: dates, addresses, versions, numbers.
 pub(super) const STRINGS: &[&str] = &[
     "",
@@ -61,3 +63,17 @@ pub(super) const CHARS: &[char] = &['a', 'A', '0', ' '];
 
 /// The number of answers to a request for any value.
 pub(super) const ANY: usize = 6;
+
+/// The number of answers to a request for a primitive.
+pub(super) fn answers(leaf: Leaf) -> usize {
+    match leaf {
+        Leaf::Unit => 1,
+        Leaf::Bool => 2,
+        Leaf::I8 | Leaf::I16 | Leaf::I32 | Leaf::I64 | Leaf::I128 => SIGNED.len(),
+        Leaf::U8 | Leaf::U16 | Leaf::U32 | Leaf::U64 | Leaf::U128 => UNSIGNED.len(),
+        Leaf::F32 | Leaf::F64 => FLOATS.len(),
+        Leaf::Char => CHARS.len(),
+        Leaf::String => STRINGS.len(),
+        Leaf::Bytes => BYTES.len(),
+    }
+}

@@ -49,8 +49,8 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Self::new(expr, reader, &(0..=u64::MAX), order)
     }
 
-    /// Evaluates all ids, in order, to keep them in memory. Refuses so many consecutive ids that
-    /// they can only come from a complement without a universe.
+    /// Evaluates all ids, in order, to keep them in memory. Refuses a run of more than
+    /// [`MOST_IN_A_ROW`] consecutive ids, which only a complement without a universe can have.
     pub(super) fn to_keep(expr: &BitmapExpr, reader: &'r R) -> Result<Self> {
         let most_full = MOST_IN_A_ROW.div_ceil(CHUNK_IDS);
         Ok(Self { most_full, ..Self::all(expr, reader, Order::Ascending)? })

@@ -358,7 +358,8 @@ impl<'e, K, V> Suspects<'e, K, V> {
     }
 }
 
-/// Whether a container of this chunk has no ids beyond the largest possible one.
+/// Whether the last place in a container of this chunk is an id. In the last chunk, a damaged
+/// container can have places beyond `u64::MAX`.
 fn ends_with_an_id(chunk: u64, container: Container<'_>) -> bool {
     let last = container.words().iter().next_back();
     last.and_then(|last| id_at(chunk, last)).is_some()

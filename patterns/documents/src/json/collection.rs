@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Json;
 use keyloom::{Reader, Result, Store};
-use keyloom_kit::parts::AnyParts;
 use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Stages};
 use keyloom_tables::schema::Attached;
 use keyloom_tables::table::Table;
@@ -14,6 +13,7 @@ use keyloom_text::{Analyzer, TextIndex};
 use serde_json::Value;
 
 use super::definition::Definition;
+use super::path_index::PathIndex;
 use super::query::JsonQuery;
 use super::{JsonError, JsonPath};
 
@@ -21,20 +21,11 @@ use super::{JsonError, JsonPath};
 /// hash.
 const LAYOUT: u32 = 2;
 
-/// An index of a collection.
-pub(super) type DocumentIndex<K> = Attached<Index<K, Value, AnyParts>, Json>;
-
 /// A collection of JSON documents; see the [module](super).
 pub struct Collection<K: RecordKey> {
     pub(super) table: Table<K, Value, Json>,
     pub(super) indexes: Vec<PathIndex<K>>,
     texts: Vec<(String, Attached<TextIndex<K, Value>, Json>)>,
-}
-
-/// An index by paths.
-pub(super) struct PathIndex<K: RecordKey> {
-    pub(super) definition: Definition,
-    pub(super) index: DocumentIndex<K>,
 }
 
 impl<K: RecordKey> fmt::Debug for Collection<K> {

@@ -9,9 +9,10 @@ use keyloom_kit::{Continuation, RecordKey};
 use keyloom_tables::schema::State;
 use serde_json::Value;
 
-use super::collection::{Collection, PathIndex};
+use super::collection::Collection;
 use super::find::{BATCH, Pages};
 use super::order::JsonKey;
+use super::path_index::PathIndex;
 use super::query::JsonQuery;
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 

@@ -11,8 +11,9 @@ use keyloom_tables::schema::State;
 use serde_json::Value;
 
 use super::JsonPath;
-use super::collection::{Collection, PathIndex};
+use super::collection::Collection;
 use super::condition::{Condition, Is, Kind, Test};
+use super::path_index::PathIndex;
 use super::query::JsonQuery;
 
 /// The number of documents that are read together.

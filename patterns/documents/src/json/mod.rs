@@ -71,8 +71,9 @@
 //! # Long values
 //!
 //! A key has room for about 500 bytes, which the paths of an index share. So an entry stores a long
-//! string in its [short form](keyloom_tables::shortened): its first 192 bytes (159, 92, 59, 39, 25,
-//! 16, 9 and 4 in an index of two to nine paths) and 32 hexadecimal digits of its SHA-256. A string
+//! string in its [short form](keyloom_tables::shortened): its first bytes, and 32 hexadecimal digits
+//! of its SHA-256. In an index of one path these are the first 192 bytes, and in indexes of two to
+//! nine paths 159, 92, 59, 39, 25, 16, 9 and 4 bytes. A string
 //! that is at most 31 bytes longer than this beginning is stored whole; NUL counts as two bytes. An
 //! array or object whose key would be longer is stored as 16 bytes of its SHA-256. With more paths
 //! the key may still be too long ([`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong)).
@@ -134,6 +135,7 @@ mod keys;
 mod order;
 mod patch;
 mod path;
+mod path_index;
 mod query;
 mod update;
 

@@ -13,9 +13,9 @@ use keyloom_tables::index::IndexQuery;
 use keyloom_tables::table::record;
 use serde_json::Value;
 
-use super::collection::{DocumentIndex, PathIndex};
 use super::definition::Definition;
 use super::order::{ALL_KINDS, JsonKey, kinds_of, shared_beginning};
+use super::path_index::{DocumentIndex, PathIndex};
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 
 /// The greatest number of entries that are read together, even if the page needs few documents.

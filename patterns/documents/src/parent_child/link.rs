@@ -62,8 +62,8 @@ pub enum OnParentDelete<P> {
     /// A parent with children is not deleted.
     #[default]
     Refuse,
-    /// The children are deleted with the parent. Their own children follow the rules of their
-    /// relations.
+    /// The children are deleted with the parent. If a child is itself a parent, the rule of that
+    /// relation decides about the grandchildren.
     Delete,
     /// The children stay without a parent. Searches find them, but steps from or to parents do not.
     Keep,

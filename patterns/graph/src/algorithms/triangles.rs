@@ -150,8 +150,8 @@ pub(super) fn simple_neighbours(sides: &[Rows<'_>], vertex: u32, around: &mut Ve
 }
 
 /// Calls `visit` with each vertex that is in both ascending lists, and with its number of
-/// directions in each. The two heads are compared without a branch, since a processor could not
-/// predict it.
+/// directions in each. The positions advance without a branch: a processor could not predict which
+/// list is behind.
 #[inline]
 fn common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32, [u64; 2])) {
     let (mut i, mut j) = (0, 0);

@@ -7,14 +7,14 @@ use std::thread;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, KeyRange, Reader, Result, pack};
 
+use super::aggregate::Aggregate;
 use super::checkpoint::{Checkpoint, Layout, Pass, Until};
 use super::outbox::{Outbox, Payload};
-use super::program::{Aggregate, VertexProgram};
+use super::program::{Global, Vertex, VertexProgram};
 use super::reading::{Loaded, Reading, Step};
 use super::source::Source;
 use super::stored_state::StoredState;
 use super::stream::{between, joined};
-use super::vertex::{Global, Vertex};
 use crate::VertexId;
 
 /// The number of vertices that are read before they are computed together. This number affects

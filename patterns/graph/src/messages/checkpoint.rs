@@ -5,7 +5,7 @@ use keyloom::{KeyBuf, Reader, Result, Subspace};
 use keyloom_kit::Fnv;
 use serde::{Deserialize, Serialize};
 
-use super::program::Aggregate;
+use super::aggregate::Aggregate;
 use crate::GraphError;
 use crate::keys::shown;
 

@@ -128,6 +128,7 @@
 //! Processing* (2010), and its open-source implementation Apache Giraph. The programs compute what
 //! the LDBC Graphalytics benchmark specifies.
 
+mod aggregate;
 mod batch;
 mod checkpoint;
 mod computation;
@@ -139,11 +140,10 @@ mod run;
 mod source;
 mod stored_state;
 mod stream;
-mod vertex;
 
+pub use aggregate::Aggregate;
 pub use computation::Computation;
-pub use program::{Aggregate, Combiner, VertexProgram};
-pub use vertex::{Edge, Vertex};
+pub use program::{Combiner, Edge, Vertex, VertexProgram};
 
 #[cfg(doc)]
 use crate::GraphError;

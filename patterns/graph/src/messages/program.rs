@@ -1,12 +1,14 @@
-//! The traits of a user's program.
+//! The trait of a user's program, and the view of a vertex that the program gets.
 
-use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use keyloom::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use smallvec::{SmallVec, smallvec};
 
-use super::vertex::Vertex;
+use super::aggregate::Aggregate;
 use crate::VertexId;
 use crate::direction::Direction;
 
@@ -80,52 +82,110 @@ pub trait VertexProgram<I: VertexId, E>: Send + Sync + Sized + 'static {
     }
 }
 
-/// A value that all vertices contribute to in a superstep, and read in the next one.
-///
-/// `u64` and `f64` are summed; `()` is empty. Pairs and maps merge each of their parts, so a
-/// `BTreeMap<String, f64>` holds named sums.
-///
-/// ```
-/// use keyloom_graph::messages::Aggregate;
-/// let mut total = (2_u64, 0.5);
-/// total.merge((1, 0.25));
-/// assert_eq!(total, (3, 0.75));
-/// ```
-pub trait Aggregate: Serialize + DeserializeOwned + Clone + Default + Send + Sync {
-    /// Adds a contribution. Contributions are merged in the order of the vertices.
-    fn merge(&mut self, other: Self);
+/// An edge of a [`Vertex`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edge<I, E> {
+    /// The label of the edge.
+    pub label: Arc<str>,
+    /// The vertex at the other end.
+    pub to: I,
+    /// Whether the edge is directed to this vertex. Always `false` in an undirected graph.
+    pub is_backward: bool,
+    /// The properties of the edge.
+    pub properties: E,
 }
 
-impl Aggregate for () {
-    fn merge(&mut self, (): Self) {}
+/// The receivers of a message.
+pub(super) type Targets<I> = SmallVec<[I; 1]>;
+
+/// A vertex in a superstep: the argument of [`VertexProgram::compute`].
+pub struct Vertex<'v, I: VertexId, E, P: VertexProgram<I, E>> {
+    /// The value of the vertex. The program may change it.
+    pub state: P::State,
+    pub(super) id: &'v I,
+    pub(super) edges: &'v [Edge<I, E>],
+    pub(super) global: Global<'v, P::Aggregate>,
+    pub(super) sent: Vec<(P::Message, Targets<I>)>,
+    pub(super) aggregate: Option<P::Aggregate>,
+    pub(super) is_halted: bool,
 }
 
-impl Aggregate for u64 {
-    fn merge(&mut self, other: Self) {
-        *self = self.wrapping_add(other);
+/// The values that are the same for all vertices of a superstep.
+#[derive(Clone, Copy)]
+pub(super) struct Global<'v, A> {
+    pub(super) superstep: u64,
+    pub(super) vertices: u64,
+    pub(super) aggregated: &'v A,
+}
+
+impl<I: VertexId, E, P: VertexProgram<I, E>> fmt::Debug for Vertex<'_, I, E, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vertex")
+            .field("id", self.id)
+            .field("superstep", &self.global.superstep)
+            .finish_non_exhaustive()
     }
 }
 
-impl Aggregate for f64 {
-    fn merge(&mut self, other: Self) {
-        *self += other;
+impl<'v, I: VertexId, E, P: VertexProgram<I, E>> Vertex<'v, I, E, P> {
+    /// The id of the vertex.
+    pub fn id(&self) -> &'v I {
+        self.id
     }
-}
 
-impl<A: Aggregate, B: Aggregate> Aggregate for (A, B) {
-    fn merge(&mut self, other: Self) {
-        self.0.merge(other.0);
-        self.1.merge(other.1);
+    /// The number of the superstep; the first one is 0.
+    pub fn superstep(&self) -> u64 {
+        self.global.superstep
     }
-}
 
-impl<K, A: Aggregate> Aggregate for BTreeMap<K, A>
-where
-    K: Serialize + DeserializeOwned + Ord + Clone + Send + Sync,
-{
-    fn merge(&mut self, other: Self) {
-        for (name, value) in other {
-            self.entry(name).or_default().merge(value);
+    /// The number of vertices in the graph.
+    pub fn vertices(&self) -> u64 {
+        self.global.vertices
+    }
+
+    /// The edges of the vertex in the [direction](VertexProgram::direction) of the program, in the
+    /// order of their keys. With both directions, a loop of a directed graph is returned twice.
+    pub fn edges(&self) -> &'v [Edge<I, E>] {
+        self.edges
+    }
+
+    /// The contributions of all vertices in the previous superstep, merged.
+    pub fn aggregated(&self) -> &'v P::Aggregate {
+        self.global.aggregated
+    }
+
+    /// Sends a message to a vertex, which receives it in the next superstep. The vertex need not be
+    /// a neighbour, but must be in the graph.
+    pub fn send(&mut self, to: &I, message: P::Message) {
+        self.sent.push((message, smallvec![to.clone()]));
+    }
+
+    /// Sends a message along each of the [edges](Vertex::edges). Each parallel edge carries one
+    /// message.
+    pub fn send_to_all(&mut self, message: P::Message) {
+        self.send_to_each(self.edges.iter().map(|edge| &edge.to), message);
+    }
+
+    /// Sends one message to many vertices. Keeps one copy of the message in memory.
+    pub fn send_to_each<'t>(&mut self, to: impl IntoIterator<Item = &'t I>, message: P::Message) {
+        let to: Targets<I> = to.into_iter().cloned().collect();
+        if !to.is_empty() {
+            self.sent.push((message, to));
+        }
+    }
+
+    /// Halts the vertex: it is not computed again until it receives a message. The run ends when
+    /// all vertices have halted and no messages are left.
+    pub fn vote_to_halt(&mut self) {
+        self.is_halted = true;
+    }
+
+    /// Contributes to the [aggregate](VertexProgram::Aggregate) that all vertices can read in the
+    /// next superstep.
+    pub fn aggregate(&mut self, value: P::Aggregate) {
+        match &mut self.aggregate {
+            Some(own) => own.merge(value),
+            None => self.aggregate = Some(value),
         }
     }
 }

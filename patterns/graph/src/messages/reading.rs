@@ -9,11 +9,10 @@ use keyloom::{Entry, Error, KeyBuf, Reader, Result, Subspace, pack, unpack};
 use keyloom_kit::Fnv;
 
 use super::checkpoint::{Checkpoint, Layout, Pass};
-use super::program::VertexProgram;
+use super::program::{Edge, VertexProgram};
 use super::source::Source;
 use super::stored_state::StoredState;
 use super::stream::{Stream, between, vertex_in};
-use super::vertex::Edge;
 use crate::incoming::decode_properties;
 use crate::keys::shown;
 use crate::{GraphError, VertexId};

@@ -20,7 +20,7 @@ const fn label(is_second: bool) -> &'static str {
     if is_second { "a\0" } else { "a" }
 }
 
-/// Numbers whose encoded forms are suffixes of each other.
+/// Numbers, among which the encoded form of one is a suffix of that of another.
 pub fn numbers() -> Vec<u32> {
     (0..8).map(vertex).collect()
 }

@@ -121,8 +121,8 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Like [`update`](Derived::update), but called while a schema builds this data. The build also
-    /// passes the records that it visits. `reached` is the last result of
+    /// Like [`update`](Derived::update), but called while a schema builds this data. `changes` are
+    /// the changes of a writer, or records that the build visits. `reached` is the last result of
     /// [`finish_build`](Derived::finish_build), or `None` while the build still visits records. An
     /// implementation may leave out the data that `finish_build` computes. The default calls
     /// `update`.

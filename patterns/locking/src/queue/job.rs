@@ -208,7 +208,7 @@ impl StoredJob {
     }
 
     pub(super) fn set_error(&mut self, error: &str) {
-        // Each change of the job writes the error text again.
+        // A short text, because each later change of the job writes the text again.
         const MOST: usize = 1_000;
         let end = (0..=error.len().min(MOST)).rev().find(|end| error.is_char_boundary(*end));
         self.last_error = error.get(..end.unwrap_or_default()).map(Into::into);

@@ -8,7 +8,7 @@ use proptest::prelude::ProptestConfig;
 
 use super::support::{Bench, exclusive, path, shared};
 
-/// Keys written to lock and to release.
+/// The keys written to lock and to release, and the keys and ranges read to lock.
 fn written<S: Store>(bench: &Bench<'_, Metered<S>>, session: u64, lock: &Lock) -> [u64; 4] {
     let store = bench.store;
     let locks = std::slice::from_ref(lock);

@@ -1,6 +1,6 @@
 //! Z-order: the interleaved bits of the coordinates.
 
-use super::next_inside::{is_inside, last_inside, next_inside};
+use super::next_inside::Layout;
 use super::word::Word;
 
 /// The place of a cell of an `N`-dimensional grid on the Z-order curve; see the [module](super).
@@ -66,7 +66,7 @@ pub trait Morton<const N: usize>: Word {
     /// assert!(low < code && code < high && !Morton::<2>::is_inside(code, low, high));
     /// ```
     fn is_inside(self, low: Self, high: Self) -> bool {
-        is_inside(self, low, high)
+        layout::<Self, N>().is_inside(self, low, high)
     }
 
     /// The first code after this one that is inside the box from `low` to `high` (BIGMIN); `None`
@@ -85,7 +85,7 @@ pub trait Morton<const N: usize>: Word {
     /// assert_eq!(Morton::<2>::next_inside(102_u64, 27, 102), None);
     /// ```
     fn next_inside(self, low: Self, high: Self) -> Option<Self> {
-        next_inside(self, low, high)
+        layout::<Self, N>().next_inside(self, low, high)
     }
 
     /// The last code before this one that is inside the box from `low` to `high` (LITMAX); `None`
@@ -99,8 +99,12 @@ pub trait Morton<const N: usize>: Word {
     /// assert_eq!(Morton::<2>::last_inside(27_u64, 27, 102), None);
     /// ```
     fn last_inside(self, low: Self, high: Self) -> Option<Self> {
-        last_inside(self, low, high)
+        layout::<Self, N>().last_inside(self, low, high)
     }
+}
+
+fn layout<M: Morton<N>, const N: usize>() -> Layout<M, N> {
+    Layout { last: M::LAST, lane: M::LANE }
 }
 
 /// A mask of the first `bits` bits of a number, spread into groups of `width` bits. Each group

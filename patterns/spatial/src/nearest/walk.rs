@@ -46,8 +46,9 @@ const LARGEST_CROWD: usize = 16_384;
 /// run is halved until it has about the size of one read, and is then read. A point that leaves the
 /// queue is nearer than everything that was not read.
 ///
-/// The size of one read follows from the density of the points that were read last, in points per
-/// area on the sphere: near a pole, the cells of the curve are narrow.
+/// The size of the next cell to read follows from the density of the points that were read last.
+/// The density is the number of points per area on the sphere, not per cell, because cells near a
+/// pole are narrow.
 ///
 /// On a remote store the nearest runs are read together, more of them in each round trip.
 pub(in super::super) struct Nearest<'r, 'q, R: Reader, K, A> {

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_kit::parts::KeyShape;
 use keyloom_kit::{
     BatchSize, Inconsistency, Progress, RecordKey, RepairOptions, RepairPosition, Rule,
     refuse_foreign,
@@ -11,6 +12,7 @@ use keyloom_kit::{
 
 use super::expected::{self, KEPT, SideBySide};
 use super::totals::{self, Totals};
+use crate::derived::Maintained;
 use crate::table::Table;
 
 /// A wrong total.
@@ -28,6 +30,90 @@ struct Found {
     totals: u64,
     /// The rest of the range, for the next pass.
     left: Option<KeyRange<'static>>,
+}
+
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V, P> {
+    crate::described!(|_| "totals", parts | _ | P::key_shape());
+
+    /// Reports every inconsistency between `table` and these totals. A total of 0 may be stored or
+    /// missing.
+    ///
+    /// Reads all records and all totals in one snapshot: 2 ranges, and 2 more for each further
+    /// 100,000 totals. Keeps up to 100,000 totals in memory.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_tables::{Maintained, Table};
+    /// use keyloom_tables::aggregate::{Totals, contribution};
+    /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
+    /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes")).with(&by_size);
+    /// let store = Memory::new();
+    /// store.transact(|txn| shoes.put(txn, &1, &42))?;
+    /// store.transact(|txn| txn.add(&by_size.space().pack(&42), 1))?;
+    /// let found = by_size.check(&store.snapshot()?, &shoes)?;
+    /// assert_eq!(found[0].to_string(), r#"the key ("by_size", 42) has a wrong value"#);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// A record that does not decode is reported. It contributes nothing, or only the amounts that
+    /// [depend only on its key](Totals::of_keys).
+    ///
+    /// # Errors
+    /// Any error of the store; [`Error::InvalidArgument`] if the
+    /// table does not maintain the data.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        check(self, reader, table)
+    }
+
+    /// Repairs or builds the totals in bounded transactions, concurrently with other writers.
+    ///
+    /// Reads the records and the totals in one snapshot, and later *adds* the differences to the
+    /// totals. Other writers add their own changes meanwhile, so no writer waits until a group is
+    /// counted. This is correct only for one repair at a time, because two concurrent repairs would
+    /// add the same difference twice. If this happened, or if the outcome of a commit is unknown,
+    /// run the repair again.
+    ///
+    /// Calls `progress` after each transaction and uses options and positions as
+    /// [`derived::repair`](crate::derived::repair()) does. Costs the same as
+    /// [`check`](crate::Maintained::check), and a commit for each `batch` of wrong totals, at least
+    /// one. Before the repair begins, attach the totals to the table that writers use.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Maintained, Table};
+    /// use keyloom_tables::derived::RepairOptions;
+    /// use keyloom_tables::aggregate::{Totals, contribution};
+    /// use std::ops::ControlFlow;
+    /// let shoes = Table::<u32, u8>::new(&Subspace::new("shoes"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
+    /// let by_size = Totals::new(&Subspace::new("by_size"), |_id, size: &u8| contribution(size, 1));
+    /// let shoes = shoes.with(&by_size);
+    /// let done = by_size.repair(&store, &shoes)?;
+    /// assert_eq!((done.written, by_size.get(&store.snapshot()?, 42)?), (2, 2));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// A record that does not decode is [counted](Progress::undecodable). It contributes nothing,
+    /// or the amounts that [depend only on its key](Totals::of_keys). Remove it with
+    /// [`Table::delete_record_only`], since the totals are correct without it.
+    ///
+    /// # Errors
+    /// The errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position
+    /// of other data.
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        repair(self, store, table, options, progress)
+    }
 }
 
 fn pass<K: RecordKey, V, P, C: Codec<V>>(
@@ -70,7 +156,7 @@ fn fault(entry: KeyBuf, expected: i64, stored: Option<&[u8]>) -> Option<Fault> {
     (stored != expected).then(|| Fault { what, lacks: expected.wrapping_sub(stored) })
 }
 
-pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
+fn check<K: RecordKey, V, P, C: Codec<V>>(
     totals: &Totals<K, V, P>,
     reader: &impl Reader,
     table: &Table<K, V, C>,
@@ -92,7 +178,7 @@ pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
     Ok(found)
 }
 
-pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
+fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     totals: &Totals<K, V, P>,
     store: &S,
     table: &Table<K, V, C>,

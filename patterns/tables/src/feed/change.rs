@@ -15,7 +15,7 @@ const FORMAT: u8 = 1;
 pub struct Change<K, V> {
     /// The number in the feed. The first change has the number 1.
     pub number: u64,
-    /// The kind of the change.
+    /// Whether the record was inserted, updated or deleted.
     pub kind: ChangeKind,
     /// The key of the record.
     pub key: K,

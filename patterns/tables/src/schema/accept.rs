@@ -9,11 +9,11 @@ use keyloom::{Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::parts::join_shapes;
 use keyloom_kit::{Progress, RecordKey, page_behind};
 
-use super::build::BATCH;
-use super::deferred::read_queued;
+use super::batches::BATCH;
 use super::error::SchemaError;
-use super::import::refuse_overlap;
-use super::rename::{former_table, gone, refuse_former};
+use super::former::{former_table, gone, refuse_former};
+use super::overlap::refuse_overlap;
+use super::queued::read_queued;
 use super::sample::sample;
 use super::stored::{PLAIN, StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, new_id};

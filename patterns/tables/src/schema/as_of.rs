@@ -8,7 +8,7 @@ use std::ops::Deref;
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 use keyloom_kit::{Inconsistency, Rule};
 
-use super::deferred::{read_queued, record_key};
+use super::queued::{read_queued, record_key};
 
 /// A reader of a table that returns the old values of queued records, as stored in the queue.
 pub(super) struct AsOf<'a, R> {

@@ -3,24 +3,21 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, EntryPage, KeyBuf, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, EntryPage, KeyBuf, Result, Store, Writer};
 use keyloom_kit::derived::{RecordChange, SortedWrites};
-use keyloom_kit::{Progress, RepairOptions, page_behind};
+use keyloom_kit::{Progress, page_behind};
 
 use super::attached::Attached;
+use super::batches::{BATCH, delete_some, in_batches};
 #[cfg(doc)]
 use super::error::SchemaError;
 use super::fence::{self, Batches};
 use super::new_id;
 use super::owned::Declared;
-use super::stored::{Id, State, StoredDerived, StoredTable, repair_key, space_of, write_entry};
+use super::state::State;
+use super::stored::{Id, StoredDerived, StoredTable, repair_key, space_of, write_entry};
 use crate::derived::Maintained;
 use crate::table::record;
-
-/// Default number of records or keys of a batch.
-// Smaller batches add commits. Larger batches block other writers of LMDB for longer, and lose more
-// work in a conflict.
-pub(super) const BATCH: usize = 1_000;
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// Visits all records in bounded transactions, concurrently with readers and writers, and makes
@@ -305,20 +302,6 @@ pub(super) fn forget_repairs(txn: &mut impl Writer, id: Id) -> Result<()> {
     if txn.get(&key)?.is_some() { txn.delete(&key) } else { Ok(()) }
 }
 
-/// Runs `step` in one transaction after another until it has finished or `progress` breaks.
-pub(super) fn in_batches<S: Store>(
-    store: &S,
-    batch: usize,
-    progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    mut step: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<Progress>,
-) -> Result<Progress> {
-    let options = RepairOptions { batch, ..RepairOptions::default() };
-    keyloom_kit::in_batches(store, &options, progress, |txn, batch, done| {
-        *done = done.followed_by(&step(txn, batch)?);
-        Ok(())
-    })
-}
-
 /// Runs `step` until it has finished or `progress` breaks.
 fn repeated(
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
@@ -332,17 +315,4 @@ fn repeated(
         }
     }
     Ok(done)
-}
-
-/// Removes some keys of a subspace. Returns how many were removed, and whether none are left.
-pub(super) fn delete_some<W: Writer>(
-    txn: &mut W,
-    space: &Subspace,
-    batch: usize,
-) -> Result<(u64, bool)> {
-    let EntryPage { entries, last } = page_behind(None, txn, space, batch)?;
-    let keys: Vec<_> = entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
-    drop(entries);
-    keys.iter().try_for_each(|key| txn.delete(key))?;
-    Ok((keys.len() as u64, last.is_none()))
 }

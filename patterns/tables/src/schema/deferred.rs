@@ -11,34 +11,13 @@ use keyloom_kit::{BatchSize, Progress, get_many, page_behind};
 
 use super::Schema;
 use super::attached::Attached;
-use super::build::BATCH;
-use super::error::SchemaError;
+use super::batches::BATCH;
 use super::owned::stage_of;
-use super::stored::{State, StoredDerived, space_of};
+use super::queued::{read_queued, record_key};
+use super::state::State;
+use super::stored::{StoredDerived, space_of};
 use crate::derived::Maintained;
-use crate::table::{QUEUE_FORMAT, Stage, Table, queue_key};
-
-/// Returns the key of a queued record in its table.
-pub(super) fn record_key(queue: &Subspace, table: &Subspace, queued: &[u8]) -> KeyBuf {
-    queue_key(table, queue, queued)
-}
-
-/// The encoded record in an entry of a queue; `None` if there was no record.
-///
-/// # Errors
-/// [`Error::NewerFormat`]; [`SchemaError::Damaged`].
-pub(super) fn read_queued(bytes: &[u8]) -> Result<Option<&[u8]>> {
-    match bytes {
-        [QUEUE_FORMAT, 0] => Ok(None),
-        [QUEUE_FORMAT, 1, record @ ..] => Ok(Some(record)),
-        [format, ..] if *format > QUEUE_FORMAT => Err(Error::NewerFormat {
-            what: "the queue of deferred data".into(),
-            found: (*format).into(),
-            supported: QUEUE_FORMAT.into(),
-        }),
-        _ => Err(SchemaError::Damaged.into()),
-    }
-}
+use crate::table::{Stage, Table, queue_key};
 
 impl<S: Store> Schema<'_, S> {
     /// Declares derived data whose updates are deferred; see [`derive`](Schema::derive).

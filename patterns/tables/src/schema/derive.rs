@@ -9,10 +9,11 @@ use keyloom_kit::parts::KeyShape;
 
 use super::attached::Attached;
 use super::error::SchemaError;
+use super::former::{former_derived, refuse_former};
 use super::migrate::refuse_changed_sample;
 use super::owned::{Declared, Owned, owned_by};
-use super::rename::{former_derived, refuse_former};
-use super::stored::{Definition, Id, State, StoredDerived, StoredTable, space_of};
+use super::state::State;
+use super::stored::{Definition, Id, StoredDerived, StoredTable, space_of};
 use super::{Known, Schema, new_id};
 use crate::aggregate::{Contributions, Totals};
 use crate::derived::Maintained;

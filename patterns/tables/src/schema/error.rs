@@ -3,7 +3,7 @@
 use keyloom::Error;
 use keyloom::value::shape::Difference;
 
-use super::stored::State;
+use super::state::State;
 
 /// An error of a [`Schema`](super::Schema). It is wrapped in an [`Error::Other`]; unwrap it with
 /// [`Error::downcast_ref`].

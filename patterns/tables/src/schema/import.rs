@@ -3,16 +3,16 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Progress, RecordKey, page_behind};
 
 use super::accept::define_table;
-use super::build::{BATCH, delete_some, in_batches};
+use super::batches::{BATCH, delete_some, in_batches};
 use super::error::SchemaError;
-use super::stored::{StoredTable, TableDefinition};
+use super::overlap::refuse_overlap;
+use super::stored::TableDefinition;
 use super::{Schema, entries_of};
 use crate::table::{Table, record};
-use crate::table::{definitions, is_of_schemas, overlaps_definitions};
 
 impl<S: Store> Schema<'_, S> {
     /// Adds a [`Table`] with an explicit subspace to the schema. The records stay in place. From
@@ -165,50 +165,4 @@ impl<S: Store> Schema<'_, S> {
         }
         Ok(())
     }
-}
-
-/// Refuses a subspace that overlaps with data of a schema of the store.
-pub(super) fn refuse_overlap(
-    reader: &impl Reader,
-    space: &Subspace,
-    action: &'static str,
-) -> Result<()> {
-    let overlaps =
-        |other: &Subspace| space.contains(other.prefix()) || other.contains(space.prefix());
-    let refused = |owner: String, owned: &Subspace| {
-        let (space, owned) = (space.named(), owned.named());
-        Err(SchemaError::Overlap { space, owner, owned, action }.into())
-    };
-    let entries = definitions();
-    if overlaps_definitions(space) {
-        return refused("the entries of the schemas".into(), &entries);
-    }
-    if is_of_schemas(space) {
-        return refused("the subspaces that schemas assign".into(), space);
-    }
-    for kind in ["schema", "dropped"] {
-        let tables = entries.child(kind);
-        for entry in reader.range(tables.self_and_children(), Order::Ascending)? {
-            let (key, value) = entry?;
-            let table = StoredTable::decode(&value).map_err(|error| error.at(&key))?;
-            if let Some(owned) = table.imported.filter(overlaps) {
-                return refused(name_in(&tables, &key)?, &owned);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Describes the table of an entry, given the key of the entry. Also for a table that is being
-/// dropped.
-fn name_in(tables: &Subspace, entry: &[u8]) -> Result<String> {
-    let names = || match tables.unpack::<(String, String)>(entry) {
-        Ok(names) => Ok(names),
-        Err(_) => {
-            let (schema, table, _) = tables.unpack::<(String, String, u64)>(entry)?;
-            Ok((schema, table))
-        }
-    };
-    let (schema, table) = names().map_err(|error: Error| error.at(entry))?;
-    Ok(format!("the table {table:?} of the schema {schema:?}"))
 }

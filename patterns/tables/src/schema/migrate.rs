@@ -10,10 +10,10 @@ use keyloom::{
 };
 use keyloom_kit::{Progress, RecordKey, page_behind};
 
-use super::build::{BATCH, in_batches};
-use super::deferred::read_queued;
+use super::batches::{BATCH, in_batches};
 use super::error::SchemaError;
 use super::owned::{Declared, Owned, owned_by};
+use super::queued::read_queued;
 use super::sample::sample;
 use super::stored::{Id, StoredTable, space_of};
 use crate::table::Table;

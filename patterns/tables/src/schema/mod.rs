@@ -243,19 +243,24 @@
 mod accept;
 mod as_of;
 mod attached;
+mod batches;
 mod build;
 mod deferred;
 mod derive;
 mod dry_run;
 mod error;
 mod fence;
+mod former;
 mod import;
 mod index_query;
 mod migrate;
+mod overlap;
 mod owned;
 mod plan;
+mod queued;
 mod rename;
 mod sample;
+mod state;
 mod steps;
 mod stored;
 mod tables;
@@ -277,8 +282,9 @@ pub use crate::derived::Maintained;
 pub use attached::Attached;
 pub use error::SchemaError;
 pub use owned::OWNER;
+pub use state::State;
 pub use steps::{Plan, Step};
-pub use stored::{Definition, State, TableDefinition};
+pub use stored::{Definition, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
 use accept::{Declaration, define_table, enter_table};
@@ -396,10 +402,10 @@ impl<'s, S: Store> Schema<'s, S> {
 
     /// Declares a table of version `version`, whose records are encoded with the codec `C`.
     ///
-    /// Raise the version for a record type whose records earlier programs cannot read, or for a
-    /// codec of your own that also reads the stored records. The first, the last and up to 100
-    /// other records must decode and encode again; otherwise nothing is written. From then on, a
-    /// program that declares a lower version is refused. If the table holds no record, any record
+    /// Raise the version if the new record type or codec writes records that earlier programs
+    /// cannot read. The new codec must also read the stored records. The first, the last and up to
+    /// 100 other records must decode and encode again; otherwise nothing is written. From then on,
+    /// a program that declares a lower version is refused. If the table holds no record, any record
     /// type and codec is accepted; if the stored type does not fit, the table moves to another
     /// subspace. To undo a raised version, use [`adopt_table_with`](Schema::adopt_table_with).
     ///

@@ -14,8 +14,9 @@ use smallvec::SmallVec;
 use super::accept::Declaration;
 use super::error::SchemaError;
 use super::fence;
+use super::state::State;
 use super::stored::{
-    Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
+    Definition, Id, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
 use crate::table::{Follow, Followed, Owner, Stage, Table, holds};
 

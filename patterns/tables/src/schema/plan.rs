@@ -9,13 +9,14 @@ use keyloom::{Reader, Result, Store};
 use keyloom_kit::{Progress, RecordKey};
 
 use super::attached::Attached;
-use super::build::BATCH;
+use super::batches::BATCH;
 use super::dry_run::DryRun;
 #[cfg(doc)]
 use super::error::SchemaError;
 use super::owned::owned_by;
+use super::state::State;
 use super::steps::{Plan, Step};
-use super::stored::{Definition, State, StoredDerived, StoredTable};
+use super::stored::{Definition, StoredDerived, StoredTable};
 use super::{Known, Schema, read_tables};
 use crate::derived::Maintained;
 use crate::table::Table;

@@ -8,8 +8,9 @@ use keyloom::value::shape::Shape;
 use super::Schema;
 #[cfg(doc)]
 use super::attached::Attached;
-use super::build::BATCH;
-use super::stored::{Definition, State, TableDefinition};
+use super::batches::BATCH;
+use super::state::State;
+use super::stored::{Definition, TableDefinition};
 #[cfg(doc)]
 use crate::table::Table;
 

@@ -10,6 +10,7 @@ use keyloom_kit::RecordKey;
 use keyloom_kit::parts::join_shapes;
 
 use super::error::SchemaError;
+use super::state::State;
 
 /// The format of the entry of a table whose records are in the subspace of its id. Such entries
 /// were written before shapes were stored, and contain no shape.
@@ -27,27 +28,6 @@ const NEWEST: u8 = IMPORTED + FORGETS_PLAIN;
 pub(super) const PLAIN: u8 = 0;
 /// Added to the number of the state if the build has a fence.
 const FENCED: u8 = 4;
-
-/// Whether derived data is maintained and can be queried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// Neither maintained nor queryable: not built yet, or disabled by a program.
-    Disabled,
-    /// Maintained for the records that the build has visited, not queryable.
-    Building,
-    /// Complete: maintained and queryable.
-    Readable,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Disabled => "disabled",
-            Self::Building => "being built",
-            Self::Readable => "readable",
-        })
-    }
-}
 
 /// The definition of derived data. Together with the records, it determines the stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,13 +6,15 @@ use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{BatchSize, Progress};
 
 use super::Schema;
-use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
+use super::batches::{BATCH, delete_some, in_batches};
+use super::build::{drop_some, forget_repairs};
 use super::error::SchemaError;
+use super::former::forget_former;
 use super::migrate::position_key;
 use super::owned::refuse_owner;
-use super::rename::forget_former;
+use super::state::State;
 use super::stored::{
-    Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
+    Definition, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
 
 /// A table of a schema, as stored.

@@ -1,17 +1,17 @@
 //! The reads before a write: the old records, and the derived data to maintain.
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Error, KeyBuf, KeyRange, Reader, Result, Writer};
+use keyloom::{DynWriter, Error, KeyRange, Reader, Result, Writer};
 use keyloom_kit::derived::LostRecords;
 use keyloom_kit::{RecordKey, get_many};
 use smallvec::{SmallVec, smallvec};
 
 use super::Table;
 use super::changes::Change;
-use super::follow::{EntryBytes, Follow, Followed, queue_key};
+use super::followed::{EntryBytes, Follow, Followed};
+use super::queue::{Queued, are_queued, queue_key};
 
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// Reads the old records of `changes` and the derived data to maintain, in one round trip. The
@@ -166,21 +166,6 @@ pub(super) type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
 /// The old record of each change (or an empty list if there are none), the derived data to
 /// maintain, and which records are queued.
 pub(super) type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>, Queued);
-
-/// The keys in queues that were read, and whether each key exists.
-pub(super) type Queued = BTreeMap<KeyBuf, bool>;
-
-/// Whether each record is queued. Reads the keys only if one of them is not in `known`.
-pub(super) fn are_queued(
-    reader: &impl Reader,
-    keys: &[KeyBuf],
-    known: &Queued,
-) -> Result<Vec<bool>> {
-    match keys.iter().map(|key| known.get(key).copied()).collect() {
-        Some(all) => Ok(all),
-        None => Ok(get_many(reader, keys)?.iter().map(Option::is_some).collect()),
-    }
-}
 
 /// The old record of a change.
 #[derive(Clone, Copy)]

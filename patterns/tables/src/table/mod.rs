@@ -82,6 +82,8 @@
 mod before;
 mod changes;
 mod follow;
+mod followed;
+mod queue;
 mod read;
 mod upkeep;
 mod write;
@@ -98,9 +100,10 @@ use keyloom_kit::derived::Attach;
 #[cfg(doc)]
 use crate::UnreadableEntry;
 pub use before::Undecodable;
-pub(crate) use follow::{Follow, Followed, QUEUE_FORMAT, Stage, queue_key};
+pub(crate) use followed::{Follow, Followed, Stage};
 #[doc(inline)]
 pub use keyloom_kit::RecordKey;
+pub(crate) use queue::{QUEUE_FORMAT, queue_key};
 pub use read::{Records, get_with, record};
 use upkeep::Upkeep;
 pub(crate) use upkeep::{Owner, definitions, holds, is_of_schemas, overlaps_definitions};

@@ -10,7 +10,7 @@ use keyloom::{Entry, Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 use keyloom_kit::{Continuation, Page, RecordKey, Select, answers, get_many};
 
 use super::Table;
-use super::follow::EntryBytes;
+use super::followed::EntryBytes;
 #[cfg(doc)]
 use crate::UnreadableEntry;
 

@@ -8,7 +8,7 @@ use keyloom::{Error, KeyBuf, Result, Subspace};
 use keyloom_kit::derived::Derived;
 use smallvec::SmallVec;
 
-use super::follow::{Follow, Followed};
+use super::followed::{Follow, Followed};
 
 /// The owner of a table: a schema. An entry of the schema lists the data derived from the table's
 /// records. Each transaction that writes reads this entry.

@@ -11,9 +11,10 @@ use keyloom_kit::derived::{RecordChange, SortedWrites};
 use smallvec::SmallVec;
 
 use super::Table;
-use super::before::{Met, Queued};
+use super::before::Met;
 use super::changes::{Change, PackedKeys, last_of_each};
-use super::follow::Follow;
+use super::followed::Follow;
+use super::queue::Queued;
 #[cfg(doc)]
 use crate::Undecodable;
 

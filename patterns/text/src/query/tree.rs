@@ -68,7 +68,7 @@ pub enum Query {
         /// The words, before analysis.
         text: String,
     },
-    /// Documents where some spans are close to each other.
+    /// Documents in which the spans occur close to each other.
     Near {
         /// The field.
         field: String,

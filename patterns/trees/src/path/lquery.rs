@@ -132,8 +132,7 @@ impl Lquery {
     fn closed(&self, at: impl IntoIterator<Item = (u32, u32)>) -> Positions {
         let mut closed = Positions::new();
         // The last item that was begun. `at` is ascending, so all earlier items have been begun as
-        // well. Beginning them again would take time quadratic in the number of items that may
-        // match no label.
+        // well. Beginning them again would take time quadratic in the number of optional items.
         let mut begun = 0;
         for (mut place, mut count) in at {
             loop {

@@ -15,7 +15,8 @@ fn space() -> Subspace {
     Subspace::new("tree")
 }
 
-/// Fruit with the children apples and pears, nuts without children, and tools.
+/// The roots fruit, nuts and tools. Only fruit has children: apples, with three descendants, and
+/// pears.
 fn sample() -> Vec<NestedNode<u32>> {
     let apples = NestedNode::new(2, "apples", 2)
         .with(NestedNode::new(4, "boskop", 4).with(NestedNode::new(8, "red", 8)))

@@ -6,7 +6,7 @@ use serde::de::value::{BorrowedStrDeserializer, U32Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, VariantAccess, Visitor};
 
 use super::super::draft::{Content, Count, Draft, NodeId};
-use super::super::trace::State;
+use super::super::tracer::State;
 use super::{At, Refused, Result};
 
 /// Deserializes an enum with the chosen variant.

@@ -1,53 +1,16 @@
 //! The deserializer of a trace, which records each request and answers it.
 
-use std::fmt::{self, Display};
-
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::draft::{Draft, EnumDraft, NodeId};
-use super::probes::{ANY, BYTES, CHARS, FLOATS, SIGNED, STRINGS, UNSIGNED};
-use super::trace::{Tracer, bare, untraceable};
+use super::probes::{ANY, BYTES, CHARS, FLOATS, SIGNED, STRINGS, UNSIGNED, answers};
+use super::refused::Refused;
+use super::tracer::{Tracer, bare, untraceable};
 use super::{Leaf, MOST_TUPLE, type_name};
 use enums::Choice;
 
 mod enums;
 mod structs;
-
-/// An error of a visitor.
-#[derive(Debug)]
-pub(super) enum Refused {
-    Message,
-    /// A field is missing, occurs twice, or is unknown.
-    Missing(&'static str),
-    Duplicate(&'static str),
-    Unknown,
-}
-
-impl Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the type refuses this value")
-    }
-}
-
-impl std::error::Error for Refused {}
-
-impl serde::de::Error for Refused {
-    fn custom<T: Display>(_: T) -> Self {
-        Self::Message
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Self::Missing(field)
-    }
-
-    fn duplicate_field(field: &'static str) -> Self {
-        Self::Duplicate(field)
-    }
-
-    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
-        Self::Unknown
-    }
-}
 
 type Result<T, E = Refused> = std::result::Result<T, E>;
 
@@ -55,20 +18,6 @@ type Result<T, E = Refused> = std::result::Result<T, E>;
 // A longer array counts as too many parts, so that its type is refused. Otherwise a pass would take
 // seconds.
 const MOST_ARRAY: usize = 1 << 20;
-
-/// The number of answers to a request for a primitive.
-pub(super) fn answers(leaf: Leaf) -> usize {
-    match leaf {
-        Leaf::Unit => 1,
-        Leaf::Bool => 2,
-        Leaf::I8 | Leaf::I16 | Leaf::I32 | Leaf::I64 | Leaf::I128 => SIGNED.len(),
-        Leaf::U8 | Leaf::U16 | Leaf::U32 | Leaf::U64 | Leaf::U128 => UNSIGNED.len(),
-        Leaf::F32 | Leaf::F64 => FLOATS.len(),
-        Leaf::Char => CHARS.len(),
-        Leaf::String => STRINGS.len(),
-        Leaf::Bytes => BYTES.len(),
-    }
-}
 
 /// The deserializer of one type.
 #[derive(Clone, Copy)]
@@ -149,6 +98,20 @@ macro_rules! leaves {
             self.of(visitor.$visit(value as $type))
         }
     )*};
+}
+
+impl Tracer {
+    /// Deserializes a part.
+    pub(super) fn part<'de, S: DeserializeSeed<'de>>(
+        &self,
+        id: NodeId,
+        seed: S,
+    ) -> Result<S::Value, Refused> {
+        self.enter(id).inspect_err(|_| self.leave(id, true))?;
+        let result = seed.deserialize(At::new(self, id));
+        self.leave(id, result.is_err());
+        result
+    }
 }
 
 impl<'de> Deserializer<'de> for At<'_> {

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use super::super::FieldsBy;
 use super::super::draft::{Draft, Known, NodeId, Presence, StructDraft};
-use super::super::trace::State;
+use super::super::tracer::State;
 use super::{At, Refused, Result};
 
 impl At<'_> {

@@ -113,7 +113,7 @@ pub fn materialized_path_of_names() -> Trees<MaterializedPath<u32>> {
     })
 }
 
-/// A tree of nested sets.
+/// The workload of trees on the model of nested sets.
 pub fn nested_sets() -> Trees<NestedSets<u32>> {
     // The right label, 16 bytes, may be any label in its gap.
     Trees::new("nested_sets", Rules::NONE, &[("left", 16)], &["node"], NestedSets::new)

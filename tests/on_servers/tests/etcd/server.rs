@@ -40,7 +40,7 @@ impl Server {
         })
     }
 
-    /// The servers, for exclusive use among the tests of this program.
+    /// The servers. No other test of this program uses them until the result is dropped.
     pub fn alone() -> Option<Self> {
         Self::shared_with(|| Company::Nobody {
             _guard: USERS.write().unwrap_or_else(PoisonError::into_inner),

@@ -28,6 +28,7 @@ fn a_rename_writes_one_record_whatever_is_below() {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(files.read(&snapshot, "/other/b/7").unwrap(), b"some words of a file");
     let (_, cost) = store.measure(|store| files.read(&store.snapshot().unwrap(), "/other/b/7"));
-    // For each name, the state of the index, its entry and the record; then one piece.
+    // Each of the three names costs three gets: the state of the index, the entry of the name, and
+    // the record. One range then reads the piece with the contents.
     assert_eq!(laws::counts(cost), [9, 1, 10, 0]);
 }

@@ -103,7 +103,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let chat = Chat::new();
     chat.fill(store, &chat_data());
     let before = dump_all(store);
-    // If the key of a link is too long in one direction, the link is refused in both.
+    // The key of a link has both ids, so a link with two long ids is refused.
     let words = Links::<String, String>::new(&chat.space.child("words"));
     let error =
         store.transact(|txn| words.link(txn, &"a".repeat(300), &"b".repeat(300))).unwrap_err();

@@ -29,7 +29,7 @@ pub(super) struct Task {
     pub(super) flaw: Flaw,
 }
 
-/// The way in which the disk is small.
+/// What runs out of space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// A separate small file system: a file beside the store can be shrunk to make space.

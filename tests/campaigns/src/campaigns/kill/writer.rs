@@ -189,7 +189,8 @@ impl Threads<'_> {
         Ok(())
     }
 
-    /// Runs the next transaction of the history. Returns the progress after it.
+    /// Runs the next transaction of the history. Returns the number of transactions of the history
+    /// that have then run.
     fn perform(&self, caller: thread::ThreadId, txn: &mut impl Writer) -> keyloom::Result<u64> {
         let number = Mix::progress(txn)?;
         let committed = self.commits.before(caller, number);
