@@ -176,6 +176,13 @@ impl Store for AnyStore {
         on!(Self, self, store => Ok(AnySnapshot::from(store.snapshot()?)))
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<AnySnapshot<'_>>> {
+        on!(Self, self, store => {
+            let found = store.parallel_snapshots(count)?;
+            Ok(found.into_iter().map(AnySnapshot::from).collect())
+        })
+    }
+
     fn begin(&self) -> Result<AnyTransaction<'_>> {
         on!(Self, self, store => Ok(AnyTransaction::from(store.begin()?)))
     }

@@ -67,7 +67,8 @@ pub(crate) trait ErasedTransaction: ErasedWriter {
 
 /// [`Store`] as a trait object.
 trait ErasedStore: Send + Sync {
-    fn snapshot(&self) -> Result<Box<dyn ErasedReader + '_>>;
+    fn snapshot(&self) -> Result<Box<dyn ErasedReader + Send + '_>>;
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Box<dyn ErasedReader + Send + '_>>>;
     fn begin(&self) -> Result<Box<dyn ErasedTransaction + '_>>;
     fn limits(&self) -> Limits;
     fn retry_policy(&self) -> RetryPolicy;
@@ -173,8 +174,13 @@ impl<T: Transaction> ErasedTransaction for T {
 }
 
 impl<S: Store> ErasedStore for S {
-    fn snapshot(&self) -> Result<Box<dyn ErasedReader + '_>> {
+    fn snapshot(&self) -> Result<Box<dyn ErasedReader + Send + '_>> {
         Ok(Box::new(Store::snapshot(self)?))
+    }
+
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Box<dyn ErasedReader + Send + '_>>> {
+        let found = Store::parallel_snapshots(self, count)?;
+        Ok(found.into_iter().map(|one| Box::new(one) as Box<_>).collect())
     }
 
     fn begin(&self) -> Result<Box<dyn ErasedTransaction + '_>> {
@@ -359,6 +365,11 @@ impl Store for DynStore {
         self.store.snapshot().map(DynSnapshot)
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<DynSnapshot<'_>>> {
+        let found = self.store.parallel_snapshots(count)?;
+        Ok(found.into_iter().map(DynSnapshot).collect())
+    }
+
     fn begin(&self) -> Result<DynTransaction<'_>> {
         self.store.begin().map(DynTransaction)
     }
@@ -381,7 +392,7 @@ impl Store for DynStore {
 }
 
 /// A snapshot of a [`DynStore`].
-pub struct DynSnapshot<'s>(Box<dyn ErasedReader + 's>);
+pub struct DynSnapshot<'s>(Box<dyn ErasedReader + Send + 's>);
 
 /// A transaction of a [`DynStore`].
 pub struct DynTransaction<'s>(Box<dyn ErasedTransaction + 's>);

@@ -163,6 +163,12 @@ impl<S: Store> Store for Faulty<S> {
         Ok(FaultyReader::new(self.store.snapshot()?, &self.plan))
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
+        self.plan.check()?;
+        let found = self.store.parallel_snapshots(count)?.into_iter();
+        Ok(found.map(|inner| FaultyReader::new(inner, &self.plan)).collect())
+    }
+
     fn begin(&self) -> Result<Self::Transaction<'_>> {
         self.plan.check()?;
         Ok(FaultyReader::new(self.store.begin()?, &self.plan))

@@ -170,6 +170,11 @@ impl<S: Store> Store for Metered<S> {
         Ok(MeteredReader { inner: self.store.snapshot()?, meter: &self.meter })
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
+        let found = self.store.parallel_snapshots(count)?.into_iter();
+        Ok(found.map(|inner| MeteredReader { inner, meter: &self.meter }).collect())
+    }
+
     fn begin(&self) -> Result<Self::Transaction<'_>> {
         Ok(MeteredReader { inner: self.store.begin()?, meter: &self.meter })
     }

@@ -46,8 +46,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// A snapshot of the store.
-    type Snapshot<'s>: Reader
+    /// A snapshot of the store. It can be sent to another thread.
+    type Snapshot<'s>: Reader + Send
     where
         Self: 's;
     /// A transaction of the store.
@@ -61,6 +61,33 @@ pub trait Store: Send + Sync + 'static {
     /// [`LmdbError::ReadersFull`], [`LmdbError::MapHeld`], [`ServerError::ConnectionLost`],
     /// [`ServerError::ConnectionsBusy`], [`Error::Forked`], or another error of the backend.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
+
+    /// Opens up to `count` snapshots of the same state, and at least one, so that as many threads
+    /// can read this state in parallel.
+    ///
+    /// The stores in memory, on LMDB, redb and fjall and in etcd return `count` snapshots; the
+    /// default implementation returns one. LMDB returns fewer if reader slots are missing, or if
+    /// other processes commit all the time.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+    /// let snapshots = store.parallel_snapshots(2)?;
+    /// store.transact(|txn| txn.delete(b"greeting"))?;
+    /// std::thread::scope(|scope| {
+    ///     for snapshot in snapshots {
+    ///         scope.spawn(move || assert_eq!(snapshot.get(b"greeting"), Ok(Some(&b"hello"[..]))));
+    ///     }
+    /// });
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`snapshot`](Store::snapshot).
+    fn parallel_snapshots(&self, _count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
+        Ok(vec![self.snapshot()?])
+    }
 
     /// Starts a transaction that the caller must commit. Prefer [`Store::transact`], which also
     /// commits and retries.

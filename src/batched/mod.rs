@@ -132,6 +132,10 @@ impl<S: Store> Store for Batched<S> {
         self.store.snapshot()
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
+        self.store.parallel_snapshots(count)
+    }
+
     fn begin(&self) -> Result<Self::Transaction<'_>> {
         let inner = self.store.begin()?;
         Ok(BatchedTransaction::new(inner, self.group.note_owner()))

@@ -597,6 +597,11 @@ impl Shared {
     }
 }
 
+/// The number of attempts to open snapshots of one state, in addition to one for each snapshot.
+// A snapshot takes about a microsecond to open, and a commit without fsync some ten. Only commits
+// of many other processes can use up the attempts.
+const MOST_OUTDATED: usize = 1_000;
+
 impl Store for Lmdb {
     type Snapshot<'s> = LmdbSnapshot<'s>;
     type Transaction<'s> = LmdbTransaction<'s>;
@@ -607,6 +612,24 @@ impl Store for Lmdb {
         let begin = |env| reading::begin(env, &shared.readers);
         let (txn, ticket, ()) = shared.enter(Holder::Snapshot, &deadline, || Ok(()), begin)?;
         Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
+    }
+
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<LmdbSnapshot<'_>>> {
+        let mut found = vec![self.snapshot()?];
+        let mut attempts = 0;
+        while found.len() < count && attempts < count + MOST_OUTDATED {
+            attempts += 1;
+            match self.snapshot() {
+                Ok(next) => {
+                    // A writer has committed since, so the earlier snapshots are of an older state.
+                    found.retain(|one| one.txn.id() == next.txn.id());
+                    found.push(next);
+                }
+                Err(Error::Lmdb(LmdbError::ReadersFull { .. })) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     fn begin(&self) -> Result<LmdbTransaction<'_>> {

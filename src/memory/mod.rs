@@ -190,6 +190,10 @@ impl Store for Memory {
         Ok(MemorySnapshot { shared: &self.shared, tree, started: self.shared.clock() })
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<MemorySnapshot<'_>>> {
+        Ok(vec![self.snapshot()?; count.max(1)])
+    }
+
     fn begin(&self) -> Result<MemoryTransaction<'_>> {
         MemoryTransaction::begin(&self.shared)
     }
@@ -208,7 +212,7 @@ impl Store for Memory {
 }
 
 /// A snapshot of a [`Memory`] store.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MemorySnapshot<'s> {
     shared: &'s Shared,
     tree: Tree,

@@ -55,6 +55,8 @@ flaws! {
     SnapshotExpires: Snapshots, "a_snapshot_does_not_change_by_many_commits";
     /// A snapshot shows the state before the last commit.
     StaleSnapshot: Snapshots, "a_snapshot_shows_everything_committed_before_it";
+    /// Parallel snapshots are taken one after the other.
+    SnapshotsApart: Snapshots, "parallel_snapshots_show_one_state_while_others_commit";
     /// Keys are ordered as signed bytes.
     SignedOrder: Order, "keys_come_in_the_order_of_unsigned_bytes";
     /// Shorter keys come before longer ones.

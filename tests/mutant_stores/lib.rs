@@ -130,6 +130,15 @@ impl Store for MutantStore {
         MutantSnapshot::new(self)
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<MutantSnapshot<'_>>> {
+        let mut found = vec![self.snapshot()?];
+        while found.len() < count && self.flaw == Flaw::SnapshotsApart {
+            thread::sleep(Duration::from_millis(1));
+            found.push(self.snapshot()?);
+        }
+        Ok(found)
+    }
+
     fn begin(&self) -> Result<MutantTransaction<'_>> {
         MutantTransaction::begin(self)
     }

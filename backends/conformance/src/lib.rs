@@ -269,6 +269,7 @@ laws! {
         snapshots_show_the_moments_at_which_they_were_taken,
         a_snapshot_shows_everything_committed_before_it,
         a_snapshot_does_not_change_by_many_commits,
+        parallel_snapshots_show_one_state_while_others_commit,
     ],
     OwnWrites, "a transaction sees its own writes", own_writes: [
         a_transaction_sees_its_own_puts,

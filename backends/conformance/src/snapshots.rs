@@ -1,9 +1,13 @@
 //! A snapshot never changes.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::Outcome;
-use super::compare::{BOTH_ORDERS, Model, agree, blob, expected, owned, plant, same, same_list};
+use super::compare::{
+    BOTH_ORDERS, Model, agree, blob, ensure, expected, owned, plant, same, same_list,
+};
+use super::serializable::on_threads;
 use keyloom::{KeyRange, Reader, Store, Transaction, Writer};
 
 const KEYS: [&[u8]; 7] = [b"a", b"aa", b"b", b"c", b"d", b"e", b"f"];
@@ -105,4 +109,39 @@ pub(super) fn a_snapshot_does_not_change_by_many_commits<S: Store>(store: &S) ->
         store.transact(|txn| txn.put(b"b", &n.to_be_bytes()))?;
     }
     agree("afterwards", &snapshot, &model)
+}
+
+pub(super) fn parallel_snapshots_show_one_state_while_others_commit<S: Store>(
+    store: &S,
+) -> Outcome {
+    const ROUNDS: u32 = 20;
+    let is_over = AtomicBool::new(false);
+    on_threads(2, |thread| {
+        if thread == 0 {
+            for n in 0_u32.. {
+                if is_over.load(Relaxed) {
+                    break;
+                }
+                store.transact(|txn| txn.put(b"n", &n.to_be_bytes()))?;
+            }
+            return Ok(());
+        }
+        let rounds = || {
+            for count in 1..ROUNDS as usize {
+                let found = store.parallel_snapshots(count % 4)?;
+                ensure(
+                    (1..=(count % 4).max(1)).contains(&found.len()),
+                    "more snapshots than were requested, or none",
+                )?;
+                let states = found.iter().map(|one| Ok(one.get(b"n")?.map(|n| n.to_vec())));
+                let states = states.collect::<keyloom::Result<Vec<_>>>()?;
+                let is_one = states.iter().all(|state| Some(state) == states.first());
+                ensure(is_one, "the states differ")?;
+            }
+            Ok(())
+        };
+        let outcome = rounds();
+        is_over.store(true, Relaxed);
+        outcome
+    })
 }

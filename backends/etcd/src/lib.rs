@@ -301,13 +301,24 @@ impl fmt::Debug for Etcd {
     }
 }
 
+impl Etcd {
+    fn snapshot_at(&self, revision: i64) -> EtcdSnapshot {
+        RemoteSnapshot::new(SnapshotSession::new(Arc::clone(&self.shared), revision))
+    }
+}
+
 impl Store for Etcd {
     type Snapshot<'s> = EtcdSnapshot;
     type Transaction<'s> = EtcdTransaction;
 
     fn snapshot(&self) -> Result<EtcdSnapshot> {
         let revision = self.shared.revision()?;
-        Ok(RemoteSnapshot::new(SnapshotSession::new(Arc::clone(&self.shared), revision)))
+        Ok(self.snapshot_at(revision))
+    }
+
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<EtcdSnapshot>> {
+        let revision = self.shared.revision()?;
+        Ok((0..count.max(1)).map(|_| self.snapshot_at(revision)).collect())
     }
 
     fn begin(&self) -> Result<EtcdTransaction> {

@@ -337,6 +337,10 @@ impl Store for Fjall {
         Ok(FjallSnapshot { snapshot: shared.database.read_tx(), shared })
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<FjallSnapshot<'_>>> {
+        Ok(vec![self.snapshot()?; count.max(1)])
+    }
+
     fn begin(&self) -> Result<FjallTransaction<'_>> {
         let shared = &*self.shared;
         shared.process.check(&shared.path)?;
@@ -368,6 +372,7 @@ fn limits() -> Limits {
 }
 
 /// A snapshot of a [`Fjall`] store.
+#[derive(Clone)]
 pub struct FjallSnapshot<'s> {
     snapshot: fjall::Snapshot,
     shared: &'s Shared,

@@ -328,6 +328,17 @@ impl Store for Redb {
         Ok(RedbSnapshot { table, shared })
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<RedbSnapshot<'_>>> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        let txn = shared.database.begin_read().named(&shared.path)?;
+        let open = || {
+            let table = txn.open_table(TABLE).named(&shared.path)?;
+            Ok(RedbSnapshot { table, shared })
+        };
+        (0..count.max(1)).map(|_| open()).collect()
+    }
+
     fn begin(&self) -> Result<RedbTransaction<'_>> {
         let shared = &*self.shared;
         shared.process.check(&shared.path)?;

@@ -9,6 +9,7 @@
 //! | which keys a query reads, and in which order | [`Select`], [`within`], [`starting_with`], [`SelectValues`], [`OrderedRange`], [`descending`] |
 //! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
 //! | scans that skip entries and count their reads | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
+//! | reads on several threads, estimates of sizes | [`in_parallel`], [`split()`], [`sample()`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
 //! | work in bounded transactions | [`in_batches`], [`Stages`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
 //!
@@ -73,10 +74,12 @@ mod fnv;
 mod in_batches;
 mod in_order;
 mod inconsistency;
+mod parallel;
 pub mod parts;
 mod positions;
 mod progress;
 mod record_key;
+mod sample;
 mod select;
 mod shortened;
 mod stages;
@@ -90,9 +93,11 @@ pub use fnv::Fnv;
 pub use in_batches::in_batches;
 pub use in_order::{InOrder, OrderedRange, descending, in_order};
 pub use inconsistency::{Inconsistency, Rule};
+pub use parallel::in_parallel;
 pub use positions::{page_behind, refuse_foreign};
 pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use record_key::{RecordKey, get_many, pack_one};
+pub use sample::{Sample, sample, split};
 pub use select::{
     Select, SelectValues, SelectedValues, StartingWith, Untyped, Within, key_range_between,
     starting_with, within,

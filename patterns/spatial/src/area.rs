@@ -32,11 +32,11 @@ pub struct CellBounds {
 
 /// An area on the sphere. It defines which positions it contains, and its relation to cells.
 ///
-/// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may define
-/// others. Queries find exactly the positions that the area [contains](Area::contains). A
-/// [relation](Area::relation) of [`CellRelation::Across`] is always correct and only costs time. A
-/// wrong [`CellRelation::Outside`] loses positions, and a wrong [`CellRelation::Inside`] adds
-/// positions outside the area.
+/// [`Circle`](super::Circle), [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a
+/// program may define others. Queries find exactly the positions that the area
+/// [contains](Area::contains). A [relation](Area::relation) of [`CellRelation::Across`] is always
+/// correct and only costs time. A wrong [`CellRelation::Outside`] loses positions, and a wrong
+/// [`CellRelation::Inside`] adds positions outside the area.
 ///
 /// ```
 /// use keyloom_spatial::{Area, CellBounds, CellRelation};

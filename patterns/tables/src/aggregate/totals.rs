@@ -15,6 +15,8 @@ use keyloom_kit::{RecordKey, Select};
 use smallvec::SmallVec;
 
 use super::sums::Sums;
+#[cfg(doc)]
+use crate::table::Table;
 
 /// The amounts that a record adds to totals; returned by the function of [`Totals`]. `P` is the
 /// [type](crate::parts) of the parts of these totals.

@@ -12,6 +12,8 @@ use keyloom_kit::{BatchSize, Progress, get_many, page_behind};
 use super::Schema;
 use super::attached::Attached;
 use super::batches::BATCH;
+#[cfg(doc)]
+use super::error::SchemaError;
 use super::owned::stage_of;
 use super::queued::{read_queued, record_key};
 use super::state::State;

@@ -83,6 +83,7 @@ mod before;
 mod changes;
 mod follow;
 mod followed;
+mod parallel;
 mod queue;
 mod read;
 mod upkeep;

@@ -1,0 +1,73 @@
+//! Reads of one state on several threads.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+
+use keyloom::{KeyRange, Result, Store};
+
+use super::sample::split;
+
+/// The parts for each thread. With more parts, the threads end at more similar times, and each part
+/// costs the opening of a range.
+const PARTS_PER_THREAD: usize = 8;
+
+/// Calls `work` with disjoint parts of `range`, on up to `threads` threads, and returns the results
+/// in the order of the keys.
+///
+/// All parts are read in one state of the store, whatever is written meanwhile. The parts are found
+/// by [sampling](split()) and cover `range`, also where it has no entries. A store that has no
+/// [parallel snapshots](Store::parallel_snapshots) is read on one thread, and `work` is called
+/// once. Cost: that of `work`, and some thousand short ranges for each thread.
+///
+/// ```
+/// use keyloom::{KeyRange, Memory, Reader, Store, Writer, pack};
+/// use keyloom_kit::in_parallel;
+/// let store = Memory::new();
+/// store.transact(|txn| (0..50_000_u32).try_for_each(|n| txn.put(&pack(&n), b"")))?;
+/// let counts = in_parallel(&store, KeyRange::all(), 2, |snapshot, part| snapshot.count(part))?;
+/// assert!(counts.len() > 2 && counts.iter().sum::<u64>() == 50_000);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// The first error of `work` in the order of the keys; any error of the store. After an error, the
+/// parts that no thread has begun are left out.
+pub fn in_parallel<S: Store, T: Send>(
+    store: &S,
+    range: KeyRange<'_>,
+    threads: usize,
+    work: impl for<'r> Fn(&'r S::Snapshot<'_>, KeyRange<'r>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let mut snapshots = store.parallel_snapshots(threads)?;
+    let (Some(own), threads) = (snapshots.pop(), snapshots.len() + 1) else {
+        return Ok(Vec::new());
+    };
+    let parts = match threads {
+        1 => vec![range.into_owned()],
+        _ => split(&own, &range, threads * PARTS_PER_THREAD)?,
+    };
+    let waiting = Mutex::new(parts.iter().enumerate());
+    let results = Mutex::new(Vec::with_capacity(parts.len()));
+    let run = |snapshot: S::Snapshot<'_>| {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((n, part)) = next else { return };
+            let result = work(&snapshot, part.clone());
+            if result.is_err() {
+                // No thread begins another part.
+                waiting.lock().unwrap_or_else(PoisonError::into_inner).by_ref().for_each(drop);
+            }
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((n, result));
+        }
+    };
+    thread::scope(|scope| {
+        for snapshot in snapshots {
+            scope.spawn(|| run(snapshot));
+        }
+        run(own);
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(n, _)| *n);
+    results.into_iter().map(|(_, result)| result).collect()
+}
