@@ -406,6 +406,10 @@ reads!(AnySnapshot);
 reads!(AnyTransaction);
 
 impl Writer for AnyTransaction<'_> {
+    fn check_reads(&self, is_checked: bool) -> bool {
+        on!(AnyTransaction, self, txn => txn.check_reads(is_checked))
+    }
+
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         on!(Self, self, txn => txn.put(key, value))
     }

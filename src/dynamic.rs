@@ -57,6 +57,7 @@ pub(crate) trait ErasedWriter: ErasedReader {
     fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()>;
     fn limits(&self) -> Limits;
     fn state(&mut self) -> &mut TransactionState;
+    fn check_reads(&self, is_checked: bool) -> bool;
 }
 
 /// [`Transaction`] as a trait object.
@@ -130,6 +131,10 @@ impl<R: Reader> ErasedReader for R {
 }
 
 impl<W: Writer> ErasedWriter for W {
+    fn check_reads(&self, is_checked: bool) -> bool {
+        Writer::check_reads(self, is_checked)
+    }
+
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         Writer::put(self, key, value)
     }
@@ -301,6 +306,10 @@ macro_rules! writes {
 
             fn limits(&self) -> Limits {
                 self.0.limits()
+            }
+
+            fn check_reads(&self, is_checked: bool) -> bool {
+                self.0.check_reads(is_checked)
             }
 
             fn delete(&mut self, key: &[u8]) -> Result<()> {

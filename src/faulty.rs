@@ -305,6 +305,10 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
         self.inner.limits()
     }
 
+    fn check_reads(&self, is_checked: bool) -> bool {
+        self.inner.check_reads(is_checked)
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.check()?;
         self.inner.delete(key)

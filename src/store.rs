@@ -77,7 +77,9 @@ pub trait Store: Send + Sync + 'static {
     /// store.transact(|txn| txn.delete(b"greeting"))?;
     /// std::thread::scope(|scope| {
     ///     for snapshot in snapshots {
-    ///         scope.spawn(move || assert_eq!(snapshot.get(b"greeting"), Ok(Some(&b"hello"[..]))));
+    ///         scope.spawn(move || {
+    ///             assert_eq!(snapshot.get(b"greeting").unwrap(), Some(&b"hello"[..]));
+    ///         });
     ///     }
     /// });
     /// # Ok::<(), keyloom::Error>(())
@@ -566,6 +568,47 @@ pub trait Writer: Reader {
         written
     }
 
+    /// Runs `read` with *snapshot reads*: if another transaction changes what they have read, this
+    /// transaction does not conflict. They see the same state as all reads of the transaction, and
+    /// its own writes.
+    ///
+    /// Use this for hints: a rank to show, statistics, a place where a search may begin. Never use
+    /// it for a value that decides what the transaction writes: two transactions may then decide on
+    /// the same old value, as if they were not serializable.
+    ///
+    /// Has this effect in memory with optimistic transactions, in etcd and on FoundationDB. On
+    /// PostgreSQL and fjall the reads are checked as all others. On stores with one writer there
+    /// are no conflicts.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store, Transaction, Writer};
+    /// let store = Memory::builder().optimistic(true).build();
+    /// let mut txn = store.begin()?;
+    /// let visits = txn.snapshot_read(|txn| txn.counter(b"visits"))?;
+    /// store.transact(|other| other.add(b"visits", 1))?;
+    /// txn.put(b"visits when Ada came", visits.to_string().as_bytes())?;
+    /// txn.commit()?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of `read`.
+    fn snapshot_read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T>
+    where
+        Self: Sized,
+    {
+        let _restored = Restored { writer: self, was_checked: self.check_reads(false) };
+        read(self)
+    }
+
+    /// Sets whether the commit checks the reads from now on, and returns the previous setting. A
+    /// backend that can read without a check overrides this method for
+    /// [`snapshot_read`](Writer::snapshot_read), which programs call. An iterator keeps the setting
+    /// with which it was opened.
+    fn check_reads(&self, _is_checked: bool) -> bool {
+        true
+    }
+
     /// Deletes `key`. An absent key is not an error.
     ///
     /// # Errors
@@ -714,6 +757,18 @@ pub trait Writer: Reader {
     /// [`Error::NotACounter`] for the clock, and the errors of [`put`](Writer::put).
     fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
         stamp_by_counting(self, key, value)
+    }
+}
+
+/// Ends a snapshot read, also after a panic.
+struct Restored<'w, W: Writer> {
+    writer: &'w W,
+    was_checked: bool,
+}
+
+impl<W: Writer> Drop for Restored<'_, W> {
+    fn drop(&mut self) {
+        self.writer.check_reads(self.was_checked);
     }
 }
 

@@ -172,6 +172,10 @@ impl<S: Store> Writer for BatchedTransaction<'_, S> {
         self.inner.limits()
     }
 
+    fn check_reads(&self, is_checked: bool) -> bool {
+        self.inner.check_reads(is_checked)
+    }
+
     fn state(&mut self) -> &mut TransactionState {
         self.inner.state()
     }

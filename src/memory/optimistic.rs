@@ -5,7 +5,7 @@
 //! then, and any overlap is a conflict. Otherwise its writes are applied to the newest state. Reads
 //! are recorded as they happen: either a key, or the walked part of a range.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -117,6 +117,8 @@ impl Reads {
 pub(super) struct Footprint<'s> {
     began: Began<'s>,
     reads: RefCell<Reads>,
+    /// Whether reads are recorded.
+    is_checked: Cell<bool>,
     writes: Vec<Write>,
 }
 
@@ -143,14 +145,22 @@ impl<'s> Footprint<'s> {
         let version = state.version;
         *state.open.entry(version).or_default() += 1;
         let began = Began { shared, version };
-        (state.tree.clone(), Self { began, reads: RefCell::default(), writes: Vec::new() })
+        let (reads, is_checked) = (RefCell::default(), Cell::new(true));
+        (state.tree.clone(), Self { began, reads, is_checked, writes: Vec::new() })
     }
 
     pub(super) fn wrote(&mut self, write: Write) {
         self.writes.push(write);
     }
 
+    pub(super) fn check_reads(&self, is_checked: bool) -> bool {
+        self.is_checked.replace(is_checked)
+    }
+
     pub(super) fn read_key(&self, key: &[u8]) {
+        if !self.is_checked.get() {
+            return;
+        }
         self.reads.borrow_mut().keys.insert(KeyBuf::from_slice(key));
     }
 
@@ -163,6 +173,9 @@ impl<'s> Footprint<'s> {
         order: Order,
         entries: MemoryEntries<'r>,
     ) -> Tracked<'r> {
+        if !self.is_checked.get() {
+            return Tracked::untracked(entries);
+        }
         let mut reads = self.reads.borrow_mut();
         let position = reads.ranges.len();
         reads.ranges.push(range.into_owned());

@@ -111,6 +111,13 @@ impl Writer for MemoryTransaction<'_> {
         self.shared.limits
     }
 
+    fn check_reads(&self, is_checked: bool) -> bool {
+        match &self.mode {
+            Mode::Optimistic(footprint) => footprint.check_reads(is_checked),
+            Mode::Alone { .. } => true,
+        }
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
         self.write(Write::Delete(key.into()), key.len())

@@ -110,6 +110,10 @@ flaws! {
     Phantom: Serializable, "two_writers_that_look_for_each_other_do_not_both_miss";
     /// Range reads of more than 10,000 entries are not tracked.
     LongPhantom: Serializable, "two_writers_that_count_many_keys_do_not_both_miss";
+    /// After a snapshot read, no read is checked at commit.
+    SnapshotReadStays: Serializable, "a_read_after_a_snapshot_read_is_checked";
+    /// A snapshot read does not see the writes of its transaction.
+    SnapshotReadBlind: OwnWrites, "a_snapshot_read_sees_what_a_read_sees";
     /// Reads of `range_many` are not checked at commit.
     UntrackedRangeBatch: Serializable, "two_writers_that_look_for_each_other_do_not_both_miss";
     /// A snapshot lacks the last commit if another thread made it.

@@ -1,6 +1,6 @@
 //! Flaws of writes and commits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::PoisonError;
@@ -71,6 +71,7 @@ pub struct MutantTransaction<'s> {
     writes: Vec<Write>,
     prefetched: RefCell<BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
     state: TransactionState,
+    is_checked: Cell<bool>,
 }
 
 impl<'s> MutantTransaction<'s> {
@@ -84,12 +85,14 @@ impl<'s> MutantTransaction<'s> {
             | Flaw::LongPhantom
             | Flaw::ManyWritesUnseen
             | Flaw::OwnDeletesUnseen
+            | Flaw::SnapshotReadBlind
             | Flaw::WriteSkew => mutant.map()?,
             _ => Map::new(),
         };
         let (writes, state) = (Vec::new(), TransactionState::default());
         let prefetched = RefCell::default();
-        Ok(Self { mutant, inner: Some(inner), base, writes, prefetched, state })
+        let is_checked = Cell::new(true);
+        Ok(Self { mutant, inner: Some(inner), base, writes, prefetched, state, is_checked })
     }
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
@@ -166,6 +169,7 @@ impl Reader for MutantTransaction<'_> {
             Flaw::OwnDeletesUnseen => {
                 Ok(value(self.inner()?, key)?.or(self.base.get(key).cloned()))
             }
+            Flaw::SnapshotReadBlind if !self.is_checked.get() => Ok(self.base.get(key).cloned()),
             _ => value(self.inner()?, key),
         })
     }
@@ -245,6 +249,13 @@ impl Writer for MutantTransaction<'_> {
 
     fn limits(&self) -> Limits {
         self.mutant.limits()
+    }
+
+    fn check_reads(&self, is_checked: bool) -> bool {
+        if let Some(inner) = &self.inner {
+            inner.check_reads(is_checked && self.mutant.flaw != Flaw::SnapshotReadStays);
+        }
+        self.is_checked.replace(is_checked)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

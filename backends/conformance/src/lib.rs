@@ -280,6 +280,7 @@ laws! {
         a_transaction_sees_only_the_last_of_its_writes_to_a_key,
         a_transaction_sees_its_own_writes_to_prefetched_keys,
         a_transaction_sees_all_of_many_writes,
+        a_snapshot_read_sees_what_a_read_sees,
     ],
     Isolation, "nobody sees what is not committed", isolation: [
         a_snapshot_does_not_see_uncommitted_writes,
@@ -360,6 +361,8 @@ laws! {
         two_writers_that_look_for_each_other_do_not_both_miss,
         a_deleted_range_meets_what_was_read_of_it,
         two_writers_that_count_many_keys_do_not_both_miss,
+        a_read_after_a_snapshot_read_is_checked,
+        an_iterator_is_checked_within_a_snapshot_read_too,
     ],
     Threads, "a store is usable from several threads", threads: [
         threads_write_and_read_side_by_side,

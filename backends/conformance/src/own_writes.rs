@@ -157,3 +157,24 @@ pub(super) fn a_transaction_sees_all_of_many_writes<S: Store>(store: &S) -> Outc
     }
     agree_on_many("in the transaction", &txn, &model)
 }
+
+pub(super) fn a_snapshot_read_sees_what_a_read_sees<S: Store>(store: &S) -> Outcome {
+    let mut model = plant(store, &KEYS)?;
+    let mut txn = store.begin()?;
+    txn.put(b"ab", b"new")?;
+    txn.delete(b"b")?;
+    txn.delete_range(KeyRange::half_open(b"c", b"d"))?;
+    insert(&mut model, b"ab", b"new");
+    model.remove(&b"b"[..]);
+    remove_between(&mut model, b"c", b"d");
+    let mut outcome = Ok(());
+    txn.snapshot_read(|txn| {
+        outcome = agree("in a snapshot read", txn, &model)
+            .and_then(|()| agree_on_gets("in a snapshot read", txn, &model, &KEYS));
+        Ok(())
+    })?;
+    outcome?;
+    agree("after a snapshot read", &txn, &model)?;
+    txn.commit()?;
+    agree("after the commit", &store.snapshot()?, &model)
+}

@@ -236,3 +236,47 @@ pub(super) fn two_writers_that_count_many_keys_do_not_both_miss<S: Store>(store:
     let right = [MANY, MANY + 1].map(|n| u64::from(n).to_be_bytes().to_vec());
     same("the counts of both", &counted, &right.to_vec())
 }
+
+/// Each of two transactions writes its key if `finds` does not find the key of the other.
+fn write_unless_found<S: Store>(
+    store: &S,
+    what: &str,
+    finds: impl Fn(&S::Transaction<'_>, &[u8]) -> Result<bool> + Sync,
+) -> Outcome {
+    store.transact(|txn| txn.delete_range(KeyRange::all()))?;
+    let meeting = Meeting::new(2);
+    on_threads(2, |me| {
+        let (mine, other) = ([b'k', me], [b'k', 1 - me]);
+        insist(|| {
+            store.transact(|txn| {
+                let is_alone = !finds(txn, &other)?;
+                meeting.wait();
+                if is_alone { txn.put(&mine, &1_i64.to_le_bytes()) } else { Ok(()) }
+            })
+        })
+    })?;
+    same(what, &store.snapshot()?.count(KeyRange::all())?, &1)
+}
+
+/// The result of a snapshot read is no replacement for a read that is checked.
+pub(super) fn a_read_after_a_snapshot_read_is_checked<S: Store>(store: &S) -> Outcome {
+    for look in LOOKS {
+        let what = format!("keys of two writers that looked by {look:?} after a snapshot read");
+        write_unless_found(store, &what, |txn, key| {
+            txn.snapshot_read(|txn| look.finds(txn, key))?;
+            look.finds(txn, key)
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) fn an_iterator_is_checked_within_a_snapshot_read_too<S: Store>(store: &S) -> Outcome {
+    for order in [Order::Ascending, Order::Descending] {
+        let what = format!("keys of two writers that looked by an iterator, {order:?}");
+        write_unless_found(store, &what, |txn, key| {
+            let mut entries = txn.range(KeyRange::prefix(key), order)?;
+            txn.snapshot_read(|_| Ok(entries.next().transpose()?.is_some()))
+        })?;
+    }
+    Ok(())
+}

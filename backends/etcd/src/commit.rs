@@ -149,8 +149,9 @@ impl Writes<'_> {
     }
 }
 
-/// `operations`, nested as `levels` require. The first operation is always at the top. It is a put
-/// (the put of the mark, if anything is deleted): the server's quota does not count nested puts.
+/// `operations`, nested as `levels` require. The first operation stays at the top. The caller
+/// passes a put as the first one, because the server checks its quota only if there is a put at the
+/// top.
 fn laid_out(mut operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
     if levels.len() < 2 || operations.is_empty() {
         return operations;

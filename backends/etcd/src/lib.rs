@@ -205,7 +205,8 @@ use keyloom_remote::{Link, RemoteEntries, RemoteSnapshot, RemoteTransaction};
 /// A snapshot of an [`Etcd`] store: a revision.
 pub type EtcdSnapshot = RemoteSnapshot<SnapshotSession>;
 
-/// A transaction of an [`Etcd`] store.
+/// A transaction of an [`Etcd`] store: it reads at the revision of its first read, and buffers its
+/// writes until the commit.
 pub type EtcdTransaction = RemoteTransaction<TransactionSession>;
 
 /// The entries of a range of an [`EtcdSnapshot`].

@@ -63,6 +63,8 @@ pub struct TransactionSession {
     /// `None` before the first read.
     revision: Cell<Option<i64>>,
     reads: RefCell<Reads>,
+    /// Whether reads are recorded.
+    is_checked: Cell<bool>,
     failed: Cell<bool>,
 }
 
@@ -72,6 +74,7 @@ impl TransactionSession {
             shared,
             revision: Cell::default(),
             reads: RefCell::default(),
+            is_checked: Cell::new(true),
             failed: Cell::default(),
         }
     }
@@ -100,6 +103,9 @@ impl TransactionSession {
 
     /// Records that entries and a part of a range were read.
     fn note(&self, read: &Entries, seen: Span) {
+        if !self.is_checked.get() {
+            return;
+        }
         let mut reads = self.reads.borrow_mut();
         read.entries.iter().for_each(|((key, _), revision)| reads.key(key, *revision));
         reads.span(seen);
@@ -121,7 +127,7 @@ impl Session for TransactionSession {
         let (values, revision) = self.tried(self.shared.values(keys, self.revision.get()))?;
         self.revision.set(Some(revision));
         let mut reads = self.reads.borrow_mut();
-        for (key, found) in keys.iter().zip(&values) {
+        for (key, found) in keys.iter().zip(&values).filter(|_| self.is_checked.get()) {
             reads.key(key, found.as_ref().map_or(0, |(_, revision)| *revision));
         }
         Ok(values.into_iter().map(|found| Some(found?.0)).collect())
@@ -143,6 +149,10 @@ impl Session for TransactionSession {
             fetched(read.entries, read.more)
         };
         Ok(spans.iter().zip(read).map(note).collect())
+    }
+
+    fn check_reads(&self, is_checked: bool) -> bool {
+        self.is_checked.replace(is_checked)
     }
 
     fn count(&self, span: &Span) -> Result<Option<u64>> {

@@ -29,6 +29,8 @@ pub struct FoundationDbSession {
     /// `Some` until the session is dropped.
     txn: Option<Transaction>,
     kind: Kind,
+    /// Whether the reads of a transaction can conflict.
+    is_checked: Cell<bool>,
     /// When the read version was fetched.
     began: Cell<Option<Instant>>,
     /// How long the session waited for a recovery of the cluster.
@@ -84,6 +86,7 @@ impl FoundationDbSession {
             shared,
             txn: Some(txn),
             kind,
+            is_checked: Cell::new(true),
             began: Cell::default(),
             delayed: Cell::default(),
             failed: Cell::default(),
@@ -148,7 +151,7 @@ impl FoundationDbSession {
     /// Whether reads are snapshot reads. The client does not record snapshot reads, so they cannot
     /// conflict.
     fn is_snapshot(&self) -> bool {
-        self.kind == Kind::Snapshot
+        self.kind == Kind::Snapshot || !self.is_checked.get()
     }
 
     /// Whether it is safe to read the client's report of conflicts.
@@ -252,6 +255,10 @@ impl Session for FoundationDbSession {
         let get = |txn, span| self.get_range(txn, span, Order::Ascending, limit);
         let pages = self.ask(|txn| try_join_all(spans.iter().map(|span| get(txn, span))))?;
         Ok(pages.iter().map(|values| self.fetched(values, limit)).collect())
+    }
+
+    fn check_reads(&self, is_checked: bool) -> bool {
+        self.is_checked.replace(is_checked)
     }
 
     fn count(&self, _: &Span) -> Result<Option<u64>> {

@@ -226,6 +226,7 @@ mod tests {
             &KeyRange::all(),
             Order::Ascending,
             5,
+            true,
         );
         assert!(entries.take(3).any(|entry| entry.is_err()));
     }

@@ -51,6 +51,8 @@ struct Pages<'r, S> {
     order: Order,
     page: std::vec::IntoIter<Pair>,
     next_page: usize,
+    /// Whether the commit checks these reads.
+    is_checked: bool,
 }
 
 impl<'r, S: Session> RemoteEntries<'r, S> {
@@ -60,12 +62,14 @@ impl<'r, S: Session> RemoteEntries<'r, S> {
         range: &KeyRange<'_>,
         order: Order,
         first_page: usize,
+        is_checked: bool,
     ) -> Self {
         let span = Span::of(range);
         let buffer = buffer.filter(|buffer| !buffer.is_empty());
         let next_page = first_page.min(LARGEST_PAGE);
         let page = Vec::new().into_iter();
-        let pages = Pages { session, buffer, rest: span.clone(), order, page, next_page };
+        let rest = span.clone();
+        let pages = Pages { session, buffer, rest, order, page, next_page, is_checked };
         let walk = match buffer {
             Some(buffer) => Walk::Merged(Merge::new(buffer, span.as_ref(), order, pages)),
             None => Walk::Server(pages),
@@ -83,7 +87,10 @@ impl<S: Session> Pages<'_, S> {
             None => rest,
         };
         let Some(span) = rest else { return Ok(()) };
-        let fetched = self.session.fetch(&span, self.order, self.next_page)?;
+        let was_checked = self.session.check_reads(self.is_checked);
+        let fetched = self.session.fetch(&span, self.order, self.next_page);
+        self.session.check_reads(was_checked);
+        let fetched = fetched?;
         refuse_no_progress(std::slice::from_ref(&fetched))?;
         let Fetched { entries, more } = fetched;
         if let Some((last, _)) = entries.last().filter(|_| more) {

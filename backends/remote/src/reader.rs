@@ -1,5 +1,6 @@
 //! Snapshots and transactions of remote stores.
 
+use std::cell::Cell;
 use std::fmt;
 
 use bytes::Bytes;
@@ -36,6 +37,8 @@ pub struct RemoteTransaction<S> {
     limits: Limits,
     size: TransactionSize,
     state: TransactionState,
+    /// Whether the commit checks reads.
+    is_checked: Cell<bool>,
 }
 
 impl<S> RemoteSnapshot<S> {
@@ -55,6 +58,7 @@ impl<S> RemoteTransaction<S> {
             limits,
             size: TransactionSize::default(),
             state: TransactionState::default(),
+            is_checked: Cell::new(true),
         }
     }
 }
@@ -77,6 +81,9 @@ struct Parts<'r, S> {
     buffer: Option<&'r Buffer>,
     remembered: &'r Remembered,
     first_page: usize,
+    /// Whether the commit checks the reads. The answers of other reads are not cached: a later read
+    /// that is checked must reach the session.
+    is_checked: bool,
 }
 
 impl<'r, S: Session> Parts<'r, S> {
@@ -86,7 +93,9 @@ impl<'r, S: Session> Parts<'r, S> {
         let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
         let unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
         let asked = if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
-        self.remembered.keep(&unknown, &asked);
+        if self.is_checked {
+            self.remembered.keep(&unknown, &asked);
+        }
         let mut asked = asked.into_iter();
         Ok(known.into_iter().map(|known| known.unwrap_or_else(|| asked.next().flatten())).collect())
     }
@@ -101,7 +110,7 @@ impl<'r, S: Session> Parts<'r, S> {
 
     /// Caches the answers to single-key ranges, so that gets and ranges can be read in one request.
     fn remember(&self, ranges: &[KeyRange<'_>], pages: &[EntryPage<Bytes>]) {
-        for (range, page) in ranges.iter().zip(pages) {
+        for (range, page) in ranges.iter().zip(pages).filter(|_| self.is_checked) {
             let Some(key) = Span::of(range).and_then(Span::only_key) else { continue };
             let is_own = self.buffer.is_some_and(|buffer| buffer.get(&key).is_some());
             if !is_own {
@@ -116,7 +125,7 @@ impl<'r, S: Session> Parts<'r, S> {
     }
 
     fn range(&self, range: &KeyRange<'_>, order: Order, first: usize) -> RemoteEntries<'r, S> {
-        RemoteEntries::open(self.session, self.buffer, range, order, first)
+        RemoteEntries::open(self.session, self.buffer, range, order, first, self.is_checked)
     }
 
     fn page(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Bytes>> {
@@ -218,12 +227,14 @@ reads!(RemoteSnapshot, self => Parts {
     buffer: None,
     remembered: &self.remembered,
     first_page: FIRST_PAGE,
+    is_checked: true,
 });
 reads!(RemoteTransaction, self => Parts {
     session: &self.session,
     buffer: Some(&self.buffer),
     remembered: &self.remembered,
     first_page: FIRST_PAGE_OF_TRANSACTION,
+    is_checked: self.is_checked.get(),
 });
 
 impl<S: WriteSession> RemoteTransaction<S> {
@@ -255,6 +266,11 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn check_reads(&self, is_checked: bool) -> bool {
+        self.session.check_reads(is_checked);
+        self.is_checked.replace(is_checked)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

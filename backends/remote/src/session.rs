@@ -66,6 +66,12 @@ pub trait Session {
     /// The errors of the server.
     fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>>;
 
+    /// Sets whether the commit checks the reads from now on, and returns the previous setting; see
+    /// [`Writer::snapshot_read`](keyloom::Writer::snapshot_read). The default checks all reads.
+    fn check_reads(&self, _is_checked: bool) -> bool {
+        true
+    }
+
     /// The number of keys in `span`; `None` if the server cannot count.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use syn::ext::IdentExt;
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
-const OF_TABLE: [&str; 28] = [
+const OF_TABLE: [&str; 29] = [
     "check_repair",
     "clone",
     "count",
@@ -17,6 +17,7 @@ const OF_TABLE: [&str; 28] = [
     "find_many",
     "get",
     "get_many",
+    "in_parallel",
     "is_owned",
     "keyed_by",
     "migrate",

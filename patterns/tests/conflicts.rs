@@ -1,0 +1,205 @@
+//! How often concurrent writers run again: with derived data that each write updates, and with
+//! deferred data.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use keyloom::{AnyStore, Result, Store};
+use keyloom_patterns::aggregate::{RankedIndex, Totals, contribution};
+use keyloom_patterns::text::{Analyzer, TextIndex};
+use keyloom_patterns::{Attached, Schema, Table, entry};
+use serde::{Deserialize, Serialize};
+
+const WRITERS: u64 = 16;
+const EACH: u64 = 12;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Ticket {
+    title: String,
+    team: u8,
+    urgency: i64,
+}
+
+/// Tickets with common words, few teams and close ranks: all writers change the same postings,
+/// totals and nodes of the ranked index.
+fn ticket(id: u64) -> Ticket {
+    let words = ["the printer", "of the office", "does not print", "the page"];
+    let title = (0..3).map(|n| words[((id >> n) % 4) as usize]).collect::<Vec<_>>().join(" ");
+    Ticket { title, team: (id % 3) as u8, urgency: (id % 10) as i64 }
+}
+
+/// A pause before the commit: in memory, transactions are too short to overlap on few cores.
+fn overlap() {
+    thread::sleep(Duration::from_micros(100));
+}
+
+type Text = TextIndex<u64, Ticket>;
+type PerTeam = Totals<u64, Ticket, u8>;
+type ByUrgency = RankedIndex<u64, Ticket, i64>;
+
+struct Desk {
+    tickets: Table<u64, Ticket>,
+    text: Attached<Text>,
+    per_team: Attached<PerTeam>,
+    by_urgency: Attached<ByUrgency>,
+}
+
+impl Desk {
+    fn open(store: &AnyStore, name: &str, is_deferred: bool) -> Result<Self> {
+        let schema = Schema::open(store, name)?;
+        let tickets = schema.table("tickets")?;
+        let text = |space: &_| {
+            let title = |_: &u64, ticket: &Ticket, add: &mut dyn FnMut(&str)| add(&ticket.title);
+            Ok(Text::new(space).field("title", Analyzer::simple(), title))
+        };
+        let per_team =
+            |space: &_| Ok(PerTeam::new(space, |_, ticket| contribution(ticket.team, 1)));
+        let by_urgency = |space: &_| Ok(ByUrgency::new(space, |_, ticket| entry(ticket.urgency)));
+        let (text, per_team, by_urgency) = match is_deferred {
+            false => (
+                schema.derive(&tickets, "text", 1, text)?,
+                schema.derive(&tickets, "per_team", 1, per_team)?,
+                schema.derive(&tickets, "by_urgency", 1, by_urgency)?,
+            ),
+            true => (
+                schema.derive_deferred(&tickets, "text", 1, text)?,
+                schema.derive_deferred(&tickets, "per_team", 1, per_team)?,
+                schema.derive_deferred(&tickets, "by_urgency", 1, by_urgency)?,
+            ),
+        };
+        Ok(Self { tickets, text, per_team, by_urgency })
+    }
+
+    fn drain(&self, store: &AnyStore) -> Result<()> {
+        self.text.drain(store)?;
+        self.per_team.drain(store)?;
+        self.by_urgency.drain(store).map(drop)
+    }
+
+    fn assert_right(&self, store: &AnyStore) {
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(self.text.check(&snapshot).unwrap(), []);
+        assert_eq!(self.per_team.check(&snapshot).unwrap(), []);
+        assert_eq!(self.by_urgency.check(&snapshot).unwrap(), []);
+        let ids = self.tickets.range(&snapshot, ..).unwrap().map(|found| found.unwrap().0);
+        assert_eq!(ids.collect::<Vec<_>>(), (0..WRITERS * EACH).collect::<Vec<_>>());
+    }
+}
+
+/// Puts tickets from 16 threads, and returns the runs of a body per commit. A record is far from
+/// the records of other threads, because neighbours are read together on some servers.
+fn runs_per_commit(store: &AnyStore, desk: &Desk) -> f64 {
+    let runs = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (runs, tickets) = (&runs, &desk.tickets);
+            scope.spawn(move || {
+                for id in writer * EACH..(writer + 1) * EACH {
+                    let put = store.transact(|txn| {
+                        runs.fetch_add(1, Relaxed);
+                        tickets.put(txn, &id, &ticket(id))?;
+                        overlap();
+                        Ok(())
+                    });
+                    put.unwrap();
+                }
+            });
+        }
+    });
+    runs.load(Relaxed) as f64 / (WRITERS * EACH) as f64
+}
+
+fn deferred_data_lets_writers_commit_at_once(store: &AnyStore) {
+    let at_once = Desk::open(store, "at once", false).unwrap();
+    let updated = runs_per_commit(store, &at_once);
+    at_once.assert_right(store);
+    let later = Desk::open(store, "later", true).unwrap();
+    let deferred = runs_per_commit(store, &later);
+    later.drain(store).unwrap();
+    later.assert_right(store);
+    println!("runs per commit: {updated:.2} with updates, {deferred:.2} deferred");
+    assert!(deferred <= 1.3, "{deferred:.2} runs per commit with deferred data");
+}
+
+keyloom_testing::on_every_store_and_server! { deferred_data_lets_writers_commit_at_once }
+
+/// The control: without deferral, these writers do conflict.
+#[test]
+fn updated_data_makes_writers_run_again() {
+    let store = AnyStore::from(keyloom_testing::optimistic_memory());
+    let desk = Desk::open(&store, "at once", false).unwrap();
+    assert!(runs_per_commit(&store, &desk) > 1.3);
+    desk.assert_right(&store);
+}
+
+mod hints {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use keyloom::{AnyStore, KeyRange, Order, Reader, Result, Store, Writer, pack};
+
+    use super::{EACH, WRITERS, overlap};
+
+    /// The sum of the visits of all writers.
+    fn visits(reader: &impl Reader) -> Result<i64> {
+        let all = KeyRange::children(&pack(&"visits")).into_owned();
+        let mut sum = 0;
+        for entry in reader.range(all, Order::Ascending)? {
+            sum += i64::from_le_bytes((*entry?.1).try_into().unwrap());
+        }
+        Ok(sum)
+    }
+
+    /// Each transaction adds a visit to a counter of its writer, and stores how many visits of all
+    /// writers it has seen. Returns the runs of a body per commit.
+    fn runs_per_commit(store: &AnyStore, is_hint: bool) -> f64 {
+        store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
+        let runs = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let runs = &runs;
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        let visit = store.transact(|txn| {
+                            runs.fetch_add(1, Relaxed);
+                            let seen = match is_hint {
+                                true => txn.snapshot_read(visits)?,
+                                false => visits(txn)?,
+                            };
+                            txn.put(&pack(&("seen", writer, n)), &seen.to_le_bytes())?;
+                            txn.add(&pack(&("visits", writer)), 1)?;
+                            overlap();
+                            Ok(())
+                        });
+                        visit.unwrap();
+                    }
+                });
+            }
+        });
+        let all = (WRITERS * EACH).cast_signed();
+        assert_eq!(visits(&store.snapshot().unwrap()).unwrap(), all);
+        runs.load(Relaxed) as f64 / all as f64
+    }
+
+    fn hints_by_snapshot_reads_do_not_conflict(store: &AnyStore) {
+        let (checked, hints) = (runs_per_commit(store, false), runs_per_commit(store, true));
+        println!(
+            "runs per commit: {checked:.2} with checked reads, {hints:.2} with snapshot reads"
+        );
+        assert!(hints <= 1.3, "{hints:.2} runs per commit with snapshot reads");
+    }
+
+    keyloom_testing::on_every_store! { hints_by_snapshot_reads_do_not_conflict }
+    keyloom_testing::on_server! {
+        etcd, on_etcd,
+        [hints_by_snapshot_reads_do_not_conflict] hints_by_snapshot_reads_do_not_conflict
+    }
+
+    /// The control: the same reads conflict if they are checked.
+    #[test]
+    fn checked_reads_make_writers_run_again() {
+        let store = AnyStore::from(keyloom_testing::optimistic_memory());
+        assert!(runs_per_commit(&store, false) > 1.3);
+    }
+}
