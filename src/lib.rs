@@ -70,7 +70,20 @@
 //! # Features
 //!
 //! `lmdb` (default): the LMDB backend. `json` and `messagepack`: codecs of values. `tokio`:
-//! `AsyncStore`, for programs on tokio.
+//! `AsyncStore`, for programs on tokio. `tracing`: spans and events of transactions and slow scans.
+//! `metrics`: the counts of [`Metered`] for a recorder of metrics.
+//!
+//! # Traces
+//!
+//! With the feature `tracing`, keyloom emits these spans and events with the target `keyloom`:
+//!
+//! | span or event | level | fields |
+//! |---|---|---|
+//! | span `transaction` | debug | `attempts`, recorded at the end |
+//! | `transaction runs again` | debug | `attempt`, `pause_ms`, `reason`: the error, with the key of the conflict if the store reports it |
+//! | `transaction gave up` | warn | `attempts`, `reason` |
+//! | `batch committed`, of [`Batched`] | debug | `transactions`, `restarts` |
+//! | `slow scan`, of [`Metered::with_slow_scans`] | warn | `begins_at`, `keys`, `bytes`, `elapsed_ms` |
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -106,6 +119,7 @@ mod retry;
 mod shared;
 mod snapshots;
 mod store;
+mod trace;
 mod transaction_state;
 pub mod value;
 

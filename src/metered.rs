@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+#[cfg(feature = "tracing")]
+use crate::KeyBuf;
 use crate::{
     AtomicOp, Entry, EntryPage, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
@@ -33,6 +35,8 @@ pub struct Metered<S> {
     meter: Arc<Meter>,
     /// The round trips of the inner store before it was wrapped.
     waits_before: u64,
+    #[cfg(feature = "tracing")]
+    slow: Option<Duration>,
 }
 
 macro_rules! costs {
@@ -54,6 +58,13 @@ macro_rules! costs {
             }
         }
 
+        impl Cost {
+            /// The counts with their names.
+            fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+
         impl Sub for Cost {
             type Output = Self;
 
@@ -66,7 +77,7 @@ macro_rules! costs {
             /// The counts that are not zero, as `2 gets, 5 keys read`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut separator = "";
-                for (count, name) in [$((self.$name, stringify!($name)),)*] {
+                for (name, count) in self.named() {
                     if count > 0 {
                         write!(f, "{separator}{count} {}", in_words(count, name))?;
                         separator = ", ";
@@ -94,6 +105,8 @@ costs! {
     bytes_written,
     /// Transactions committed.
     commits,
+    /// Commits that failed because of a conflict. The transaction then usually runs again.
+    conflicts,
     /// How often the caller waited for a server: the number that a remote store reports
     /// ([`Store::round_trips`]), including pages of ranges and beginnings of snapshots. For a store
     /// without a server this is a lower bound: one per get, get_many, range, range_many and commit.
@@ -136,7 +149,57 @@ impl<S: Store> Metered<S> {
     /// Counts the operations of `store` from now on.
     pub fn new(store: S) -> Self {
         let waits_before = store.round_trips().unwrap_or(0);
-        Self { store, meter: Arc::default(), waits_before }
+        Self {
+            store,
+            meter: Arc::default(),
+            waits_before,
+            #[cfg(feature = "tracing")]
+            slow: None,
+        }
+    }
+
+    /// Emits an event `slow scan` for each range that was read for at least `threshold`, with its
+    /// keys and bytes. The time includes that of the program between the entries.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use keyloom::{Memory, Metered};
+    /// let store = Metered::new(Memory::new()).with_slow_scans(Duration::from_millis(100));
+    /// # let _ = store;
+    /// ```
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn with_slow_scans(self, threshold: Duration) -> Self {
+        Self { slow: Some(threshold), ..self }
+    }
+
+    /// Sends the [cost](Metered::cost) so far to the recorder of the crate `metrics`, as the
+    /// counters `keyloom_gets`, `keyloom_ranges`, `keyloom_keys_read` and so on, each with the
+    /// label `store`. Call this periodically, or before the recorder is read. Costs some
+    /// microseconds.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Metered, Store, Writer};
+    /// let store = Metered::new(Memory::new());
+    /// store.transact(|txn| txn.put(b"key", b"value"))?;
+    /// store.export("orders"); // does nothing without a recorder
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[cfg(feature = "metrics")]
+    pub fn export(&self, label: &str) {
+        for (name, count) in self.cost().named() {
+            let name = format!("keyloom_{name}");
+            metrics::counter!(name, "store" => label.to_owned()).absolute(count);
+        }
+    }
+
+    fn reader<R>(&self, inner: R) -> MeteredReader<'_, R> {
+        MeteredReader {
+            inner,
+            meter: &self.meter,
+            #[cfg(feature = "tracing")]
+            slow: self.slow,
+        }
     }
 
     /// The cost of this store and all its clones since it was wrapped.
@@ -167,16 +230,16 @@ impl<S: Store> Store for Metered<S> {
     type Transaction<'s> = MeteredReader<'s, S::Transaction<'s>>;
 
     fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
-        Ok(MeteredReader { inner: self.store.snapshot()?, meter: &self.meter })
+        Ok(self.reader(self.store.snapshot()?))
     }
 
     fn parallel_snapshots(&self, count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
         let found = self.store.parallel_snapshots(count)?.into_iter();
-        Ok(found.map(|inner| MeteredReader { inner, meter: &self.meter }).collect())
+        Ok(found.map(|inner| self.reader(inner)).collect())
     }
 
     fn begin(&self) -> Result<Self::Transaction<'_>> {
-        Ok(MeteredReader { inner: self.store.begin()?, meter: &self.meter })
+        Ok(self.reader(self.store.begin()?))
     }
 
     fn limits(&self) -> Limits {
@@ -201,6 +264,8 @@ impl<S: Store> Store for Metered<S> {
 pub struct MeteredReader<'s, R> {
     inner: R,
     meter: &'s Meter,
+    #[cfg(feature = "tracing")]
+    slow: Option<Duration>,
 }
 
 impl<R: Reader> MeteredReader<'_, R> {
@@ -247,7 +312,14 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
         self.meter.range();
-        Ok(MeteredEntries { inner: self.inner.range(range, order)?, meter: self.meter })
+        #[cfg(feature = "tracing")]
+        let timed = self.slow.map(|slow| Timed::new(slow, &range));
+        Ok(MeteredEntries {
+            inner: self.inner.range(range, order)?,
+            meter: self.meter,
+            #[cfg(feature = "tracing")]
+            timed,
+        })
     }
 
     fn prefetched(&self) -> usize {
@@ -323,6 +395,10 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
         self.inner.limits()
     }
 
+    fn check_reads(&self, is_checked: bool) -> bool {
+        self.inner.check_reads(is_checked)
+    }
+
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.meter.wrote(key.len());
         self.inner.delete(key)
@@ -348,9 +424,13 @@ impl<T: Transaction> Transaction for MeteredReader<'_, T> {
     fn commit(self) -> Result<()> {
         // A commit costs a round trip even if it fails.
         add(&self.meter.round_trips, 1);
-        self.inner.commit()?;
-        add(&self.meter.commits, 1);
-        Ok(())
+        let committed = self.inner.commit();
+        match &committed {
+            Ok(()) => add(&self.meter.commits, 1),
+            Err(error) if error.is_retryable() => add(&self.meter.conflicts, 1),
+            Err(_) => {}
+        }
+        committed
     }
 
     fn must_restart(&self) -> bool {
@@ -363,6 +443,44 @@ impl<T: Transaction> Transaction for MeteredReader<'_, T> {
 pub struct MeteredEntries<'r, I> {
     inner: I,
     meter: &'r Meter,
+    #[cfg(feature = "tracing")]
+    timed: Option<Timed>,
+}
+
+/// A scan that is reported if it takes long.
+#[cfg(feature = "tracing")]
+#[derive(Debug)]
+struct Timed {
+    threshold: Duration,
+    started: std::time::Instant,
+    start: KeyBuf,
+    keys: u64,
+    bytes: u64,
+}
+
+#[cfg(feature = "tracing")]
+impl Timed {
+    fn new(threshold: Duration, range: &KeyRange<'_>) -> Self {
+        use std::ops::Bound::{Excluded, Included};
+        let start = match range.normalized() {
+            Some((Included(key) | Excluded(key), _)) => KeyBuf::from_slice(key),
+            _ => KeyBuf::new(),
+        };
+        Self { threshold, started: std::time::Instant::now(), start, keys: 0, bytes: 0 }
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl Drop for Timed {
+    fn drop(&mut self) {
+        let elapsed = self.started.elapsed();
+        if elapsed >= self.threshold {
+            let Self { start, keys, bytes, .. } = self;
+            let begins_at = &*crate::backend::shown_key(start);
+            let elapsed_ms = elapsed.as_secs_f64() * 1e3;
+            tracing::warn!(target: "keyloom", begins_at, keys, bytes, elapsed_ms, "slow scan");
+        }
+    }
 }
 
 impl<B, I> Iterator for MeteredEntries<'_, I>
@@ -376,6 +494,11 @@ where
         let next = self.inner.next();
         if let Some(Ok((key, value))) = &next {
             self.meter.found(key.len() + value.len());
+            #[cfg(feature = "tracing")]
+            if let Some(timed) = &mut self.timed {
+                timed.keys += 1;
+                timed.bytes += (key.len() + value.len()) as u64;
+            }
         }
         next
     }

@@ -174,7 +174,7 @@ impl Declaration<'_> {
             decodes::<V, C>(bytes).map_err(|error| self.undecodable(error.at(key)))
         };
         let space = stored.space();
-        sample(txn, &space, |key, record| decodes(record, key))?;
+        sample(txn, &space, &mut |key, record| decodes(record, key))?;
         for queue in stored.derived.iter().filter_map(|one| one.queue).map(space_of) {
             let all = queue.self_and_children();
             for entry in [txn.first(all.clone())?, txn.last(all)?].into_iter().flatten() {

@@ -111,7 +111,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         while !done.finished {
             let step = size.transact(store, |txn, batch| {
                 txn.guarded(|txn| {
-                    let (step, last) = self.drain_after(txn, after.as_deref(), batch)?;
+                    let mut txn = DynWriter::new(txn);
+                    let (step, last) = self.drain_after(&mut txn, after.as_deref(), batch)?;
                     reached = last;
                     Ok(step)
                 })
@@ -131,7 +132,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// # Errors
     /// See [`drain`](Attached::drain).
     pub fn drain_batch(&self, txn: &mut impl Writer, batch: usize) -> Result<Progress> {
-        txn.guarded(|txn| Ok(self.drain_after(txn, None, batch.max(1))?.0))
+        txn.guarded(|txn| Ok(self.drain_after(&mut DynWriter::new(txn), None, batch.max(1))?.0))
     }
 
     /// The number of queued records. Costs one get and one range over the whole queue.
@@ -171,9 +172,10 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(one.clone())
     }
 
+    // A pointer to the transaction, so that this function is compiled once for each kind of data.
     fn drain_after(
         &self,
-        txn: &mut impl Writer,
+        txn: &mut DynWriter<'_>,
         after: Option<&[u8]>,
         batch: usize,
     ) -> Result<(Progress, Option<KeyBuf>)> {
@@ -204,7 +206,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             // A queued value does not decode: remove its derived data by its record key.
             let keys = places.iter().filter_map(|place| queued.get(*place)).map(|(key, ..)| key);
             let keys = LostRecords::new(keys);
-            if !self.declared.derived().forget(&mut DynWriter::new(txn), &keys)? {
+            if !self.declared.derived().forget(txn, &keys)? {
                 return Err(error);
             }
         }
@@ -226,7 +228,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let mut writes = SortedWrites::default();
         // While a build has not visited any record, the queue is empty.
         let stage = stage_of(&one).unwrap_or(Stage::Readable);
-        stage.update(self.declared.derived(), &mut DynWriter::new(txn), &changes, &mut writes)?;
+        stage.update(self.declared.derived(), txn, &changes, &mut writes)?;
         queued.iter().try_for_each(|(.., at)| writes.delete(at))?;
         writes.apply(txn)?;
         let records = queued.len() as u64;

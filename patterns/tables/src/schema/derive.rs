@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{Error, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, Error, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::RecordKey;
 use keyloom_kit::parts::KeyShape;
 
@@ -92,8 +92,12 @@ impl<S: Store> Schema<'_, S> {
         let (definition, stored, derived) = match before.filter(is_entered) {
             Some(before) => before,
             None => {
-                let (table, entered) =
-                    self.enter(|txn| enter_derived(txn, owned, name, define, &make))?;
+                let defined = |id| {
+                    let derived = make_in(id, owned, name, &make)?;
+                    Ok((define(&derived)?, derived.has_data()))
+                };
+                let (table, entered) = self
+                    .enter(|txn| enter_derived(&mut DynWriter::new(txn), owned, name, &defined))?;
                 known.stored.insert(owned.name.to_string(), table);
                 made(entered)?
             }
@@ -257,17 +261,18 @@ fn make_in<D: Maintained>(
     Err(SchemaError::Outside { name, space }.into())
 }
 
-/// Adds derived data to the table's entry, unless another program has already added it.
-fn enter_derived<D: Maintained>(
-    txn: &mut impl Writer,
-    owned: &Owned<D::Key, D::Value>,
+/// Adds derived data to the table's entry, unless another program has already added it. `defined`
+/// returns the definition of the data in the subspace of an id, and whether the data has keys.
+// A pointer to `defined`: a program declares more kinds of derived data than types of records.
+fn enter_derived<K, V>(
+    txn: &mut DynWriter<'_>,
+    owned: &Owned<K, V>,
     name: &str,
-    define: impl Fn(&D) -> Result<Definition>,
-    make: impl Fn(&Subspace) -> Result<D>,
+    defined: &dyn Fn(Id) -> Result<(Definition, bool)>,
 ) -> Result<(StoredTable, StoredDerived)> {
     let mut table = owned.read(txn)?;
     if let Some(stored) = table.get_mut(name) {
-        let definition = define(&make_in(stored.id, owned, name, make)?)?;
+        let (definition, _) = defined(stored.id)?;
         let widened = stored.definition.widened(&definition);
         let is_widened = widened.is_some();
         stored.definition = widened.unwrap_or_else(|| stored.definition.clone());
@@ -280,10 +285,9 @@ fn enter_derived<D: Maintained>(
     let renamed = txn.get(&former_derived(table.id, name))?.map(|new| new.to_vec());
     refuse_former(renamed.as_deref(), &owned.name_of(name))?;
     let id = new_id(txn)?;
-    let derived = make_in(id, owned, name, make)?;
-    let definition = define(&derived)?;
+    let (definition, has_data) = defined(id)?;
     let queue = definition.is_deferred.then(|| new_id(txn)).transpose()?;
-    let is_built = !derived.has_data() || txn.first(table.space().self_and_children())?.is_none();
+    let is_built = !has_data || txn.first(table.space().self_and_children())?.is_none();
     let state = if is_built { State::Readable } else { State::Disabled };
     let (name, built_to) = (name.into(), None);
     let all_visited = false;

@@ -258,7 +258,7 @@ pub(super) fn refuse_changed_sample<K: RecordKey, V, C: Codec<V>>(
     table: &Table<K, V, C>,
 ) -> Result<()> {
     let mut sampled = Vec::new();
-    sample(txn, table.space(), |key, bytes| {
+    sample(txn, table.space(), &mut |key, bytes| {
         if !C::is_current(bytes) {
             // A migration reports records that cannot be upgraded.
             sampled.extend(upgrade(table, key, bytes).map(|(_, record)| record));

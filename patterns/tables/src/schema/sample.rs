@@ -17,7 +17,8 @@ const RECORDS: usize = 100;
 pub(super) fn sample(
     reader: &impl Reader,
     space: &Subspace,
-    mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    // A pointer, since this function is called for each kind of record.
+    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
 ) -> Result<()> {
     let all = || space.self_and_children();
     let Some((first, record)) = reader.first(all())? else { return Ok(()) };
@@ -87,7 +88,7 @@ mod tests {
         let keys: Vec<_> = keys.collect();
         store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b""))).unwrap();
         let mut found = BTreeSet::new();
-        sample(&store.snapshot().unwrap(), &space, |key, _| {
+        sample(&store.snapshot().unwrap(), &space, &mut |key, _| {
             found.insert(key.strip_prefix(space.prefix()).unwrap().to_vec());
             Ok(())
         })
