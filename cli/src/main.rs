@@ -89,7 +89,7 @@ impl Command {
         }
     }
 
-    /// The stores of the command, for messages.
+    /// The addresses of the stores of the command, as error messages show them.
     fn place(&self) -> String {
         match self {
             Self::Ls(command) => address::shown(&command.address),

@@ -13,7 +13,7 @@ pub fn bytes_of_hex(hex: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// Makes an element of bytes.
+/// Converts the bytes of a word to an element; `None` for a wrong number of bytes.
 pub type Make = fn(&[u8]) -> Option<Element>;
 
 /// Elements that are written with a name and hexadecimal digits.

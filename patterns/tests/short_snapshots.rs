@@ -321,7 +321,8 @@ mod in_snapshots_of_20_ms {
         }
     }
 
-    /// A copy of the store with this limit, written in transactions of about a millisecond.
+    /// A copy of the store whose snapshots live 20 ms. It is written in transactions of about a
+    /// millisecond each.
     fn with_short_snapshots(store: &Memory) -> Memory {
         let limits = Limits::default().with_max_age_ms(Some(20));
         let short = Memory::builder().limits(limits).build();

@@ -13,7 +13,8 @@
 //! too, after the locks of the engine. A forked child does not inherit them.
 //!
 //! A process that uses the engine without keyloom, or with an older keyloom, does not take this
-//! lock. The engine's lock still excludes such a process, but the wait for it has no time-out.
+//! lock. The engine's lock still excludes such a process, but a wait for the engine's lock has no
+//! time-out.
 #![allow(unsafe_code)]
 
 use std::fs::File;

@@ -415,7 +415,8 @@ fn no_writable_lock_file(path: &Path) {
     mode(&unreadable.join("data.mdb"), 0o000);
     let modes = [(path, 0o555), (&unreadable, 0o755), (&path.join("data.mdb"), 0o444)];
     modes.into_iter().for_each(|(path, bits)| mode(path, bits));
-    // First with an existing lock file, then with a lock file that cannot be created.
+    // The first store has a lock file that cannot be written, the second one has none and cannot
+    // create one.
     let lock = path.join("lock.mdb");
     mode(&lock, 0o444);
     let other = path.with_extension("without a lock file");

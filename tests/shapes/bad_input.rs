@@ -52,7 +52,7 @@ impl<'de, const N: usize> Deserialize<'de> for Long<N> {
     }
 }
 
-/// It panics for every value.
+/// A type whose `Deserialize` always panics.
 struct Panics;
 
 impl<'de> Deserialize<'de> for Panics {

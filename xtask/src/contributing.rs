@@ -63,7 +63,7 @@ fn quoted(text: &str) -> Vec<&str> {
 }
 
 /// The paths in backticks that do not exist: words with a slash or a file extension. A file name
-/// alone may be at the top level, or the name of files in tests of patterns.
+/// without a folder is that of a file at the top level, or of files in the tests of patterns.
 fn missing_paths(text: &str) -> Vec<&str> {
     let root = crate::root().unwrap();
     let has_extension =

@@ -50,8 +50,9 @@ impl Words {
         }
     }
 
-    /// Combines words with the ids of a container. Only a bitset visits all words: with other
-    /// containers, `op` must leave a word unchanged where the container has no ids.
+    /// Combines words with the ids of a container. For a bitset, `op` is called for each word. For
+    /// the other forms it is called only for words in which the container has ids, so it must leave
+    /// a word unchanged if there are none.
     fn combine(&mut self, container: Container<'_>, op: impl Fn(&mut u64, u64)) {
         match container.form() {
             Form::Bitset(masks) => {

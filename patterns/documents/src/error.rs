@@ -79,9 +79,9 @@ pub enum DocumentError {
         /// The subspace of the index that is needed.
         expected: String,
     },
-    /// The document has more elements than there are [numbered fields](crate::numbered_fields), so
-    /// a search could not find the rest. Declare more numbers and build the index again, or use
-    /// nested elements.
+    /// The document has more elements than the [numbered fields](crate::numbered_fields) have
+    /// numbers, so a search could not find the rest. Declare more numbers and build the index
+    /// again, or use nested elements.
     #[error(
         "the document {key} has {count} elements, and there are numbered fields for {most}; declare fields for more elements, or use nested elements"
     )]

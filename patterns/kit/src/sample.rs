@@ -9,7 +9,9 @@ const LEAF: usize = 128;
 /// The number of parts into which [`sample`] splits a range. Each part is sampled separately.
 const PARTS: usize = 2_048;
 /// The descents into each part.
-const DESCENTS: u32 = 4;
+const DESCENTS: usize = 4;
+/// The descents into all branches of a node when a range is divided.
+const DESCENTS_TOGETHER: usize = 64;
 
 /// The size of a range of entries, estimated by [`sample`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -171,8 +173,11 @@ impl<'r, R: Reader> Sampler<'r, R> {
             }
             let (branch, _) = divided.remove(n);
             let mut below = Vec::new();
-            for one in self.branches(&branch)? {
-                let (size, _) = self.mean(&one)?;
+            let branches = self.branches(&branch)?;
+            // Errors of many branches cancel each other out in the sum of a part.
+            let descents = (DESCENTS_TOGETHER / branches.len().max(1)).clamp(1, 8);
+            for one in branches {
+                let (size, _) = self.mean(&one, descents)?;
                 below.push((one, size.entries));
             }
             divided.splice(n..n, below);
@@ -185,18 +190,18 @@ impl<'r, R: Reader> Sampler<'r, R> {
         if let Some(leaf) = self.leaf(branch)? {
             return Ok(leaf);
         }
-        let (mean, found) = self.mean(branch)?;
-        let n = f64::from(DESCENTS);
+        let (mean, found) = self.mean(branch, DESCENTS)?;
+        let n = DESCENTS as f64;
         let squares = found.iter().map(|one| (one.entries - mean.entries).powi(2)).sum::<f64>();
         Ok(Sample { error: (squares / (n * (n - 1.0))).sqrt(), ..mean })
     }
 
-    /// The mean of several descents.
-    fn mean(&mut self, branch: &Branch) -> Result<(Sample, Vec<Sample>)> {
-        let descents = (0..DESCENTS).map(|_| self.descend(branch.clone()));
-        let found = descents.collect::<Result<Vec<_>>>()?;
+    /// The mean of some descents, and their results.
+    fn mean(&mut self, branch: &Branch, descents: usize) -> Result<(Sample, Vec<Sample>)> {
+        let found = (0..descents).map(|_| self.descend(branch.clone()));
+        let found = found.collect::<Result<Vec<_>>>()?;
         let all = found.iter().fold(Sample::default(), |sum, one| sum.plus(*one));
-        Ok((all.times(1.0 / f64::from(DESCENTS)), found))
+        Ok((all.times(1.0 / descents as f64), found))
     }
 
     /// An estimate of the entries of `branch`.

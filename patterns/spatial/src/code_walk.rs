@@ -38,7 +38,7 @@ pub(super) fn first_ranges(reader: &impl Reader) -> usize {
         0 => FIRST_RANGES,
         // With FIRST_RANGES, a query for a circle of 1 km makes 3.81 times as many round trips as
         // with the best number of ranges (mean of 26 circles among 50,000 places, pages of 256
-        // entries). With one range, it makes as many as with the best number.
+        // entries). With one range, the query makes as many round trips as with the best number.
         _ => 1,
     }
 }

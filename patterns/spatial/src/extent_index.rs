@@ -118,9 +118,9 @@ use super::xz::{Wanted, code};
 /// # Source
 ///
 /// C. Böhm, G. Klump and H.-P. Kriegel, *XZ-Ordering: A Space-Filling Curve for Objects with
-/// Spatial Extension* (SSD 1999). In the paper, an element is inside a query if the enlarged
-/// element is. Here, it is enough that the element itself is inside, because it contains the
-/// south-western corners.
+/// Spatial Extension* (SSD 1999). In the paper, a cell of the curve counts as inside the
+/// query only if the cell, enlarged to twice its size, is inside. Here the cell itself is compared:
+/// it contains the south-western corners of all extents that are stored under the cell.
 pub struct ExtentIndex<K, V, G = ()> {
     index: Index<K, V, AnyParts>,
     group: PhantomData<fn() -> G>,

@@ -278,7 +278,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// The same page as [`page`](AreaQuery::page) returns, with the records of its points. A record
     /// is `None` if it does not exist, because the index is deferred or damaged. With a deferred
-    /// index, a record may have moved since.
+    /// index, a record may have another position by now than its point in the page.
     ///
     /// In addition, costs one get per point, in one round trip.
     ///

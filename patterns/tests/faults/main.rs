@@ -1,4 +1,5 @@
-//! The campaign on embedded stores, and with mutant stores and faulty writers.
+//! Runs the campaign of faults on embedded stores. Its controls run on mutant stores and with
+//! faulty writers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "mod.rs"]

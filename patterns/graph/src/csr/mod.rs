@@ -267,7 +267,7 @@ impl<'r, I: VertexId> Csr<'r, I> {
         number.map(VertexNumber)
     }
 
-    /// The id of a vertex.
+    /// The id of the vertex with this number.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a number that is not a

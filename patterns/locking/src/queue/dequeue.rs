@@ -26,7 +26,7 @@ const STEPS: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     jobs: Vec<Candidate>,
-    /// Sleeping tenants whose time had come.
+    /// Sleeping tenants whose wake-up time was over.
     due: Vec<String>,
     /// Tenants without a job to deliver that have been active for at least
     /// [`linger`](super::QueueOptions::linger).

@@ -79,7 +79,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
     fn change(&mut self, changes: &UnitChanges, grows: bool) -> Result<()> {
         let Some(first) = changes.keys().next() else { return Ok(()) };
         if !self.load(*first)? && self.is_empty()? {
-            // A list without summaries that does not grow needs none.
+            // The list has no summaries. It needs some only if it grows.
             return if grows { self.begin(changes) } else { Ok(()) };
         }
         for (last, bounds) in changes {

@@ -320,7 +320,8 @@ pub fn damage_of_any_entry_of_a_group_is_found_and_repaired(store: &impl Store) 
     }
 }
 
-/// The number of keys that each read of a group costs.
+/// The searches, completions and corrections within a group: each with its number of results, the
+/// keys that it reads, and its gets and ranges.
 fn costs<S: Store>(index: &Alone, store: &Metered<S>) -> Vec<(String, u64, u64)> {
     let snapshot = store.snapshot().unwrap();
     let all = queries().into_iter().map(|query| {

@@ -1,4 +1,5 @@
-//! Query results by definition: loops over the plain texts.
+//! The naive reference implementation: it finds the results of a query by loops over the plain
+//! texts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

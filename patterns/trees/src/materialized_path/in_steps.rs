@@ -146,7 +146,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Continues the recorded work until it is finished.
+    /// Continues the recorded work until the work is finished or `progress` breaks.
     pub(super) fn resume<S: Store>(
         &self,
         store: &S,

@@ -111,8 +111,7 @@ impl Gap {
         // used up after 164,553 appends, and each later append relabelled a window: a million
         // appends wrote 22.1 million keys.
         let shift = (width.ilog2() / 4).max(2);
-        // The product does not saturate: counts stay below 2³³, and a step of 126 bits only occurs
-        // for small counts.
+        // A product that saturates is harmless: the next line limits it to half of the gap.
         let step = (width >> shift).saturating_mul(u128::from(count)) / 2;
         let taken = step.min(width / 2).max(least);
         let (lo, hi) = match self.side {

@@ -1,5 +1,5 @@
-//! The limits of five seconds, ten megabytes and a hundred thousand bytes: each has a named error,
-//! and leaves the store unchanged.
+//! The limits of transactions (five seconds, ten megabytes) and of values (a hundred thousand
+//! bytes): an operation beyond a limit returns a named error and leaves the store unchanged.
 
 use std::ops::ControlFlow;
 use std::thread;

@@ -467,7 +467,7 @@ fn a_history_with_an_unseen_value_is_refused() {
     assert!(history(Some(read)).unwrap_err().contains("an unseen value is overwritten"));
 }
 
-/// The negative controls: the same schedules on stores that skip a part of the validation.
+/// The negative controls run the same schedules on stores that skip a part of the validation.
 #[test]
 fn weaker_isolation_is_found() {
     let on = |weakness| run(30, Mutant::None, || Weakened::new(Memory::new(), weakness));

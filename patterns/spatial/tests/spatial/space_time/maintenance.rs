@@ -94,8 +94,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert!(explain.planned <= bins * ranges as u64, "{explain}");
             let leaps = explain.ranges - explain.planned.min(explain.ranges);
             let useless = explain.keys_scanned - wanted as u64;
-            // Two ranges for other widths, one range to find each bin, one to find the end, and the
-            // seeks over gaps.
+            // Besides the planned ranges, a query begins two for intervals of other widths, one to
+            // find each bin, one to find the end, and one for each gap that it seeks over.
             assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
             let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
             // On stores that read entries in pages, it is cheaper to scan over the entries.

@@ -30,9 +30,10 @@ pub(super) use child::play;
 
 /// The number of images made of one file.
 const IMAGES_PER_FILE: u64 = 500;
-/// Time-out of a process. Every step with an image takes less than a thousandth of it.
+/// The time-out of a process. Each step with an image takes less than a thousandth of this time.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time-out in controls: a process that reads files known to be damaged may hang.
+/// The time-out of a process of a negative control, which reads damaged files without a check and
+/// may hang.
 const PATIENCE_WITH_FLAWS: Duration = Duration::from_secs(2);
 const MOST_FAILURES: usize = 10;
 
