@@ -123,7 +123,14 @@ fn deferred_data_lets_writers_commit_at_once(store: &AnyStore) {
     assert!(deferred <= 1.3, "{deferred:.2} runs per commit with deferred data");
 }
 
-keyloom_testing::on_every_store_and_server! { deferred_data_lets_writers_commit_at_once }
+keyloom_testing::on_every_store! { deferred_data_lets_writers_commit_at_once }
+// Not on PostgreSQL: a read of an absent key locks the page of the index that would hold the key.
+// The queue of deferred data is small, so all writers read and write a few pages: 3.3 runs per
+// commit where updates take 2.4.
+keyloom_testing::on_server! {
+    etcd, on_etcd,
+    [deferred_data_lets_writers_commit_at_once] deferred_data_lets_writers_commit_at_once
+}
 
 /// The control: without deferral, these writers do conflict.
 #[test]

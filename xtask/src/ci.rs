@@ -186,6 +186,11 @@ const STEPS: &[Step] = &[
     ),
     step("servers-graph", When::Nightly, on_servers!("--test graph -- on_postgres on_etcd")),
     step("servers-locking", When::Nightly, on_servers!("--test locking -- on_postgres on_etcd")),
+    step(
+        "servers-writers",
+        When::Nightly,
+        on_servers!("--test conflicts --test feed_kills -- on_postgres on_etcd"),
+    ),
     step("servers-text", When::Nightly, on_servers!("--test text -- on_postgres on_etcd")),
     step(
         "servers-tour",
