@@ -79,8 +79,8 @@
 //!
 //! | span or event | level | fields |
 //! |---|---|---|
-//! | span `transaction` | debug | `attempts`, recorded at the end |
-//! | `transaction runs again` | debug | `attempt`, `pause_ms`, `reason`: the error, with the key of the conflict if the store reports it |
+//! | span `transaction`, not of a body in a batch | debug | `attempts`, recorded at the end |
+//! | `transaction runs again` | debug | `attempt`, `pause_ms`, `reason`: the error of the commit, with the key of the conflict if the store reports it |
 //! | `transaction gave up` | warn | `attempts`, `reason` |
 //! | `batch committed`, of [`Batched`] | debug | `transactions`, `restarts` |
 //! | `slow scan`, of [`Metered::with_slow_scans`] | warn | `begins_at`, `keys`, `bytes`, `elapsed_ms` |

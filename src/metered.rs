@@ -9,7 +9,7 @@ use std::time::Duration;
 #[cfg(feature = "tracing")]
 use crate::KeyBuf;
 use crate::{
-    AtomicOp, Entry, EntryPage, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
+    AtomicOp, Entry, EntryPage, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
@@ -105,7 +105,8 @@ costs! {
     bytes_written,
     /// Transactions committed.
     commits,
-    /// Commits that failed because of a conflict. The transaction then usually runs again.
+    /// Commits that failed because of a conflict. A conflict that a read or a write of the body
+    /// reports, as on PostgreSQL, is not counted.
     conflicts,
     /// How often the caller waited for a server: the number that a remote store reports
     /// ([`Store::round_trips`]), including pages of ranges and beginnings of snapshots. For a store
@@ -158,8 +159,9 @@ impl<S: Store> Metered<S> {
         }
     }
 
-    /// Emits an event `slow scan` for each range that was read for at least `threshold`, with its
-    /// keys and bytes. The time includes that of the program between the entries.
+    /// Emits an event `slow scan` for each iterator of [`range`](Reader::range), page and count that
+    /// took at least `threshold`, with its keys and bytes. The time of an iterator includes that of
+    /// the program between the entries.
     ///
     /// ```
     /// use std::time::Duration;
@@ -175,8 +177,8 @@ impl<S: Store> Metered<S> {
 
     /// Sends the [cost](Metered::cost) so far to the recorder of the crate `metrics`, as the
     /// counters `keyloom_gets`, `keyloom_ranges`, `keyloom_keys_read` and so on, each with the
-    /// label `store`. Call this periodically, or before the recorder is read. Costs some
-    /// microseconds.
+    /// label `store`. Two stores that were wrapped separately need two labels. Call this
+    /// periodically, or before the recorder is read. Costs some microseconds.
     ///
     /// ```
     /// use keyloom::{Memory, Metered, Store, Writer};
@@ -334,7 +336,11 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
 
     fn count(&self, range: KeyRange<'_>) -> Result<u64> {
         self.meter.range();
+        #[cfg(feature = "tracing")]
+        let mut timed = self.slow.map(|slow| Timed::new(slow, &range));
         let count = self.inner.count(range)?;
+        #[cfg(feature = "tracing")]
+        timed.iter_mut().for_each(|timed| timed.keys = count);
         self.meter.keys_read.fetch_add(count, Relaxed);
         Ok(count)
     }
@@ -356,7 +362,11 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         limit: usize,
     ) -> Result<EntryPage<Self::Bytes<'_>>> {
         self.meter.range();
+        #[cfg(feature = "tracing")]
+        let mut timed = self.slow.map(|slow| Timed::new(slow, &range));
         let page = self.inner.page(range, order, limit)?;
+        #[cfg(feature = "tracing")]
+        timed.iter_mut().for_each(|timed| timed.saw(&page));
         self.page_found(&page);
         Ok(page)
     }
@@ -427,7 +437,7 @@ impl<T: Transaction> Transaction for MeteredReader<'_, T> {
         let committed = self.inner.commit();
         match &committed {
             Ok(()) => add(&self.meter.commits, 1),
-            Err(error) if error.is_retryable() => add(&self.meter.conflicts, 1),
+            Err(Error::Conflict { .. }) => add(&self.meter.conflicts, 1),
             Err(_) => {}
         }
         committed
@@ -467,6 +477,15 @@ impl Timed {
             _ => KeyBuf::new(),
         };
         Self { threshold, started: std::time::Instant::now(), start, keys: 0, bytes: 0 }
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl Timed {
+    fn saw<B: std::ops::Deref<Target = [u8]>>(&mut self, page: &EntryPage<B>) {
+        self.keys = page.entries.len() as u64;
+        let bytes = |(key, value): &Entry<B>| (key.len() + value.len()) as u64;
+        self.bytes = page.entries.iter().map(bytes).sum();
     }
 }
 

@@ -106,9 +106,11 @@ impl<E: From<Error>> Retries<E> {
     pub(crate) fn run<S: Store + ?Sized, T>(
         self,
         store: &S,
-        mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+        body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        keeping(|slot| self.run_body(store, &mut |txn| slot.set(body(txn))))
+        let mut body = Keeping { body, value: None };
+        self.run_body(store, &mut body)?;
+        body.kept()
     }
 
     /// The first attempt of [`run`](Self::run).
@@ -117,18 +119,11 @@ impl<E: From<Error>> Retries<E> {
         store: &S,
         body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
     ) -> Attempt<T, E> {
-        let mut failed = None;
-        let result =
-            keeping(|slot| match self.first_of_body(store, &mut |txn| slot.set(body(txn))) {
-                Attempt::Done(result) => result,
-                Attempt::InVain(one) => {
-                    failed = Some(one);
-                    Ok(())
-                }
-            });
-        match failed {
-            Some(failed) => Attempt::InVain(failed),
-            None => Attempt::Done(result),
+        let mut body = Keeping { body, value: None };
+        match self.first_of_body(store, &mut body) {
+            Attempt::Done(Ok(())) => Attempt::Done(body.kept()),
+            Attempt::Done(Err(error)) => Attempt::Done(Err(error)),
+            Attempt::InVain(failed) => Attempt::InVain(failed),
         }
     }
 
@@ -136,14 +131,19 @@ impl<E: From<Error>> Retries<E> {
     pub(crate) fn resume<S: Store + ?Sized, T>(
         self,
         store: &S,
-        mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+        body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
         failed: Failed<E>,
     ) -> Result<T, E> {
-        let running = Running::transaction();
-        keeping(|slot| self.resume_body(store, &mut |txn| slot.set(body(txn)), failed, &running))
+        let mut body = Keeping { body, value: None };
+        self.resume_body(store, &mut body, failed, &Running::transaction())?;
+        body.kept()
     }
 
-    fn run_body<S: Store + ?Sized>(self, store: &S, body: &mut Body<'_, S, E>) -> Result<(), E> {
+    fn run_body<S: Store + ?Sized>(
+        self,
+        store: &S,
+        body: &mut (dyn Body<S, E> + '_),
+    ) -> Result<(), E> {
         let running = Running::transaction();
         match self.first_of_body(store, body) {
             Attempt::Done(result) => {
@@ -157,7 +157,7 @@ impl<E: From<Error>> Retries<E> {
     fn first_of_body<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body<'_, S, E>,
+        body: &mut (dyn Body<S, E> + '_),
     ) -> Attempt<(), E> {
         let started = Instant::now();
         match self.attempt(store, body) {
@@ -169,7 +169,7 @@ impl<E: From<Error>> Retries<E> {
     fn resume_body<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body<'_, S, E>,
+        body: &mut (dyn Body<S, E> + '_),
         Failed { started, mut failure }: Failed<E>,
         running: &Running,
     ) -> Result<(), E> {
@@ -205,7 +205,7 @@ impl<E: From<Error>> Retries<E> {
     fn attempt<S: Store + ?Sized>(
         self,
         store: &S,
-        body: &mut Body<'_, S, E>,
+        body: &mut (dyn Body<S, E> + '_),
     ) -> Result<Result<(), E>, Failure<E>> {
         let retried_or_not = |error: Error| match error.is_retryable() {
             true => Err(Failure::OfStore(error)),
@@ -215,10 +215,13 @@ impl<E: From<Error>> Retries<E> {
             Ok(txn) => txn,
             Err(error) => return retried_or_not(error),
         };
-        match body(&mut txn) {
+        match body.run(&mut txn) {
             Ok(()) => match txn.commit() {
                 Ok(()) => Ok(Ok(())),
-                Err(error) => retried_or_not(error),
+                Err(error) => {
+                    body.forget();
+                    retried_or_not(error)
+                }
             },
             // A pattern can report a conflict that the store has not detected.
             Err(error)
@@ -233,28 +236,46 @@ impl<E: From<Error>> Retries<E> {
     }
 }
 
-/// A body that keeps its value elsewhere. So the loop is compiled once for each store, and not for
+/// A body that keeps its value itself. So the loop is compiled once for each store, and not for
 /// each transaction of a program.
 // With the type of the body as a parameter, the loops of 955 transactions took 8 % of the code of a
 // test program, and of the time of its build.
-type Body<'b, S, E> = dyn FnMut(&mut <S as Store>::Transaction<'_>) -> Result<(), E> + 'b;
+trait Body<S: Store + ?Sized, E> {
+    /// Runs the body, and keeps its value.
+    fn run(&mut self, txn: &mut S::Transaction<'_>) -> Result<(), E>;
 
-/// The value of the last run of a body.
-struct Slot<T>(Option<T>);
+    /// Drops the value of a run that was not committed. The value may be a guard for which the next
+    /// run would wait.
+    fn forget(&mut self);
+}
 
-impl<T> Slot<T> {
-    fn set<E>(&mut self, result: Result<T, E>) -> Result<(), E> {
-        self.0 = None;
-        self.0 = Some(result?);
+/// A body, and the value of its last run.
+struct Keeping<B, T> {
+    body: B,
+    value: Option<T>,
+}
+
+impl<S, B, T, E> Body<S, E> for Keeping<B, T>
+where
+    S: Store + ?Sized,
+    B: FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
+{
+    fn run(&mut self, txn: &mut S::Transaction<'_>) -> Result<(), E> {
+        self.value = Some((self.body)(txn)?);
         Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.value = None;
     }
 }
 
-/// Returns the value that the last run of a body has left, if `run` succeeds.
-fn keeping<T, E: From<Error>>(run: impl FnOnce(&mut Slot<T>) -> Result<(), E>) -> Result<T, E> {
-    let mut slot = Slot(None);
-    run(&mut slot)?;
-    slot.0.ok_or_else(|| Error::other("the body of the transaction did not run").into())
+impl<B, T> Keeping<B, T> {
+    /// The value of the run that was committed.
+    fn kept<E: From<Error>>(self) -> Result<T, E> {
+        let is_missing = || Error::other("the body of the transaction did not run").into();
+        self.value.ok_or_else(is_missing)
+    }
 }
 
 /// The outcome of one attempt.

@@ -231,6 +231,7 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
         if !*is_alone {
             // Cached values and failed writes of the previous body must not affect this one.
             *txn.state() = TransactionState::default();
+            txn.check_reads(true);
             txn.begin_body();
             let is_good = job.run(&mut txn);
             // The body may fit into a transaction of its own. This is checked first, because a body

@@ -597,6 +597,17 @@ impl Shared {
     }
 }
 
+impl Lmdb {
+    /// Opens a snapshot. Waits up to `patience` for another thread that enlarges the map.
+    fn snapshot_within(&self, patience: Duration) -> Result<LmdbSnapshot<'_>> {
+        let shared = &*self.shared;
+        let deadline = Deadline::new(patience);
+        let begin = |env| reading::begin(env, &shared.readers);
+        let (txn, ticket, ()) = shared.enter(Holder::Snapshot, &deadline, || Ok(()), begin)?;
+        Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
+    }
+}
+
 /// The number of attempts to open snapshots of one state, in addition to one for each snapshot.
 // A snapshot takes about a microsecond to open, and a commit without fsync some ten. Only commits
 // of many other processes can use up the attempts.
@@ -607,25 +618,25 @@ impl Store for Lmdb {
     type Transaction<'s> = LmdbTransaction<'s>;
 
     fn snapshot(&self) -> Result<LmdbSnapshot<'_>> {
-        let shared = &*self.shared;
-        let deadline = Deadline::new(shared.options.grow_patience);
-        let begin = |env| reading::begin(env, &shared.readers);
-        let (txn, ticket, ()) = shared.enter(Holder::Snapshot, &deadline, || Ok(()), begin)?;
-        Ok(LmdbSnapshot { txn, shared: &self.shared, _ticket: ticket })
+        self.snapshot_within(self.shared.options.grow_patience)
     }
 
     fn parallel_snapshots(&self, count: usize) -> Result<Vec<LmdbSnapshot<'_>>> {
         let mut found = vec![self.snapshot()?];
         let mut attempts = 0;
-        while found.len() < count && attempts < count + MOST_OUTDATED {
+        while found.len() < count && attempts < count.saturating_add(MOST_OUTDATED) {
             attempts += 1;
-            match self.snapshot() {
+            // Without patience: if the map is about to grow, the growth waits for the snapshots
+            // that are open, so this thread must not wait for the growth.
+            match self.snapshot_within(Duration::ZERO) {
                 Ok(next) => {
                     // A writer has committed since, so the earlier snapshots are of an older state.
                     found.retain(|one| one.txn.id() == next.txn.id());
                     found.push(next);
                 }
-                Err(Error::Lmdb(LmdbError::ReadersFull { .. })) => break,
+                Err(Error::Lmdb(LmdbError::ReadersFull { .. } | LmdbError::MapHeld { .. })) => {
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -78,6 +78,24 @@ impl<'r, S: Session> RemoteEntries<'r, S> {
     }
 }
 
+/// Restores the setting of a session after a fetch, also after a panic.
+struct Restored<'s, S: Session> {
+    session: &'s S,
+    was_checked: bool,
+}
+
+impl<'s, S: Session> Restored<'s, S> {
+    fn new(session: &'s S, is_checked: bool) -> Self {
+        Self { session, was_checked: session.check_reads(is_checked) }
+    }
+}
+
+impl<S: Session> Drop for Restored<'_, S> {
+    fn drop(&mut self) {
+        self.session.check_reads(self.was_checked);
+    }
+}
+
 impl<S: Session> Pages<'_, S> {
     fn fetch(&mut self) -> Result<()> {
         // Taken, so that a failed iterator stays ended.
@@ -87,10 +105,10 @@ impl<S: Session> Pages<'_, S> {
             None => rest,
         };
         let Some(span) = rest else { return Ok(()) };
-        let was_checked = self.session.check_reads(self.is_checked);
-        let fetched = self.session.fetch(&span, self.order, self.next_page);
-        self.session.check_reads(was_checked);
-        let fetched = fetched?;
+        let fetched = {
+            let _restored = Restored::new(self.session, self.is_checked);
+            self.session.fetch(&span, self.order, self.next_page)?
+        };
         refuse_no_progress(std::slice::from_ref(&fetched))?;
         let Fetched { entries, more } = fetched;
         if let Some((last, _)) = entries.last().filter(|_| more) {

@@ -270,7 +270,9 @@ impl<S: WriteSession> Writer for RemoteTransaction<S> {
 
     fn check_reads(&self, is_checked: bool) -> bool {
         self.session.check_reads(is_checked);
-        self.is_checked.replace(is_checked)
+        // A session that checks all reads does not keep the setting.
+        let is_kept = self.session.check_reads(is_checked) == is_checked;
+        self.is_checked.replace(is_checked || !is_kept)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread;
 
-use keyloom::{KeyRange, Result, Store};
+use keyloom::{Error, KeyRange, Order, Reader, Result, Store};
 
 use super::sample::split;
 
@@ -12,13 +12,17 @@ use super::sample::split;
 /// costs the opening of a range.
 const PARTS_PER_THREAD: usize = 8;
 
+/// The largest number of entries that are read on one thread: to divide them would cost more.
+const SHORT: usize = 4_096;
+
 /// Calls `work` with disjoint parts of `range`, on up to `threads` threads, and returns the results
 /// in the order of the keys.
 ///
 /// All parts are read in one state of the store, whatever is written meanwhile. The parts are found
 /// by [sampling](split()) and cover `range`, also where it has no entries. A store that has no
-/// [parallel snapshots](Store::parallel_snapshots) is read on one thread, and `work` is called
-/// once. Cost: that of `work`, and some thousand short ranges for each thread.
+/// [parallel snapshots](Store::parallel_snapshots), a store with a server, and a range of up to
+/// 4,096 entries are read on one thread, and `work` is called once. Cost: that of `work`, and some
+/// thousand short ranges for each thread.
 ///
 /// ```
 /// use keyloom::{KeyRange, Memory, Reader, Store, Writer, pack};
@@ -43,8 +47,12 @@ pub fn in_parallel<S: Store, T: Send>(
     let (Some(own), threads) = (snapshots.pop(), snapshots.len() + 1) else {
         return Ok(Vec::new());
     };
+    let is_short =
+        || Ok::<_, Error>(own.page(range.clone(), Order::Ascending, SHORT)?.last.is_none());
     let parts = match threads {
         1 => vec![range.into_owned()],
+        // A server answers each of the many short ranges of the sampling in a round trip.
+        _ if own.prefetched() > 0 || is_short()? => vec![range.into_owned()],
         _ => split(&own, &range, threads * PARTS_PER_THREAD)?,
     };
     let waiting = Mutex::new(parts.iter().enumerate());

@@ -126,7 +126,7 @@ fn a_small_range_is_estimated_exactly() {
 
 /// Sums all accounts on several threads while another thread moves amounts between accounts.
 fn sums_while_amounts_move(store: &Memory, sum: impl Fn() -> i64) -> bool {
-    const ACCOUNTS: u64 = 2_000;
+    const ACCOUNTS: u64 = 10_000;
     store.transact(|txn| (0..ACCOUNTS).try_for_each(|n| txn.add(&pack(&n), 100))).unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -166,7 +166,10 @@ fn threads_read_one_state_while_others_write() {
     let store = Memory::new();
     assert!(!sums_while_amounts_move(&store, || {
         let parts = split(&store.snapshot().unwrap(), &KeyRange::all(), 16).unwrap();
-        let part = |part: KeyRange<'_>| sum_of(&store.snapshot().unwrap(), part).unwrap();
+        let part = |part: KeyRange<'_>| {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            sum_of(&store.snapshot().unwrap(), part).unwrap()
+        };
         parts.into_iter().map(part).sum()
     }));
 }
