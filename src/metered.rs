@@ -478,10 +478,7 @@ impl Timed {
         };
         Self { threshold, started: std::time::Instant::now(), start, keys: 0, bytes: 0 }
     }
-}
 
-#[cfg(feature = "tracing")]
-impl Timed {
     fn saw<B: std::ops::Deref<Target = [u8]>>(&mut self, page: &EntryPage<B>) {
         self.keys = page.entries.len() as u64;
         let bytes = |(key, value): &Entry<B>| (key.len() + value.len()) as u64;

@@ -66,8 +66,8 @@ pub trait Store: Send + Sync + 'static {
     /// can read this state in parallel.
     ///
     /// The stores in memory, on LMDB, redb and fjall and in etcd return `count` snapshots; the
-    /// default implementation returns one. LMDB returns fewer if reader slots are missing, or if
-    /// other processes commit all the time.
+    /// default implementation returns one. LMDB returns fewer if reader slots are missing, if
+    /// other processes commit all the time, or while the map is about to grow.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};

@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use keyloom::{
@@ -137,15 +138,44 @@ fn an_error_of_the_body_is_no_conflict() {
     assert_eq!(lines, ["DEBUG transaction", "DEBUG recorded attempts=1"]);
 }
 
+/// The number of transactions in the batches that were reported.
+fn batched(lines: &[String]) -> usize {
+    let counts = lines.iter().filter_map(|line| line.split_once("batch committed transactions="));
+    counts.map(|(_, rest)| rest.split(' ').next().unwrap().parse::<usize>().unwrap()).sum()
+}
+
 #[test]
 fn a_batch_is_an_event() {
+    const TASKS: u8 = 8;
     let store = Batched::new(Memory::new());
-    let (result, lines) = Lines::of(|| {
-        // A body alone is no batch.
-        store.transact_batched(|txn| txn.put(b"a", b"1"))
+    let lines = Lines::default();
+    let put = &|n: u8| {
+        let put = || store.transact_batched(|txn| txn.put(&[n], b""));
+        subscriber::with_default(lines.clone(), put).unwrap();
+    };
+    thread::scope(|scope| {
+        // This body runs alone, and ends when the others wait for a batch of their own.
+        store
+            .transact_batched(|_| {
+                for n in 0..TASKS {
+                    scope.spawn(move || put(n));
+                }
+                while store.waiting() < usize::from(TASKS) {
+                    thread::yield_now();
+                }
+                Ok(())
+            })
+            .unwrap();
     });
+    let lines = std::mem::take(&mut *lines.lines.lock().unwrap());
+    let counted = usize::try_from(store.counts().together).unwrap();
+    assert!(counted > 1, "{lines:#?}");
+    assert_eq!(batched(&lines), counted, "{lines:#?}");
+    // A body alone is no batch.
+    let alone = || store.transact_batched(|txn| txn.put(b"a", b"1"));
+    let (result, lines) = Lines::of(alone);
     result.unwrap();
-    assert!(lines.iter().all(|line| !line.contains("batch")), "{lines:#?}");
+    assert_eq!(batched(&lines), 0, "{lines:#?}");
 }
 
 #[test]
@@ -165,6 +195,14 @@ fn only_slow_scans_are_reported() {
     let bytes = 5 * (pack(&("log", 1_u8)).len() + 2) - 1;
     let begins = format!(r#"WARN slow scan begins_at="(\"log\",)" keys=5 bytes={bytes} "#);
     assert!(lines.len() == 1 && lines[0].starts_with(&begins), "{lines:#?}");
+    // Pages and counts are scans, too.
+    let all = store.clone().with_slow_scans(Duration::ZERO);
+    let snapshot = all.snapshot().unwrap();
+    let (_, lines) = Lines::of(|| snapshot.count(KeyRange::all()).unwrap());
+    assert!(lines.len() == 1 && lines[0].contains(" keys=5 "), "{lines:#?}");
+    let (_, lines) =
+        Lines::of(|| drop(snapshot.page(KeyRange::all(), Order::Ascending, 3).unwrap()));
+    assert!(lines.len() == 1 && lines[0].contains(" keys=3 "), "{lines:#?}");
     let slow = store.clone().with_slow_scans(Duration::from_secs(60));
     assert_eq!(Lines::of(|| scan(&slow, Duration::ZERO)).1, [""; 0]);
     assert_eq!(Lines::of(|| scan(&store, Duration::from_millis(4))).1, [""; 0]);

@@ -292,7 +292,9 @@ impl<S: Store> Batch<'_, S> {
         let mut jobs = Jobs::new(first, group.most());
         let ran = run_together(store, &mut jobs, |jobs| self.gather(wait, jobs));
         group.note(&ran, jobs.len());
-        crate::trace::batch(ran.committed, ran.restarts);
+        if ran.committed > 1 {
+            crate::trace::batch(ran.committed, ran.restarts);
+        }
         // Members that have not run wait for the next batch.
         let rest = self.members.split_off((ran.settled - 1).min(self.members.len()));
         let mut state = lock(&group.state);

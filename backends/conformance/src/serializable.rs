@@ -153,6 +153,27 @@ impl Look {
     }
 }
 
+/// Each of two transactions writes its key if `finds` does not find the key of the other.
+fn write_unless_found<S: Store>(
+    store: &S,
+    what: &str,
+    finds: impl Fn(&S::Transaction<'_>, &[u8]) -> Result<bool> + Sync,
+) -> Outcome {
+    store.transact(|txn| txn.delete_range(KeyRange::all()))?;
+    let meeting = Meeting::new(2);
+    on_threads(2, |me| {
+        let (mine, other) = ([b'k', me], [b'k', 1 - me]);
+        insist(|| {
+            store.transact(|txn| {
+                let is_alone = !finds(txn, &other)?;
+                meeting.wait();
+                if is_alone { txn.put(&mine, &1_i64.to_le_bytes()) } else { Ok(()) }
+            })
+        })
+    })?;
+    same(what, &store.snapshot()?.count(KeyRange::all())?, &1)
+}
+
 /// Write skew: each of two transactions writes its key if the key of the other does not exist. The
 /// second transaction must see the write of the first. A store that compares only writes commits
 /// both.
@@ -160,20 +181,8 @@ pub(super) fn two_writers_that_look_for_each_other_do_not_both_miss<S: Store>(
     store: &S,
 ) -> Outcome {
     for look in LOOKS {
-        store.transact(|txn| txn.delete_range(KeyRange::all()))?;
-        let meeting = Meeting::new(2);
-        on_threads(2, |me| {
-            let (mine, other) = ([b'k', me], [b'k', 1 - me]);
-            insist(|| {
-                store.transact(|txn| {
-                    let is_alone = !look.finds(txn, &other)?;
-                    meeting.wait();
-                    if is_alone { txn.put(&mine, &1_i64.to_le_bytes()) } else { Ok(()) }
-                })
-            })
-        })?;
-        let there = store.snapshot()?.count(KeyRange::all())?;
-        same(&format!("keys of two writers that looked by {look:?}"), &there, &1)?;
+        let what = format!("keys of two writers that looked by {look:?}");
+        write_unless_found(store, &what, |txn, key| look.finds(txn, key))?;
     }
     Ok(())
 }
@@ -235,27 +244,6 @@ pub(super) fn two_writers_that_count_many_keys_do_not_both_miss<S: Store>(store:
     counted.sort_unstable();
     let right = [MANY, MANY + 1].map(|n| u64::from(n).to_be_bytes().to_vec());
     same("the counts of both", &counted, &right.to_vec())
-}
-
-/// Each of two transactions writes its key if `finds` does not find the key of the other.
-fn write_unless_found<S: Store>(
-    store: &S,
-    what: &str,
-    finds: impl Fn(&S::Transaction<'_>, &[u8]) -> Result<bool> + Sync,
-) -> Outcome {
-    store.transact(|txn| txn.delete_range(KeyRange::all()))?;
-    let meeting = Meeting::new(2);
-    on_threads(2, |me| {
-        let (mine, other) = ([b'k', me], [b'k', 1 - me]);
-        insist(|| {
-            store.transact(|txn| {
-                let is_alone = !finds(txn, &other)?;
-                meeting.wait();
-                if is_alone { txn.put(&mine, &1_i64.to_le_bytes()) } else { Ok(()) }
-            })
-        })
-    })?;
-    same(what, &store.snapshot()?.count(KeyRange::all())?, &1)
 }
 
 /// The result of a snapshot read is no replacement for a read that is checked.
