@@ -1,5 +1,5 @@
 //! Reads of one state on one thread and on two: a scan, a count and a group-by of 10 million
-//! records.
+//! records, and the check of an index of a tenth of them.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench parallel [-- RECORDS]
@@ -13,7 +13,7 @@ use std::hint::black_box;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Reader, Store, Subspace};
 use keyloom_compare::compare;
-use keyloom_patterns::{Table, in_parallel};
+use keyloom_patterns::{Schema, Table, entry, in_parallel};
 use keyloom_redb::Redb;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,27 @@ fn group(store: &impl Store, sales: &Sales, threads: usize) -> HashMap<u16, u64>
     sums
 }
 
+/// Compares an index by amount with its table.
+fn check(name: &str, store: &impl Store, records: u32) {
+    let schema = Schema::open(store, "checked").unwrap();
+    let sales = schema.table("sales").unwrap();
+    let by_amount = schema.index(&sales, "by_amount", 1, |_: &u32, s: &Sale| entry(s.amount));
+    fill(store, &sales, records);
+    let by_amount = by_amount.unwrap();
+    measure(&format!("{name}: check"), records, |threads| {
+        by_amount.check_in_parallel(store, threads).unwrap().len()
+    });
+}
+
+fn fill(store: &impl Store, sales: &Sales, records: u32) {
+    const BATCH: u32 = 100_000;
+    for from in (0..records).step_by(BATCH as usize) {
+        let batch = (from..records.min(from + BATCH)).map(|number| (number, sale(number)));
+        let batch: Vec<_> = batch.collect();
+        store.transact(|txn| sales.put_many(txn, &batch)).unwrap();
+    }
+}
+
 fn measure<T: PartialEq + std::fmt::Debug>(name: &str, records: u32, read: impl Fn(usize) -> T) {
     const ROUNDS: usize = 11;
     assert_eq!(read(1), read(2));
@@ -82,16 +103,12 @@ fn measure<T: PartialEq + std::fmt::Debug>(name: &str, records: u32, read: impl 
 }
 
 fn reads(name: &str, store: &impl Store, records: u32) {
-    const BATCH: u32 = 100_000;
     let sales = Sales::new(&Subspace::new("sales"));
-    for from in (0..records).step_by(BATCH as usize) {
-        let batch = (from..records.min(from + BATCH)).map(|number| (number, sale(number)));
-        let batch: Vec<_> = batch.collect();
-        store.transact(|txn| sales.put_many(txn, &batch)).unwrap();
-    }
+    fill(store, &sales, records);
     measure(&format!("{name}: scan"), records, |threads| scan(store, &sales, threads));
     measure(&format!("{name}: count"), records, |threads| count(store, &sales, threads));
     measure(&format!("{name}: group-by"), records, |threads| group(store, &sales, threads));
+    check(name, store, records / 10);
 }
 
 fn main() {

@@ -149,6 +149,15 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for Incoming<I, 
         Ok(found)
     }
 
+    fn check_in_parallel<S: Store, D: Codec<E>>(
+        &self,
+        store: &S,
+        edges: &Table<EdgeKey<I>, E, D>,
+        threads: usize,
+    ) -> Result<Vec<Inconsistency>> {
+        derived::check_in_parallel(self, edges, store, threads)
+    }
+
     fn repair_with<S: Store, D: Codec<E>>(
         &self,
         store: &S,

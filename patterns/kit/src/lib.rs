@@ -93,7 +93,7 @@ pub use fnv::Fnv;
 pub use in_batches::in_batches;
 pub use in_order::{InOrder, OrderedRange, descending, in_order};
 pub use inconsistency::{Inconsistency, Rule};
-pub use parallel::in_parallel;
+pub use parallel::{in_parallel, in_parallel_each};
 pub use positions::{page_behind, refuse_foreign};
 pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use record_key::{RecordKey, get_many, pack_one};

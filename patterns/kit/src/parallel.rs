@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread;
 
-use keyloom::{Error, KeyRange, Order, Reader, Result, Store};
+use keyloom::{KeyRange, Order, Reader, Result, Store};
 
 use super::sample::split;
 
@@ -43,25 +43,53 @@ pub fn in_parallel<S: Store, T: Send>(
     threads: usize,
     work: impl for<'r> Fn(&'r S::Snapshot<'_>, KeyRange<'r>) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
+    in_parallel_each(store, &[range], threads, |snapshot, _, part| work(snapshot, part))
+}
+
+/// Like [`in_parallel`], for several ranges of one state of the store, such as a table and its
+/// index. `work` also receives the position of its part's range in `ranges`. Returns the results of
+/// the first range, then those of the second, and so on.
+///
+/// ```
+/// use keyloom::{KeyRange, Memory, Reader, Store, Writer};
+/// use keyloom_kit::in_parallel_each;
+/// let store = Memory::new();
+/// store.transact(|txn| {
+///     txn.put(b"a1", b"")?;
+///     txn.put(b"a2", b"")?;
+///     txn.put(b"b1", b"")
+/// })?;
+/// let ranges = [KeyRange::prefix(b"a"), KeyRange::prefix(b"b")];
+/// let counts = in_parallel_each(&store, &ranges, 2, |snapshot, range, part| {
+///     Ok((range, snapshot.count(part)?))
+/// })?;
+/// assert_eq!(counts, [(0, 2), (1, 1)]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// The errors of [`in_parallel`].
+pub fn in_parallel_each<S: Store, T: Send>(
+    store: &S,
+    ranges: &[KeyRange<'_>],
+    threads: usize,
+    work: impl for<'r> Fn(&'r S::Snapshot<'_>, usize, KeyRange<'r>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let mut snapshots = store.parallel_snapshots(threads)?;
     let (Some(own), threads) = (snapshots.pop(), snapshots.len() + 1) else {
         return Ok(Vec::new());
     };
-    let is_short =
-        || Ok::<_, Error>(own.page(range.clone(), Order::Ascending, SHORT)?.last.is_none());
-    let parts = match threads {
-        1 => vec![range.into_owned()],
-        // A server answers each of the many short ranges of the sampling in a round trip.
-        _ if own.prefetched() > 0 || is_short()? => vec![range.into_owned()],
-        _ => split(&own, &range, threads * PARTS_PER_THREAD)?,
-    };
+    let mut parts = Vec::new();
+    for (of, range) in ranges.iter().enumerate() {
+        parts.extend(divided(&own, range, threads)?.into_iter().map(|part| (of, part)));
+    }
     let waiting = Mutex::new(parts.iter().enumerate());
     let results = Mutex::new(Vec::with_capacity(parts.len()));
     let run = |snapshot: S::Snapshot<'_>| {
         loop {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((n, part)) = next else { return };
-            let result = work(&snapshot, part.clone());
+            let Some((n, (of, part))) = next else { return };
+            let result = work(&snapshot, *of, part.clone());
             if result.is_err() {
                 // No thread begins another part.
                 waiting.lock().unwrap_or_else(PoisonError::into_inner).by_ref().for_each(drop);
@@ -78,4 +106,20 @@ pub fn in_parallel<S: Store, T: Send>(
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_unstable_by_key(|(n, _)| *n);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The parts of a range, for `threads` threads.
+fn divided(
+    reader: &impl Reader,
+    range: &KeyRange<'_>,
+    threads: usize,
+) -> Result<Vec<KeyRange<'static>>> {
+    // A server answers each of the many short ranges of the sampling in a round trip.
+    let is_whole = threads == 1
+        || reader.prefetched() > 0
+        || reader.page(range.clone(), Order::Ascending, SHORT)?.last.is_none();
+    match is_whole {
+        true => Ok(vec![range.clone().into_owned()]),
+        false => split(reader, range, threads * PARTS_PER_THREAD),
+    }
 }

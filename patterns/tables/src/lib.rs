@@ -86,8 +86,8 @@ pub use join::{Joins, Links};
 pub use keyloom_kit::{
     BatchSize, Continuation, Explain, InOrder, Inconsistency, OrderedRange, Page, Progress,
     RepairOptions, RepairPosition, Rule, Scan, Select, SelectValues, SelectedValues, StartingWith,
-    UnreadableEntry, Within, check_in_steps, descending, impl_parts, in_order, in_parallel, parts,
-    shortened, starting_with, within,
+    UnreadableEntry, Within, check_in_steps, descending, impl_parts, in_order, in_parallel,
+    in_parallel_each, parts, shortened, starting_with, within,
 };
 pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
 pub use property_index::PropertyIndex;

@@ -13,6 +13,7 @@ mod kills;
 mod life;
 mod misuse;
 mod own_keys;
+mod parallel_checks;
 mod plans;
 mod processes;
 mod programs;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use keyloom::value::Codec;
-use keyloom::{Entry, KeyBuf, Reader, Result, Subspace, pack};
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Store, pack};
 use keyloom_kit::derived::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
-use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many, page_behind};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many, in_parallel_each};
 
 use crate::table::{Table, record};
 
@@ -30,29 +30,80 @@ pub fn check<K: RecordKey, V, C: Codec<V>>(
     mut report: impl FnMut(Inconsistency),
 ) -> Result<()> {
     table.refuse_unless_attached(derived.space())?;
-    walk(reader, table.space(), |records| {
-        let faults = missing_or_wrong(derived, table, reader, records)?;
-        faults.into_iter().for_each(|(fault, _)| report(fault));
-        Ok(())
-    })?;
-    walk(reader, derived.space(), |entries| {
-        superfluous(derived, table, reader, entries)?.into_iter().for_each(&mut report);
-        Ok(())
+    Side::ALL.into_iter().try_for_each(|side| {
+        let part = side.range(derived, table);
+        check_part(derived, table, reader, side, part, &mut report)
     })
 }
 
-/// Visits all entries of `space`, one page at a time.
-fn walk<'r, R: Reader>(
-    reader: &'r R,
-    space: &Subspace,
-    mut visit: impl FnMut(Vec<Entry<R::Bytes<'r>>>) -> Result<()>,
+/// Like [`check`], on up to `threads` threads, in one state of the store: disjoint parts of the
+/// records, then disjoint parts of the entries. See [`in_parallel`](keyloom_kit::in_parallel).
+///
+/// # Errors
+/// The errors of [`check`].
+pub fn check_in_parallel<S: Store, K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    store: &S,
+    threads: usize,
+) -> Result<Vec<Inconsistency>> {
+    table.refuse_unless_attached(derived.space())?;
+    let ranges = Side::ALL.map(|side| side.range(derived, table));
+    let found = in_parallel_each(store, &ranges, threads, |snapshot, of, part| {
+        let (side, mut found) = (if of == 0 { Side::Records } else { Side::Entries }, Vec::new());
+        check_part(derived, table, snapshot, side, part, |fault| found.push(fault))?;
+        Ok(found)
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// What a check compares with the other side.
+#[derive(Clone, Copy)]
+enum Side {
+    Records,
+    Entries,
+}
+
+impl Side {
+    const ALL: [Self; 2] = [Self::Records, Self::Entries];
+
+    fn range<K: RecordKey, V, C: Codec<V>>(
+        self,
+        derived: &impl DerivedEntries<K, V>,
+        table: &Table<K, V, C>,
+    ) -> KeyRange<'static> {
+        match self {
+            Self::Records => table.space().self_and_children(),
+            Self::Entries => derived.space().self_and_children(),
+        }
+    }
+}
+
+/// Checks the records or entries of `part`, one page at a time.
+fn check_part<K: RecordKey, V, C: Codec<V>>(
+    derived: &impl DerivedEntries<K, V>,
+    table: &Table<K, V, C>,
+    reader: &impl Reader,
+    side: Side,
+    part: KeyRange<'_>,
+    mut report: impl FnMut(Inconsistency),
 ) -> Result<()> {
-    let mut last = None;
+    let mut rest = part.clone();
     loop {
-        let page = page_behind(last.as_deref(), reader, space, CHUNK)?;
-        visit(page.entries)?;
-        let Some(key) = page.last else { return Ok(()) };
-        last = Some(key);
+        let page = reader.page(rest, Order::Ascending, CHUNK)?;
+        match side {
+            Side::Records => {
+                let faults = missing_or_wrong(derived, table, reader, page.entries)?;
+                faults.into_iter().for_each(|(fault, _)| report(fault));
+            }
+            Side::Entries => {
+                superfluous(derived, table, reader, page.entries)?
+                    .into_iter()
+                    .for_each(&mut report);
+            }
+        }
+        let Some(last) = page.last else { return Ok(()) };
+        rest = part.clone().resume(Order::Ascending, &last).into_owned();
     }
 }
 

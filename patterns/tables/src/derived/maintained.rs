@@ -76,6 +76,20 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
+    /// Like [`check`](Maintained::check), in a snapshot of its own, on up to `threads` threads if the
+    /// kind supports it: indexes of plain entries do. By default, one thread checks.
+    ///
+    /// # Errors
+    /// The errors of [`check`](Maintained::check).
+    fn check_in_parallel<S: Store, C: Codec<Self::Value>>(
+        &self,
+        store: &S,
+        table: &Table<Self::Key, Self::Value, C>,
+        _threads: usize,
+    ) -> Result<Vec<Inconsistency>> {
+        self.check(&store.snapshot()?, table)
+    }
+
     /// Fixes every inconsistency in bounded transactions, concurrently with other writers. Also
     /// builds new data. Before the repair begins, attach the data to the table that writers use.
     ///

@@ -33,7 +33,7 @@ mod elsewhere;
 mod maintained;
 mod repair;
 
-pub use check::check;
+pub use check::{check, check_in_parallel};
 pub use elsewhere::Elsewhere;
 #[doc(inline)]
 pub use keyloom_kit::derived::{

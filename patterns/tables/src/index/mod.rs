@@ -524,6 +524,15 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Index<K, V,
         Ok(found)
     }
 
+    fn check_in_parallel<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        threads: usize,
+    ) -> Result<Vec<Inconsistency>> {
+        derived::check_in_parallel(&self.untyped(), table, store, threads)
+    }
+
     /// Repairs or builds the index in bounded transactions; see [`derived::repair`].
     ///
     /// # Errors

@@ -66,6 +66,15 @@ macro_rules! stands_on_index {
                 self.index.check(reader, table)
             }
 
+            fn check_in_parallel<S: keyloom::Store, C: keyloom::value::Codec<V>>(
+                &self,
+                store: &S,
+                table: &$crate::Table<K, V, C>,
+                threads: usize,
+            ) -> Result<Vec<$crate::Inconsistency>> {
+                self.index.check_in_parallel(store, table, threads)
+            }
+
             fn repair_with<S: keyloom::Store, C: keyloom::value::Codec<V>>(
                 &self,
                 store: &S,

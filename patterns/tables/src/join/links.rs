@@ -348,6 +348,15 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
         Ok(found)
     }
 
+    fn check_in_parallel<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<(L, R), V, C>,
+        threads: usize,
+    ) -> Result<Vec<Inconsistency>> {
+        derived::check_in_parallel(self, table, store, threads)
+    }
+
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,

@@ -123,6 +123,45 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(found)
     }
 
+    /// Like [`check`](Attached::check), in a snapshot of its own, on up to `threads` threads. Indexes
+    /// of plain entries are checked in parallel, on the stores that have [parallel
+    /// snapshots](Store::parallel_snapshots); other kinds, and
+    /// [deferred](super::Schema::derive_deferred) data, on one thread.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "library")?;
+    /// let books = schema.table::<u32, String>("books")?;
+    /// let by_title = schema.index(&books, "by_title", 1, |_, title| entry(title))?;
+    /// store.transact(|txn| books.put_many(txn, (0..20_000).map(|n| (n, format!("Volume {n}")))))?;
+    /// store.transact(|txn| books.delete_record_only(txn, &7))?;
+    /// let faults = by_title.check_in_parallel(&store, 2)?;
+    /// assert_eq!(faults.len(), 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`check`](Attached::check).
+    pub fn check_in_parallel(
+        &self,
+        store: &impl Store,
+        threads: usize,
+    ) -> Result<Vec<Inconsistency>> {
+        if self.is_deferred() {
+            return self.check(&store.snapshot()?);
+        }
+        let derived = self.at(&store.snapshot()?)?;
+        let found = derived.check_in_parallel(store, &self.table, threads)?;
+        if !found.is_empty() {
+            // The snapshots of the check are later than that of the state: the data may have been
+            // disabled or dropped in between.
+            self.at(&store.snapshot()?)?;
+        }
+        Ok(found)
+    }
+
     /// Fixes every inconsistency, in bounded transactions, concurrently with other writers. If
     /// another program begins a repair of the same data, this repair ends with
     /// [`SchemaError::RepairTakenOver`].
