@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::backend::refused_address;
+use crate::backend::{ChangeListener, refused_address};
 use crate::dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction};
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
@@ -201,6 +201,10 @@ impl Store for AnyStore {
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         on!(Self, self, store => store.wait_for_change(key, seen, timeout))
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        on!(Self, self, store => store.listen(key))
     }
 }
 

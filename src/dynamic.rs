@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::ChangeListener;
 use crate::{
     AtomicOp, Entry, EntryPage, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
@@ -75,6 +76,7 @@ trait ErasedStore: Send + Sync {
     fn retry_policy(&self) -> RetryPolicy;
     fn round_trips(&self) -> Option<u64>;
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool>;
+    fn listen(&self, key: &[u8]) -> ChangeListener;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
@@ -206,6 +208,10 @@ impl<S: Store> ErasedStore for S {
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         Store::wait_for_change(self, key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        Store::listen(self, key)
     }
 }
 
@@ -397,6 +403,10 @@ impl Store for DynStore {
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         self.store.wait_for_change(key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.store.listen(key)
     }
 }
 

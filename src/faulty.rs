@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::backend::ChangeListener;
 use crate::{
     AtomicOp, EntryPage, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
@@ -189,6 +190,10 @@ impl<S: Store> Store for Faulty<S> {
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         self.plan.check()?;
         self.store.wait_for_change(key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.store.listen(key)
     }
 }
 

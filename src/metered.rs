@@ -8,6 +8,7 @@ use std::time::Duration;
 
 #[cfg(feature = "tracing")]
 use crate::KeyBuf;
+use crate::backend::ChangeListener;
 use crate::{
     AtomicOp, Entry, EntryPage, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
@@ -258,6 +259,10 @@ impl<S: Store> Store for Metered<S> {
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         self.store.wait_for_change(key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.store.listen(key)
     }
 }
 

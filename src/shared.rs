@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::ChangeListener;
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 
 /// A store in an [`Arc`]. Stores themselves are cheap to clone; this is for programs and frameworks
@@ -45,6 +46,10 @@ impl<S: Store> Store for Arc<S> {
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         (**self).wait_for_change(key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        (**self).listen(key)
     }
 
     fn transact<T>(&self, body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>) -> Result<T> {

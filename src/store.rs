@@ -19,10 +19,10 @@
 #[cfg(doc)]
 use crate::{Batched, LmdbError, ServerError, StorageError};
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
-use crate::backend::CommitSignal;
+use crate::backend::ChangeListener;
 use crate::retry::Retries;
 use crate::{
     Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, TransactionState,
@@ -119,10 +119,9 @@ pub trait Store: Send + Sync + 'static {
     /// Waits until the value of `key` differs from `seen`, at most for `timeout`. Returns whether
     /// it differs. In `seen`, `None` means that the key has no value.
     ///
-    /// The stores in memory, on redb and in etcd are notified of changes. On LMDB this holds for
-    /// commits of the same process; commits of other processes are found by polling. The default
-    /// implementation polls: it reads the key after pauses that grow from 1 to 50 ms. A change that
-    /// is undone before the store reads the key is not noticed.
+    /// The thread sleeps until the [listener](Store::listen) of the key is notified, or until the
+    /// next poll of a store that cannot notify. A change that is undone before the store reads the
+    /// key is not noticed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -141,8 +140,31 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// The errors of [`snapshot`](Store::snapshot) and [`Reader::get`].
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        // No commit notifies this signal, so the wait polls.
-        CommitSignal::default().wait_for_change(self, key, seen, timeout, POLL)
+        let began = Instant::now();
+        let mut listener = None;
+        loop {
+            if self.snapshot()?.get(key)?.as_deref() != seen {
+                return Ok(true);
+            }
+            let left = timeout.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            // Read before listening: to listen may cost a message to a server, and most waits for
+            // a change that is already there need none.
+            listener.get_or_insert_with(|| self.listen(key)).wait(left);
+        }
+    }
+
+    /// Listens for commits that may change `key`, for [`wait_for_change`](Store::wait_for_change)
+    /// and for tasks that wait. After each wait, the caller reads the key.
+    ///
+    /// The stores in memory, on redb, on fjall and in etcd are notified of changes. On LMDB this
+    /// holds for commits of the same process, and on Linux also for those of other processes;
+    /// elsewhere they are found by polling every 10 ms. PostgreSQL notifies of the commits of
+    /// keyloom. By default, the listener polls, after pauses that grow from 1 to 50 ms.
+    fn listen(&self, _key: &[u8]) -> ChangeListener {
+        ChangeListener::of_polls(POLL)
     }
 
     /// Runs `body` in a transaction and commits it.

@@ -454,3 +454,84 @@ fn a_body_that_blocks_holds_up_no_task() {
         });
     }
 }
+
+#[test]
+fn tasks_that_wait_for_a_change_hold_no_thread() {
+    const TASKS: u32 = 2_000;
+    let inner = Metered::new(Memory::new());
+    let store = AsyncOptions::new().readers(1).wrap(inner.clone());
+    let runtime = runtime(2);
+    let wait = |n: u32, timeout| {
+        let store = store.clone();
+        async move { store.wait_for_change(&n.to_be_bytes(), None, timeout).await.unwrap() }
+    };
+    let tasks: Vec<_> = (0..TASKS).map(|n| runtime.spawn(wait(n, LONG))).collect();
+    // Each task has read its key twice, so all of them wait.
+    while inner.cost().gets < 2 * u64::from(TASKS) {
+        std::thread::yield_now();
+    }
+    // The one thread that reads is free, and no task is woken by a commit of another key.
+    runtime.block_on(async {
+        assert!(!wait(TASKS, Duration::from_millis(1)).await);
+        store.transact(|txn| txn.put(b"other", b"")).await.unwrap();
+        store.transact(|txn| (0..TASKS).try_for_each(|n| put(txn, n))).await.unwrap();
+        for task in tasks {
+            assert!(task.await.unwrap());
+        }
+    });
+    let gets = inner.cost().gets;
+    assert!(gets <= 3 * u64::from(TASKS) + 3, "{gets} gets");
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn put(txn: &mut impl Writer, n: u32) -> keyloom::Result<()> {
+    txn.put(&n.to_be_bytes(), b"")
+}
+
+#[test]
+fn a_body_is_run_until_it_returns_a_value() {
+    let store = AsyncStore::new(Memory::new());
+    runtime(2).block_on(async {
+        let third = |snapshot: &<Memory as Store>::Snapshot<'_>| {
+            Ok(Some(snapshot.counter(b"n")?).filter(|n| *n >= 3))
+        };
+        let waiting = tokio::spawn({
+            let store = store.clone();
+            async move { store.wait_until(b"n", LONG, third).await }
+        });
+        for _ in 0..3 {
+            assert!(!waiting.is_finished());
+            store.transact(|txn| txn.add(b"n", 1)).await.unwrap();
+        }
+        assert_eq!(waiting.await.unwrap().unwrap(), Some(3));
+        let never = |_: &<Memory as Store>::Snapshot<'_>| Ok(None::<()>);
+        let time = Duration::from_millis(2);
+        assert_eq!(store.wait_until(b"n", time, never).await.unwrap(), None);
+        let fails = |snapshot: &<Memory as Store>::Snapshot<'_>| {
+            snapshot.get(&[0; 512]).map(|_| None::<()>)
+        };
+        let error = store.wait_until(b"n", LONG, fails).await.unwrap_err();
+        assert!(matches!(error, Error::KeyTooLong { .. }), "{error}");
+    });
+}
+
+/// A dropped wait leaves no listener, and the waits of others go on.
+#[test]
+fn a_cancelled_wait_leaves_no_trace() {
+    let store = AsyncStore::new(Memory::new());
+    runtime(2).block_on(async {
+        for polls in 0..200 {
+            let wait = store.wait_for_change(b"key", None, LONG);
+            assert_eq!(cancelled_after(polls % 4, wait).await.transpose().unwrap(), None);
+        }
+        let waiting = store.wait_for_change(b"key", None, LONG);
+        let both = futures_util::future::join(waiting, async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            store.transact(|txn| txn.put(b"key", b"")).await
+        });
+        let (is_changed, put) = both.await;
+        put.unwrap();
+        assert!(is_changed.unwrap());
+    });
+}

@@ -3,6 +3,7 @@
 mod inside;
 mod stream;
 mod submission;
+mod waiting;
 mod writer;
 
 use std::future::Future;

@@ -11,6 +11,7 @@
 //! | limits the size of a transaction, or should imitate an engine that does | [`TransactionSize`] |
 //! | must not be used after `fork` | [`Process`] |
 //! | cannot notify of a change, and its writers are in one process | [`CommitSignal`] |
+//! | can notify this process of the commits of others | [`CommitSignal::watch`] |
 //! | leaves an unusable store if its process dies while it creates the store | [`unfinished_path`], [`sync_name`] |
 //! | needs a bound that is a key | [`KeyRange::normalized`] |
 //! | takes ranges from a key, inclusive, to a key, exclusive, as servers do | [`Span`], [`Spans`] |
@@ -47,7 +48,7 @@ mod writer_slot;
 
 pub use crate::atomic::{apply_by_reading, stamp_by_counting};
 pub use crate::limits::TransactionSize;
-pub use commit_signal::{ChangedKeys, CommitSignal};
+pub use commit_signal::{ChangeListener, ChangedKeys, CommitSignal, Watch};
 pub use files::{sync_name, unfinished_path};
 pub use messages::{refused_address, refused_name, shown_key, shown_name};
 pub use overlay::{Merge, Merged, Overlaid, Overlay, OverlayEntries};

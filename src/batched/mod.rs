@@ -7,6 +7,7 @@ mod transaction;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::ChangeListener;
 use crate::retry::Retries;
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 
@@ -155,6 +156,10 @@ impl<S: Store> Store for Batched<S> {
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         self.store.wait_for_change(key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.store.listen(key)
     }
 
     fn transact_batched<T: Send>(

@@ -76,6 +76,8 @@ mod reading;
 mod room;
 mod sorted;
 mod transaction;
+#[cfg(target_os = "linux")]
+mod watch;
 mod writer_lock;
 
 use std::io;
@@ -87,7 +89,7 @@ use std::time::Duration;
 use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
-use crate::backend::{CommitSignal, WriterSlot, WriterTurn};
+use crate::backend::{ChangeListener, CommitSignal, WriterSlot, WriterTurn};
 use crate::deadline::Deadline;
 use crate::{
     Error, HeldPages, KeyRange, Limits, LmdbError, OldestReader, Order, Reader, Result,
@@ -655,8 +657,11 @@ impl Store for Lmdb {
         self.shared.options.retry_policy
     }
 
-    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        self.shared.signal.wait_for_change(self, key, seen, timeout, POLL)
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        let listener = self.shared.signal.listen(key).polling(POLL);
+        #[cfg(target_os = "linux")]
+        watch::start(&self.shared.signal, || self.shared.path.join("data.mdb"));
+        listener
     }
 }
 

@@ -29,9 +29,9 @@ mod tree;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::backend::{CommitSignal, WriterSlot};
+use crate::backend::{ChangeListener, CommitSignal, WriterSlot};
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 use optimistic::Committed;
@@ -206,8 +206,8 @@ impl Store for Memory {
         self.shared.retry_policy
     }
 
-    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.shared.signal.listen(key)
     }
 }
 

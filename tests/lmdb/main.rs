@@ -16,6 +16,8 @@ mod snapshots;
 mod synced;
 mod the_disk;
 mod the_map;
+#[cfg(target_os = "linux")]
+mod waits;
 mod writers;
 
 use std::fs;

@@ -204,6 +204,8 @@ flaws! {
     SleepsThroughChanges: Waiting, "a_wait_ends_with_the_commit_of_another_thread";
     /// No commit wakes a waiter: it notices the change only after its time-out.
     NeverNotifies: Waiting, "a_wait_ends_with_each_kind_of_write";
+    /// A listener is not notified of commits.
+    ListensToNothing: Waiting, "a_listener_is_notified_of_commits";
     /// A wait without a change ends after its time-out as if there had been one.
     WakesForNothing: Waiting, "a_wait_without_a_change_ends_with_its_time";
     /// A wait treats an empty value as absent.

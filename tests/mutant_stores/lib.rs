@@ -17,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use keyloom::backend::{ChangeListener, CommitSignal};
 use keyloom::{Error, KeyRange, Limits, Memory, Result, Store, Writer};
 
 pub use fixture::Mutant;
@@ -161,6 +162,13 @@ impl Store for MutantStore {
         };
         let is_changed = self.memory.wait_for_change(key, seen, timeout)?;
         Ok(is_changed || self.flaw == Flaw::WakesForNothing)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        match self.flaw {
+            Flaw::ListensToNothing => CommitSignal::default().listen(key),
+            _ => self.memory.listen(key),
+        }
     }
 
     fn try_transact<T, E: From<Error>>(

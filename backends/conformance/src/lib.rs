@@ -373,5 +373,6 @@ laws! {
         a_wait_without_a_change_ends_with_its_time,
         a_wait_ends_with_the_commit_of_another_thread,
         a_wait_ends_with_each_kind_of_write,
+        a_listener_is_notified_of_commits,
     ],
 }

@@ -87,6 +87,23 @@ pub(super) fn a_wait_ends_with_each_kind_of_write<S: Store>(store: &S) -> Outcom
     Ok(())
 }
 
+pub(super) fn a_listener_is_notified_of_commits<S: Store>(store: &S) -> Outcome {
+    let both = Barrier::new(2);
+    on_threads(2, |thread| {
+        both.wait();
+        if thread == 1 {
+            std::thread::sleep(Duration::from_millis(10));
+            return insist(|| store.transact(|txn| txn.put(b"bell", b"rings")));
+        }
+        let began = Instant::now();
+        let mut listener = store.listen(b"bell");
+        while store.snapshot()?.get(b"bell")?.is_none() && began.elapsed() < LONG {
+            listener.wait(LONG);
+        }
+        ensure(began.elapsed() < LONG / 2, "a listener was not notified of a commit")
+    })
+}
+
 pub(super) fn a_wait_ends_with_the_commit_of_another_thread<S: Store>(store: &S) -> Outcome {
     type Change = (&'static [u8], Option<&'static [u8]>);
     const CHANGES: [Change; 4] =

@@ -199,6 +199,7 @@ use options::Plan;
 use room::Room;
 use session::{SnapshotSession, TransactionSession};
 
+use keyloom::backend::ChangeListener;
 use keyloom::{AnyStore, Limits, Result, RetryPolicy, Store, check_key};
 use keyloom_remote::{Link, RemoteEntries, RemoteSnapshot, RemoteTransaction};
 
@@ -342,5 +343,9 @@ impl Store for Etcd {
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         check_key(key)?;
         self.shared.wait_for_change(key, seen, timeout)
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        watch::listen(&self.shared, key)
     }
 }

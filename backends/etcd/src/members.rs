@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient, WatchOptions};
+use etcd_client::{
+    Client, ConnectOptions, Error as EtcdError, KvClient, WatchOptions, WatchStream,
+};
 
 use super::error::Failed;
 
@@ -164,16 +166,33 @@ impl Members {
     }
 
     /// Waits for a change of `key` at `revision` or later, or for the end of the watch.
-    pub(super) async fn watch(&self, key: Vec<u8>, revision: i64) -> Result<(), EtcdError> {
-        let connection = self.connection(self.preferred(), Needs::ALeader).await?;
-        let options = WatchOptions::new().with_start_revision(revision);
-        let mut changes = connection.watch_client().watch(key, Some(options)).await?;
+    pub(super) async fn change(&self, key: Vec<u8>, revision: i64) -> Result<(), EtcdError> {
+        let mut changes = self.changes(key, Some(revision)).await?;
         while let Some(answer) = changes.message().await? {
             if answer.canceled() || !answer.events().is_empty() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Calls `notify` when the watch has begun, and after each change of `key`, until the watch
+    /// ends.
+    pub(super) async fn watch(&self, key: Vec<u8>, notify: impl Fn()) -> Result<(), EtcdError> {
+        let mut changes = self.changes(key, None).await?;
+        while let Some(answer) = changes.message().await? {
+            notify();
+            if answer.canceled() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn changes(&self, key: Vec<u8>, from: Option<i64>) -> Result<WatchStream, EtcdError> {
+        let connection = self.connection(self.preferred(), Needs::ALeader).await?;
+        let options = from.map(|revision| WatchOptions::new().with_start_revision(revision));
+        connection.watch_client().watch(key, options).await
     }
 
     async fn client(&self, member: usize, needs: Needs) -> Result<KvClient, EtcdError> {

@@ -1,15 +1,37 @@
 //! Waits for a change of a key, by a watch.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Shared;
 use keyloom::Result;
+use keyloom::backend::{ChangeListener, ChangedKeys, CommitSignal};
 use keyloom_remote::Outcome;
 
 /// The pause after a failed watch. The next read tries the other members.
 // Without a pause, a waiter would send requests in a loop while a member is down. A longer pause
 // delays the notice of a change.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens for changes of a key by a watch of its own.
+pub(super) fn listen(shared: &Arc<Shared>, key: &[u8]) -> ChangeListener {
+    // Not one signal for the store: the watch of one listener would wake all listeners of the key.
+    let signal = CommitSignal::default();
+    let listener = signal.listen(key).unnotified();
+    let (own, key) = (Arc::clone(shared), shared.keys.outer(key));
+    let watching = async move {
+        loop {
+            // After an error, the read of the caller fails or finds another member.
+            let notify = || signal.notify(ChangedKeys::any());
+            let watched = own.members.watch(key.clone(), notify).await;
+            notify();
+            if watched.is_err() {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    };
+    listener.with_guard(shared.link.spawn_until_dropped(watching))
+}
 
 impl Shared {
     /// Reads the key, and watches it from the revision after the read. So no change between the
@@ -32,7 +54,7 @@ impl Shared {
                 return Ok(false);
             }
             self.link.waited_also(1);
-            let watch = self.members.watch(self.keys.outer(key), revision + 1);
+            let watch = self.members.change(self.keys.outer(key), revision + 1);
             match self.link.wait_uncounted(left, watch) {
                 Outcome::Answered(Ok(())) | Outcome::TimedOut => {}
                 Outcome::Answered(Err(_)) => std::thread::sleep(PAUSE.min(left)),

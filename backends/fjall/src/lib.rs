@@ -43,14 +43,13 @@ use std::io;
 use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use fjall::{
     Iter, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace,
     OptimisticWriteTx, PersistMode, Readable, Slice,
 };
 use keyloom::backend::{
-    ChangedKeys, CommitSignal, Process, refused_address, sync_name, unfinished_path,
+    ChangeListener, ChangedKeys, CommitSignal, Process, refused_address, sync_name, unfinished_path,
 };
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
@@ -362,8 +361,8 @@ impl Store for Fjall {
     }
 
     // Only one process can open a directory of fjall, so other processes commit nothing.
-    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.shared.signal.listen(key)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Opening connections: hosts, addresses, TLS.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Instant;
 
 #[cfg(unix)]
@@ -12,11 +14,13 @@ use socket2::{Domain, SockAddr, Type};
 use socket2::{SockRef, TcpKeepalive};
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
 
 use super::connection::{Connection, Driver, wait};
 use super::socket::{Bytes, Kind, Socket};
+use super::watch::Notices;
 use super::{PostgresOptions, error};
+use keyloom::backend::CommitSignal;
 use keyloom::{Error, Result, SharedError};
 use keyloom_remote::Link;
 
@@ -25,6 +29,8 @@ use keyloom_remote::Link;
 pub(super) struct Connector {
     config: Config,
     tls: Tls,
+    /// Notified of the commits that the server announces.
+    signal: CommitSignal,
 }
 
 enum Tls {
@@ -50,12 +56,16 @@ struct Target {
 }
 
 impl Connector {
-    pub(super) fn new(mut config: Config, options: &PostgresOptions) -> Result<Self> {
+    pub(super) fn new(
+        mut config: Config,
+        options: &PostgresOptions,
+        signal: CommitSignal,
+    ) -> Result<Self> {
         #[cfg(feature = "tls")]
         if options.ca_certificate.is_some() || config.get_ssl_mode() == SslMode::Require {
             config.ssl_mode(SslMode::Require);
             let tls = Tls::Rustls(super::tls::connect(options.ca_certificate.as_deref())?);
-            return Ok(Self { config, tls });
+            return Ok(Self { config, tls, signal });
         }
         let _ = options;
         if config.get_ssl_mode() == SslMode::Require {
@@ -66,7 +76,7 @@ impl Connector {
             });
         }
         config.ssl_mode(SslMode::Disable);
-        Ok(Self { config, tls: Tls::Plain })
+        Ok(Self { config, tls: Tls::Plain, signal })
     }
 
     /// Connects to the first server that accepts it.
@@ -162,7 +172,17 @@ impl Connector {
         let tls =
             tls.make_tls_connect(&target.name).map_err(|e| Error::Backend(SharedError::from(e)))?;
         let connected = self.config.connect_raw(bytes, tls).await;
-        let (client, driver) = connected.map_err(|error| error::of_statement(error, link))?;
+        let (client, mut connection) =
+            connected.map_err(|error| error::of_statement(error, link))?;
+        let signal = self.signal.clone();
+        let driver = poll_fn(move |context| {
+            while let Some(message) = ready!(connection.poll_message(context)) {
+                if let AsyncMessage::Notification(notice) = message? {
+                    Notices::receive(&signal, notice.payload());
+                }
+            }
+            Poll::Ready(Ok(()))
+        });
         Ok((client, Box::pin(driver)))
     }
 

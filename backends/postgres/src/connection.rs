@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::Stream as _;
 use futures_util::future::try_join_all;
@@ -56,6 +56,11 @@ impl Connection {
     /// connection during the wait. Returns `None` at the deadline.
     pub(super) fn wait<F: Future>(&self, deadline: Instant, request: F) -> Option<F::Output> {
         wait(&self.socket, deadline, request, |context| self.advance(context))
+    }
+
+    /// Sleeps until data arrives, at most for `time`.
+    pub(super) fn wait_for_data(&self, time: Duration) {
+        self.socket.wait(Instant::now() + time);
     }
 
     /// Sends pending requests, and reads the data that has arrived.

@@ -15,7 +15,9 @@ use super::connect::Connector;
 use super::connection::Connection;
 use super::pool::Pool;
 use super::sql::{Engine, Sql};
+use super::watch::Notices;
 use super::{Postgres, PostgresOptions, Shared, error};
+use keyloom::backend::CommitSignal;
 use keyloom::{Error, Result, StorageError};
 use keyloom_remote::Link;
 
@@ -61,11 +63,14 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
     let link = Link::new(&place, options.timeout);
-    let connector = Connector::new(config, &options)?;
+    let signal = CommitSignal::default();
+    let connector = Connector::new(config, &options, signal.clone())?;
     let connection = connector.connect(&link)?;
     let (sql, engine) = prepare(&link, &connection, options.create, &table)?;
     let pool = Pool::new(options.max_connections, options.patience);
-    let shared = Shared { link, connector, pool, sql, engine, retry_policy: options.retry_policy };
+    let notices = Notices::new(&table, engine, signal);
+    let retry_policy = options.retry_policy;
+    let shared = Shared { link, connector, pool, sql, engine, notices, retry_policy };
     // A table of another kind is detected when the statements are prepared.
     let connection = shared.warm(connection)?;
     drop(shared.pool.take(|| Ok(connection)).map(|connection| shared.pool.give_back(connection)));

@@ -6,7 +6,7 @@ use std::future::{self, Future};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio_postgres::{Error as PgError, Row};
+use tokio_postgres::{Error as PgError, Row, SimpleQueryMessage};
 
 use super::connection::Connection;
 use super::sql::Sql;
@@ -183,7 +183,13 @@ impl PostgresSession {
             return Err(self.failed(self.shared.link.lost(ClosedMeanwhile)));
         }
         let sql = &self.shared.sql;
-        self.has_written.set(self.has_written.get() || !buffer.is_empty());
+        let has_sent_more = self.has_written.get();
+        self.has_written.set(has_sent_more || !buffer.is_empty());
+        let notices = &self.shared.notices;
+        let notify = match commit && self.has_written.get() {
+            true => notices.statement(&buffer, has_sent_more),
+            false => None,
+        };
         let (cleared, keys) = buffer.into_parts();
         let mut cleared: Vec<Span> = cleared.into_spans().collect();
         let last_cleared = cleared.pop();
@@ -191,9 +197,13 @@ impl PostgresSession {
             self.ask(|connection| async move { clear(connection, sql, &span).await })?;
         }
         self.state.set(State::Astray { restart: false });
-        let request = write(connection, sql, last_cleared, &keys, commit);
+        let ending = Ending { commit, notify };
+        let request = write(connection, sql, last_cleared, &keys, ending);
         match self.wait(connection, request) {
-            Outcome::Answered(sent) => Ok(sent),
+            Outcome::Answered(sent) => {
+                sent.notified.iter().for_each(|answer| notices.answered(answer));
+                Ok(sent)
+            }
             Outcome::Refused(error) => Err(error),
             Outcome::TimedOut if commit && self.has_written.get() => {
                 Err(self.silent(self.shared.link.silent_at_commit()))
@@ -203,7 +213,7 @@ impl PostgresSession {
     }
 
     /// Interprets the answers to a commit.
-    fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
+    fn committed(&self, Sent { written, committed, .. }: Sent) -> Result<()> {
         let link = &self.shared.link;
         let has_written = self.has_written.get();
         let continues =
@@ -242,6 +252,15 @@ impl PostgresSession {
 struct Sent {
     written: Result<(), PgError>,
     committed: Option<Result<(), PgError>>,
+    /// The answer to the notification, which does not change the outcome.
+    notified: Option<Vec<SimpleQueryMessage>>,
+}
+
+/// What follows the writes.
+struct Ending {
+    commit: bool,
+    /// The [statement](super::watch::Notices::statement) after the commit.
+    notify: Option<String>,
 }
 
 /// Sends writes and a commit without waiting for answers in between.
@@ -250,7 +269,7 @@ async fn write(
     sql: &Sql,
     cleared: Option<Span>,
     keys: &BTreeMap<KeyBuf, Option<Bytes>>,
-    commit: bool,
+    Ending { commit, notify }: Ending,
 ) -> Sent {
     let deleted: Vec<&[u8]> =
         keys.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..]).collect();
@@ -286,11 +305,17 @@ async fn write(
             false => None,
         }
     };
-    // Every statement was prepared when the connection was opened, so each future sends its message
-    // at its first poll. The messages are therefore sent in this order.
-    let (cleared, deleted, put, committed) =
-        tokio::join!(biased; clearing, deleting, putting, committing);
-    Sent { written: cleared.and(deleted).and(put), committed }
+    let notifying = async {
+        match notify.filter(|_| commit && !held_back.get()) {
+            Some(statement) => connection.client().simple_query(&statement).await.ok(),
+            None => None,
+        }
+    };
+    // Every statement with parameters was prepared when the connection was opened, so each future
+    // sends its message at its first poll. The messages are therefore sent in this order.
+    let (cleared, deleted, put, committed, notified) =
+        tokio::join!(biased; clearing, deleting, putting, committing, notifying);
+    Sent { written: cleared.and(deleted).and(put), committed, notified }
 }
 
 async fn clear(connection: &Connection, sql: &Sql, span: &Span) -> Result<(), PgError> {

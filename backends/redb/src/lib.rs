@@ -32,11 +32,10 @@ use std::io;
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use keyloom::backend::{
-    ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, refused_address, sync_name,
-    unfinished_path,
+    ChangeListener, ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, refused_address,
+    sync_name, unfinished_path,
 };
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
@@ -360,8 +359,8 @@ impl Store for Redb {
     }
 
     // Only one process can open a file of redb, so other processes commit nothing.
-    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.shared.signal.listen(key)
     }
 }
 

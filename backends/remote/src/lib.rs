@@ -17,7 +17,7 @@ mod reader;
 mod remembered;
 mod session;
 
-pub use link::{Link, Outcome};
+pub use link::{Link, Outcome, Task};
 pub use name::{NAME_RULE, checked_name, is_name};
 pub use pages::{LARGEST_PAGE, PAGE_BYTES, RemoteEntries};
 pub use reader::{RemoteSnapshot, RemoteTransaction};

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use std::time::Instant;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
 
 use keyloom::{BoxedError, Error, Result, ServerError, SharedError};
 
@@ -29,6 +30,16 @@ pub struct Link {
     place: Box<str>,
     /// The advice of [`Error::Forked`](keyloom::Error::Forked) for a forked child.
     after_fork: &'static str,
+}
+
+/// Work on the runtime of a [`Link`]. Ends when it is dropped.
+#[derive(Debug)]
+pub struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// The outcome of a wait.
@@ -144,6 +155,14 @@ impl Link {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
         }
+    }
+
+    /// Runs `work` until it ends or the returned task is dropped. `None` without a runtime.
+    pub fn spawn_until_dropped(
+        &self,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<Task> {
+        self.runtime.as_ref().map(|runtime| Task(runtime.spawn(work).abort_handle()))
     }
 
     /// Counts `waits` additional round trips, for a request that took several.

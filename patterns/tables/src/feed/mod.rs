@@ -240,7 +240,9 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         store.wait_for_change(&self.key(after + 1), None, timeout)
     }
 
-    fn key(&self, number: u64) -> KeyBuf {
+    /// The key of a change, which need not exist yet. A task waits for it with
+    /// `AsyncStore::wait_until`.
+    pub fn key(&self, number: u64) -> KeyBuf {
         self.changes.pack(&(number,))
     }
 

@@ -20,6 +20,8 @@ mod opening;
 mod round_trips;
 #[cfg(feature = "postgres")]
 mod secure;
+#[cfg(feature = "postgres")]
+mod waits;
 
 #[cfg(not(feature = "postgres"))]
 #[test]
