@@ -1,20 +1,26 @@
 //! keyloom on the command line: what does a store hold?
 
 mod address;
+mod batches;
 mod catalog;
 mod check;
 mod copy;
 mod diff;
+mod digest;
 mod du;
+mod export;
 mod failure;
 mod get;
+mod import;
 mod indexed;
+mod lines;
 mod locks;
 mod ls;
 mod manual;
 mod measure;
 #[cfg(test)]
 mod measure_tests;
+mod ndjson;
 mod output;
 mod progress;
 mod query;
@@ -23,6 +29,7 @@ mod scan;
 mod selection;
 mod shown;
 mod stats;
+mod target;
 mod tree;
 mod tuple;
 #[cfg(test)]
@@ -38,7 +45,8 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use output::{Output, note};
 
-/// Looks into ordered key-value stores: lists, queries, checks, changes, copies and compares them.
+/// Looks into ordered key-value stores: lists, queries, checks, changes, copies, exports and
+/// compares them.
 #[derive(Debug, Parser)]
 #[command(name = "keyloom", version, arg_required_else_help = true)]
 struct Cli {
@@ -61,6 +69,8 @@ enum Command {
     Du(du::Du),
     Copy(copy::Copy),
     Diff(diff::Diff),
+    Export(export::Export),
+    Import(import::Import),
     Check(check::Check),
     Locks(locks::Locks),
     Queues(queues::Queues),
@@ -81,6 +91,8 @@ impl Command {
             Self::Du(command) => command.run(out),
             Self::Copy(command) => command.run(out),
             Self::Diff(command) => command.run(out),
+            Self::Export(command) => command.run(out),
+            Self::Import(command) => command.run(out),
             Self::Check(command) => command.run(out),
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
@@ -102,6 +114,8 @@ impl Command {
             Self::Du(command) => address::shown(&command.address),
             Self::Copy(command) => both(&command.from, &command.to),
             Self::Diff(command) => both(&command.a, &command.b),
+            Self::Export(command) => address::shown(&command.address),
+            Self::Import(command) => address::shown(&command.address),
             Self::Check(command) => address::shown(&command.address),
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),

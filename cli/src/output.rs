@@ -42,9 +42,14 @@ impl Output {
         }
     }
 
-    /// Flushes the buffer. Must be called, since errors of a drop are lost.
-    pub fn finish(mut self) -> Result {
+    /// Writes the buffered lines.
+    pub fn flush(&mut self) -> Result {
         Ok(self.to.flush()?)
+    }
+
+    /// Ends the output. Must be called, since errors of a drop are lost.
+    pub fn finish(mut self) -> Result {
+        self.flush()
     }
 
     /// Writes rows in aligned columns. `right` lists the right-aligned columns, those of numbers.

@@ -16,10 +16,9 @@ pub fn key(bytes: &[u8]) -> String {
 
 /// The bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    // Not by `write!`, which takes a call of the formatter for each byte of an export.
+    let digit = |four: u8| char::from_digit(u32::from(four), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0F)]).collect()
 }
 
 fn tuple(all: &[Element]) -> String {

@@ -30,11 +30,17 @@ pub struct Permission {
 }
 
 impl Permission {
-    fn open(&self, address: &str) -> Result<AnyStore> {
+    /// The access that the command may use, or an error without `--write`.
+    pub fn access(&self, create: bool) -> Result<Access> {
         match self.write {
-            true => open(address, Access::Write),
+            true if create => Ok(Access::Create),
+            true => Ok(Access::Write),
             false => Err(Failure::new("this changes the store; repeat the command with --write")),
         }
+    }
+
+    fn open(&self, address: &str) -> Result<AnyStore> {
+        open(address, self.access(false)?)
     }
 
     /// Refuses to write keys of a schema: a key that is written directly is missing in the indexes

@@ -168,10 +168,12 @@ fn no_command_writes_without_write() {
             &["diff", &redb],
             &["copy", &redb],
             &["copy", &created, "--create"],
+            &["export"],
+            &["import", "no such file"],
         ] {
             let (command, rest) = arguments.split_first().unwrap();
             let ran = run(&[&[*command, address.as_str()], rest].concat());
-            let writes = ["put", "rm", "copy"].contains(command);
+            let writes = ["put", "rm", "copy", "import"].contains(command);
             assert!((ran.code == 2) == writes || address == &redb, "{arguments:?}: {}", ran.err);
             assert_eq!([&lmdb, &redb].map(|address| entries(address)), before, "{arguments:?}");
             assert!(!target.exists(), "{arguments:?}");

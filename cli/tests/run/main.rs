@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod changing;
+mod exporting;
 mod looking;
 mod support;
 mod upkeep;

@@ -1,7 +1,8 @@
 //! Stores to run the binary on.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use keyloom::value::{Json, Plain, Upgrade, Upgrading};
 use keyloom::{Lmdb, Store, Writer, pack};
@@ -94,6 +95,11 @@ impl Directory {
         self.0.path()
     }
 
+    /// The address of a store that may not exist.
+    pub fn address(&self, scheme: &str, name: &str) -> String {
+        format!("{scheme}:{}", self.path().join(name).display())
+    }
+
     /// An LMDB store, filled and closed.
     pub fn lmdb(&self, fill: impl Fn(&Lmdb)) -> String {
         let path = self.path().join("lmdb");
@@ -131,6 +137,21 @@ fn ran(output: Output) -> Ran {
 
 pub fn run(arguments: &[&str]) -> Ran {
     ran(command(arguments).output().unwrap())
+}
+
+/// Runs the binary with a standard input.
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Ran {
+    let mut child = piped(arguments);
+    // A command that fails early closes its input.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    ran(child.wait_with_output().unwrap())
+}
+
+/// Starts the binary with pipes for its input and its output.
+pub fn piped(arguments: &[&str]) -> Child {
+    let mut command = command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
 }
 
 /// The output of a run that ends with status 0.
