@@ -10,10 +10,11 @@ use crate::address::{Access, open};
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, grouped, note};
+use crate::requeue::{Place, requeue};
 use crate::shown::{self, cut, json_safe};
 use crate::value;
 
-/// Counts the jobs of each work queue by state, or lists those of one state.
+/// Counts the jobs of each work queue by state, lists those of one state, or requeues dead letters.
 #[derive(Debug, Args)]
 pub struct Queues {
     /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
@@ -26,6 +27,12 @@ pub struct Queues {
     /// The most jobs to list
     #[arg(long, short = 'n', default_value_t = 50)]
     pub limit: usize,
+    /// Returns this dead letter, or all, to the queue: a job waits with all its attempts
+    #[arg(long, value_name = "ID|all", requires = "name", conflicts_with = "state")]
+    pub requeue: Option<String>,
+    /// Allows --requeue to change the store
+    #[arg(long, requires = "requeue")]
+    pub write: bool,
 }
 
 /// The state of a job.
@@ -89,18 +96,14 @@ pub fn ago(time: u64, now: u64) -> String {
 impl Queues {
     /// Runs the command.
     pub fn run(&self, out: &mut Output) -> Result<Outcome> {
+        if let Some(wanted) = &self.requeue {
+            return self.requeue(wanted, out);
+        }
         let store = open(&self.address, Access::Read)?;
         let catalog = Catalog::read(&store);
-        let queues: Vec<(&Part, &str)> = queues(&catalog)
-            .filter(|(_, name)| self.name.as_deref().is_none_or(|wanted| wanted == *name))
-            .collect();
-        if let (Some(name), true) = (&self.name, queues.is_empty()) {
-            let why = "without a name, `keyloom queues` lists all";
-            return Err(Failure::new(format!("there is no queue {name:?}; {why}")));
-        }
         let snapshot = store.snapshot()?;
         let (mut rows, mut left) = (Vec::new(), self.limit);
-        for (jobs, name) in queues {
+        for (jobs, name) in self.named(&catalog)? {
             match self.state {
                 Some(state) => list(out, &snapshot, jobs, name, state, &mut left)?,
                 None => rows.push(count(out, &snapshot, jobs, name)?),
@@ -111,6 +114,34 @@ impl Queues {
             out.table(&head, &rows, &[2, 3, 4, 5])?;
         }
         Ok(Outcome::Fine)
+    }
+
+    /// The queues with the name of the command, all without a name.
+    fn named<'c>(&self, catalog: &'c Catalog) -> Result<Vec<(&'c Part, &'c str)>> {
+        let is_named = |jobs: &Part, name: &str| match self.name.as_deref() {
+            None => true,
+            Some(wanted) => wanted == name || wanted == format!("{}/{name}", jobs.schema),
+        };
+        let found: Vec<_> = queues(catalog).filter(|(jobs, name)| is_named(jobs, name)).collect();
+        match &self.name {
+            Some(name) if found.is_empty() => {
+                let why = "without a name, `keyloom queues` lists all";
+                Err(Failure::new(format!("there is no queue {name:?}; {why}")))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    fn requeue(&self, wanted: &str, out: &mut Output) -> Result<Outcome> {
+        if !self.write {
+            return Err(Failure::new("this changes the store; repeat the command with --write"));
+        }
+        let store = open(&self.address, Access::Write)?;
+        let catalog = Catalog::read(&store);
+        match self.named(&catalog)?[..] {
+            [(jobs, queue)] => requeue(&store, Place { schema: &jobs.schema, queue }, wanted, out),
+            _ => Err(Failure::new("several schemas have this queue; write SCHEMA/QUEUE")),
+        }
     }
 }
 

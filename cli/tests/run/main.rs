@@ -4,5 +4,6 @@
 mod changing;
 mod exporting;
 mod looking;
+mod requeuing;
 mod support;
 mod upkeep;
