@@ -2,14 +2,15 @@
 
 use clap::Args;
 use keyloom::key::elements;
-use keyloom::{AnySnapshot, AnyStore, KeyRange, Order, Reader, Store};
+use keyloom::{AnyStore, KeyRange, Reader};
 use serde_json::json;
 
 use crate::address::{Access, open};
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Outcome, Result};
-use crate::indexed::{Entry, Joined};
+use crate::indexed::Joined;
 use crate::output::{Output, grouped, note};
+use crate::pages::pages;
 use crate::progress::Progress;
 use crate::shown;
 use crate::value;
@@ -27,10 +28,6 @@ pub struct Check {
     #[arg(long, default_value_t = 100)]
     pub limit: usize,
 }
-
-/// The entries of one snapshot. More would keep the snapshot open for longer, and LMDB cannot reuse
-/// the pages of an open snapshot.
-const PAGE: usize = 1_000;
 
 /// What a check has found.
 struct Findings<'o> {
@@ -89,24 +86,6 @@ fn report(findings: &Findings<'_>, entries: u64, left: &[String]) {
     if !left.is_empty() {
         let left = left.join(", ");
         note(&format!("not checked: {left}; the program that writes them has a check"));
-    }
-}
-
-/// Calls `visit` with the pages of a range, each in a snapshot of its own.
-fn pages(
-    store: &AnyStore,
-    range: &KeyRange<'_>,
-    mut visit: impl FnMut(&AnySnapshot<'_>, &[Entry<'_>]) -> Result,
-) -> Result {
-    let mut rest = range.clone();
-    loop {
-        let snapshot = store.snapshot()?;
-        let page = snapshot.page(rest, Order::Ascending, PAGE)?;
-        let entries: Vec<Entry<'_>> =
-            page.entries.iter().map(|(key, value)| (&**key, &**value)).collect();
-        visit(&snapshot, &entries)?;
-        let Some(last) = page.last else { return Ok(()) };
-        rest = range.clone().resume(Order::Ascending, &last).into_owned();
     }
 }
 

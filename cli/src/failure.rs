@@ -12,7 +12,7 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 pub enum Outcome {
     /// Everything is as expected: status 0.
     Fine,
-    /// The stores differ, or the key is not there: status 1.
+    /// The stores differ, the key is not there, or there were too few changes: status 1.
     Different,
 }
 

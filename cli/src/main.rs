@@ -3,6 +3,7 @@
 mod address;
 mod batches;
 mod catalog;
+mod change;
 mod check;
 mod copy;
 mod diff;
@@ -22,6 +23,7 @@ mod measure;
 mod measure_tests;
 mod ndjson;
 mod output;
+mod pages;
 mod payload;
 mod progress;
 mod query;
@@ -37,6 +39,7 @@ mod tuple;
 #[cfg(test)]
 mod tuple_tests;
 mod value;
+mod watch;
 mod word;
 mod write;
 
@@ -47,8 +50,8 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use output::{Output, note};
 
-/// Looks into ordered key-value stores: lists, queries, checks, changes, copies, exports and
-/// compares them.
+/// Looks into ordered key-value stores: lists, queries, checks, changes, copies, exports,
+/// compares and watches them.
 #[derive(Debug, Parser)]
 #[command(name = "keyloom", version, arg_required_else_help = true)]
 struct Cli {
@@ -76,6 +79,7 @@ enum Command {
     Check(check::Check),
     Locks(locks::Locks),
     Queues(queues::Queues),
+    Watch(watch::Watch),
     Completions(manual::Completions),
     Man(manual::Man),
 }
@@ -98,6 +102,7 @@ impl Command {
             Self::Check(command) => command.run(out),
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
+            Self::Watch(command) => command.run(out),
             Self::Completions(command) => command.run(out),
             Self::Man(command) => command.run(out),
         }
@@ -121,6 +126,7 @@ impl Command {
             Self::Check(command) => address::shown(&command.address),
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),
+            Self::Watch(command) => address::shown(&command.address),
             Self::Completions(_) | Self::Man(_) => "keyloom".to_owned(),
         }
     }

@@ -170,6 +170,7 @@ fn no_command_writes_without_write() {
             &["copy", &redb],
             &["copy", &created, "--create"],
             &["export"],
+            &["watch", key, "--for=0.01"],
             &["import", "no such file"],
         ] {
             let (command, rest) = arguments.split_first().unwrap();

@@ -7,3 +7,4 @@ mod looking;
 mod requeuing;
 mod support;
 mod upkeep;
+mod watching;
