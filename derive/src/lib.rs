@@ -66,10 +66,10 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// A schema stores the name of the type and the elements of its fields, as with `impl_parts!`, and
 /// refuses a program with a different type. For an enum it stores the variants with their numbers,
-/// as `Status{0 Open | 1 Closed}`. A program may add variants or leave some out. A program
-/// is refused if it gives a stored number to a different variant, or a stored variant a different
-/// number. A renamed variant is refused too, because it looks like an exchange of two variants: adopt the table
-/// (`Schema::adopt_table`), and raise the version of the index.
+/// as `Status{0 Open | 1 Closed}`. A program may add variants or leave some out. A program is
+/// refused if it gives a stored number to a different variant, or a stored variant a different
+/// number. A renamed variant is refused too, because it looks like an exchange of two variants:
+/// adopt the table (`Schema::adopt_table`), and raise the version of the index.
 ///
 /// If any variant has fields, every variant is packed as a tuple, as in `Event({0 Started | 1
 /// Failed(integer)})`. So adding the first variant with fields would change the bytes of all

@@ -15,8 +15,9 @@ const BANNED: &str = include_str!("../words.txt");
 const ALLOWED: &str = "xtask/words_allowed.txt";
 const WIDEST_COMMENT: usize = 100;
 const LONGEST_TEST_NAME: usize = 60;
-const FOLDERS: [&str; 9] =
-    ["src", "backends", "benches", "book", "examples", "lmdb_file", "patterns", "tests", "xtask"];
+const FOLDERS: [&str; 10] = [
+    "backends", "benches", "book", "cli", "derive", "examples", "patterns", "src", "tests", "xtask",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Print {
@@ -204,6 +205,18 @@ mod tests {
 
     fn kinds(text: &str, is_chapter: bool) -> Vec<(usize, &'static str)> {
         findings(text, is_chapter).into_iter().map(|finding| (finding.line, finding.kind)).collect()
+    }
+
+    #[test]
+    fn every_folder_with_code_is_read() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
+        let folders = folders.filter(|entry| entry.path().is_dir());
+        let mut names: Vec<_> =
+            folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.retain(|name| !name.starts_with('.') && name != "target");
+        names.sort();
+        assert_eq!(names, FOLDERS);
     }
 
     #[test]

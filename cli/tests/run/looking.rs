@@ -140,7 +140,7 @@ fn errors_name_the_store_and_create_none() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_ends_the_output() {
     let directory = Directory::new();
     let address = directory.lmdb(|store: &Lmdb| {
         store.transact(|txn| (0..20_000).try_for_each(|id| txn.put(&pack(&id), b"value"))).unwrap();

@@ -1,5 +1,5 @@
-//! An application of five tables and twelve indexes, by hand and by derive: the same bytes, the same
-//! costs, and how many lines each takes.
+//! An application of five tables and twelve indexes, by hand and by derive: the same bytes, the
+//! same costs, and how many lines each takes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
