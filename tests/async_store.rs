@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use keyloom::backend::{ChangeListener, CommitSignal};
 use keyloom::{
     AsyncOptions, AsyncStore, Error, KeyRange, Limits, Memory, Metered, Order, Reader, Store,
     Writer,
@@ -516,9 +517,54 @@ fn a_body_is_run_until_it_returns_a_value() {
     });
 }
 
-/// A dropped wait leaves no listener, and the waits of others go on.
+/// A store in memory whose listeners are those of a signal of the test.
+#[derive(Debug)]
+struct Listened(Memory, CommitSignal);
+
+impl Store for Listened {
+    type Snapshot<'s> = <Memory as Store>::Snapshot<'s>;
+    type Transaction<'s> = <Memory as Store>::Transaction<'s>;
+
+    fn snapshot(&self) -> keyloom::Result<Self::Snapshot<'_>> {
+        self.0.snapshot()
+    }
+
+    fn begin(&self) -> keyloom::Result<Self::Transaction<'_>> {
+        self.0.begin()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.1.listen(key)
+    }
+}
+
 #[test]
-fn a_cancelled_wait_leaves_no_trace() {
+fn a_cancelled_wait_leaves_no_listener() {
+    let signal = CommitSignal::default();
+    let store = AsyncStore::new(Listened(Memory::new(), signal.clone()));
+    let mut most = 0;
+    runtime(2).block_on(async {
+        for polls in 0..200 {
+            let wait = store.wait_for_change(b"key", None, LONG);
+            let mut wait = Box::pin(wait);
+            for _ in 0..polls % 8 {
+                assert!(futures_util::poll!(&mut wait).is_pending());
+                tokio::time::sleep(Duration::from_micros(100)).await;
+                most = most.max(signal.waiting());
+            }
+            drop(wait);
+            assert_eq!(signal.waiting(), 0);
+        }
+    });
+    assert_eq!(most, 1, "no wait came so far as to listen");
+}
+
+#[test]
+fn a_wait_continues_beside_cancelled_ones() {
     let store = AsyncStore::new(Memory::new());
     runtime(2).block_on(async {
         for polls in 0..200 {

@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
@@ -22,10 +22,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// there are, the longer each one pauses.
 const PAUSE_PER_WAITER: Duration = Duration::from_micros(100);
 
-/// The longest pause between two polls while a [`Watch`](super::Watch) notifies of commits of other
-/// processes.
+/// The pause between two polls while a [`Watch`] notifies of commits of other processes.
 // The polls are a precaution, for example against a proxy that drops notifications.
 const WATCHED_PAUSE: Duration = Duration::from_secs(1);
+
+/// All waiters of a process together poll at most a hundred times a second during a watch.
+const WATCHED_PAUSE_PER_WAITER: Duration = Duration::from_millis(10);
 
 /// A watch ends this long after the last listener.
 // A service waits again and again: a shorter time would start a thread for many of its waits.
@@ -72,6 +74,8 @@ struct Inner {
     runs_watch: Mutex<bool>,
     /// Whether the watch notifies of commits of other processes.
     is_watched: AtomicBool,
+    /// The beginnings and ends of the transactions of this process that note their keys.
+    own_writes: Arc<AtomicU64>,
 }
 
 /// A key that is awaited, or several keys with the same hash.
@@ -127,17 +131,35 @@ fn hash_of(key: &[u8]) -> u64 {
 pub struct ChangedKeys {
     /// `None` if any key may have changed.
     hashes: Option<Vec<u64>>,
+    _own: Option<OwnWrite>,
+}
+
+/// Counts the beginning of a transaction, and its end when it is dropped.
+#[derive(Debug)]
+struct OwnWrite(Arc<AtomicU64>);
+
+impl OwnWrite {
+    fn begin(all: &Arc<AtomicU64>) -> Self {
+        all.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(all))
+    }
+}
+
+impl Drop for OwnWrite {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 impl ChangedKeys {
     /// An empty set, which notes all keys.
     pub fn none() -> Self {
-        Self { hashes: Some(Vec::new()) }
+        Self { hashes: Some(Vec::new()), _own: None }
     }
 
     /// The set of all keys.
     pub fn any() -> Self {
-        Self { hashes: None }
+        Self { hashes: None, _own: None }
     }
 
     /// Notes a key that the transaction puts or deletes.
@@ -176,7 +198,7 @@ impl FromStr for ChangedKeys {
             let digits = std::str::from_utf8(digits).ok().filter(|_| is_hash)?;
             u64::from_str_radix(digits, 16).ok()
         };
-        Ok(Self { hashes: text.as_bytes().chunks(16).map(hash).collect() })
+        Ok(Self { hashes: text.as_bytes().chunks(16).map(hash).collect(), _own: None })
     }
 }
 
@@ -266,11 +288,12 @@ impl ChangeListener {
     /// returns a longer pause.
     pub fn pause(&mut self) -> Duration {
         let Some(poll) = self.poll else { return Duration::MAX };
-        let is_watched = self.signal.0.is_watched.load(Ordering::Relaxed);
-        let longest = if is_watched { poll.max(WATCHED_PAUSE) } else { poll };
-        let shortest = self.signal.shortest_poll();
+        if self.signal.0.is_watched.load(Ordering::Relaxed) {
+            return self.signal.for_each(WATCHED_PAUSE_PER_WAITER).max(WATCHED_PAUSE);
+        }
+        let shortest = self.signal.for_each(PAUSE_PER_WAITER).max(FIRST_PAUSE);
         let pause = self.pause.max(shortest);
-        self.pause = pause.saturating_mul(2).min(longest.max(shortest));
+        self.pause = pause.saturating_mul(2).min(poll.max(shortest));
         pause
     }
 }
@@ -296,7 +319,8 @@ impl CommitSignal {
     /// by then.
     pub fn changed_keys(&self) -> ChangedKeys {
         let is_awaited = self.waiting() > 0;
-        ChangedKeys { hashes: is_awaited.then(Vec::new) }
+        let own = is_awaited.then(|| OwnWrite::begin(&self.0.own_writes));
+        ChangedKeys { hashes: is_awaited.then(Vec::new), _own: own }
     }
 
     /// Wakes the listeners of the changed keys. Costs one atomic load if there is no listener.
@@ -305,7 +329,7 @@ impl CommitSignal {
             return;
         }
         let all = lock(&self.0.awaited);
-        let woken: Vec<Arc<Awaited>> = match changed.hashes {
+        let woken: Vec<Arc<Awaited>> = match &changed.hashes {
             None => all.values().map(|(_, awaited)| Arc::clone(awaited)).collect(),
             Some(hashes) => {
                 let found = hashes.iter().filter_map(|hash| all.get(hash));
@@ -341,9 +365,10 @@ impl CommitSignal {
         ChangeListener { signal, hash, awaited, number, seen, poll: None, pause, guard: None }
     }
 
-    fn shortest_poll(&self) -> Duration {
+    /// `pause` for each listener.
+    fn for_each(&self, pause: Duration) -> Duration {
         let waiting = self.0.waiting.load(Ordering::Relaxed).try_into().unwrap_or(u32::MAX);
-        PAUSE_PER_WAITER.saturating_mul(waiting).max(FIRST_PAUSE)
+        pause.saturating_mul(waiting)
     }
 
     /// Runs the result of `work` on a thread, unless an earlier one still runs. It watches for
@@ -379,30 +404,48 @@ impl Watch {
     /// Whether there is a listener, or was one in the last second. If this returns `false`, the
     /// thread must end.
     pub fn is_needed(&self) -> bool {
+        if self.has_ended.get() {
+            return false;
+        }
         // With the lock, a listener is either counted here, or starts the next watch.
         let mut runs = lock(&self.signal.0.runs_watch);
         if self.signal.waiting() > 0 {
             self.last_needed.set(Instant::now());
         } else if self.last_needed.get().elapsed() > IDLE {
-            *runs = false;
-            self.has_ended.set(true);
-            self.signal.0.is_watched.store(false, Ordering::Relaxed);
+            self.end(&mut runs);
         }
         !self.has_ended.get()
     }
 
-    /// States whether this watch now notifies of every commit of other processes, and wakes all
-    /// listeners, which read their keys again. While it does, the listeners poll once a second.
-    pub fn set_complete(&self, is_complete: bool) {
-        self.signal.0.is_watched.store(is_complete, Ordering::Relaxed);
-        self.signal.notify(ChangedKeys::any());
+    /// Ends the watch. Another one may begin as soon as the lock is released.
+    fn end(&self, runs: &mut bool) {
+        self.signal.0.is_watched.store(false, Ordering::Relaxed);
+        self.has_ended.set(true);
+        *runs = false;
     }
 
-    /// Notifies of a commit, at most 1,000 times a second; the more listeners there are, the more
-    /// rarely. Used if the changed keys are unknown, so that every listener reads.
+    /// The number of beginnings and ends of the transactions of this process. It is odd while the
+    /// process writes, if it has one writer at a time. Transactions that began without a listener
+    /// are not counted.
+    pub fn own_writes(&self) -> u64 {
+        self.signal.0.own_writes.load(Ordering::SeqCst)
+    }
+
+    /// States whether this watch now notifies of every commit of other processes, and wakes all
+    /// listeners, which read their keys again. While it does, the listeners poll once a second at
+    /// most.
+    pub fn set_complete(&self, is_complete: bool) {
+        if !self.has_ended.get() {
+            self.signal.0.is_watched.store(is_complete, Ordering::Relaxed);
+            self.signal.notify(ChangedKeys::any());
+        }
+    }
+
+    /// Wakes all listeners, because of a commit whose keys are unknown. Then sleeps for 0.1 ms for
+    /// each listener, so that they read at most 10,000 keys a second.
     pub fn notify_any(&self) {
         self.signal.notify(ChangedKeys::any());
-        thread::sleep(self.signal.shortest_poll());
+        thread::sleep(self.signal.for_each(PAUSE_PER_WAITER));
     }
 }
 
@@ -410,8 +453,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         if !self.has_ended.get() {
             // The work has failed.
-            *lock(&self.signal.0.runs_watch) = false;
-            self.signal.0.is_watched.store(false, Ordering::Relaxed);
+            self.end(&mut lock(&self.signal.0.runs_watch));
         }
     }
 }
@@ -419,8 +461,6 @@ impl Drop for Watch {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use super::*;
 
     const THREADS: usize = 20;

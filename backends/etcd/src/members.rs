@@ -169,7 +169,10 @@ impl Members {
     pub(super) async fn change(&self, key: Vec<u8>, revision: i64) -> Result<(), EtcdError> {
         let mut changes = self.changes(key, Some(revision)).await?;
         while let Some(answer) = changes.message().await? {
-            if answer.canceled() || !answer.events().is_empty() {
+            if answer.canceled() {
+                return Err(EtcdError::WatchError(answer.cancel_reason().to_owned()));
+            }
+            if !answer.events().is_empty() {
                 break;
             }
         }

@@ -21,13 +21,12 @@ pub(super) fn listen(shared: &Arc<Shared>, key: &[u8]) -> ChangeListener {
     let (own, key) = (Arc::clone(shared), shared.keys.outer(key));
     let watching = async move {
         loop {
-            // After an error, the read of the caller fails or finds another member.
             let notify = || signal.notify(ChangedKeys::any());
-            let watched = own.members.watch(key.clone(), notify).await;
+            // After an error or a cancelled watch, the read of the caller fails or finds another
+            // member.
+            let _ = own.members.watch(key.clone(), notify).await;
             notify();
-            if watched.is_err() {
-                tokio::time::sleep(PAUSE).await;
-            }
+            tokio::time::sleep(PAUSE).await;
         }
     };
     listener.with_guard(shared.link.spawn_until_dropped(watching))

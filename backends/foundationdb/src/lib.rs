@@ -145,6 +145,7 @@ mod user;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foundationdb::{Database, Transaction};
 
@@ -152,6 +153,7 @@ pub use options::FoundationDbOptions;
 
 use address::ClusterFile;
 use again::Again;
+use keyloom::backend::{ChangeListener, CommitSignal};
 use keyloom::{AnyStore, Error, Limits, Result, RetryPolicy, ServerError, Store};
 use keyloom_remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
 use keyspace::Keyspace;
@@ -183,9 +185,15 @@ struct Shared {
     retry_policy: RetryPolicy,
     batch_priority: bool,
     conflict_keys: bool,
+    /// Counts the waits, which poll: the more there are, the longer their pauses.
+    signal: CommitSignal,
     // Dropped last: all other fields may use it.
     network: Option<user::User>,
 }
+
+/// The longest pause between two polls of a wait for a change.
+// A poll is a round trip. Longer pauses cost fewer polls, and add to the latency of a change.
+const POLL: Duration = Duration::from_millis(50);
 
 /// The remedy for a forked child, which has no network thread and cannot start one.
 const AFTER_FORK: &str = "FoundationDB's client does not work after a fork; fork before the first store is opened, or exec";
@@ -299,5 +307,9 @@ impl Store for FoundationDb {
 
     fn round_trips(&self) -> Option<u64> {
         Some(self.shared.link.round_trips())
+    }
+
+    fn listen(&self, key: &[u8]) -> ChangeListener {
+        self.shared.signal.listen(key).unnotified().polling(POLL)
     }
 }

@@ -12,6 +12,7 @@ use super::again::Again;
 use super::keyspace::Keyspace;
 use super::user::User;
 use super::{AFTER_FORK, FoundationDb, Shared, at_exit, error};
+use keyloom::backend::CommitSignal;
 use keyloom::{Error, Result, RetryPolicy, pack};
 use keyloom_remote::{Link, checked_name};
 
@@ -168,6 +169,7 @@ impl FoundationDbOptions {
             retry_policy: self.retry_policy.unwrap_or_else(|| patient_for(self.timeout)),
             batch_priority: self.batch_priority,
             conflict_keys: self.conflict_keys,
+            signal: CommitSignal::default(),
             network,
         };
         let store = FoundationDb { shared: Arc::new(shared) };

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use futures_util::Stream as _;
 use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error as PgError, Row, SimpleQueryStream, Statement};
+use tokio_postgres::{
+    Client, Error as PgError, Row, SimpleQueryMessage, SimpleQueryStream, Statement,
+};
 
 use super::socket::Socket;
 use super::sql::Sql;
@@ -32,8 +34,14 @@ pub(super) struct Connection {
     driver: RefCell<Option<Driver>>,
     socket: Arc<Socket>,
     statements: HashMap<String, Statement>,
-    /// The pending answer to a rollback that was sent without waiting.
-    rollback: RefCell<Option<Pin<Box<SimpleQueryStream>>>>,
+    /// The pending answer to a statement that was sent without waiting.
+    pending: RefCell<Option<Pending>>,
+}
+
+/// The answer to a statement that was sent after the end of a transaction.
+enum Pending {
+    Rollback(Pin<Box<SimpleQueryStream>>),
+    Notice(Pin<Box<SimpleQueryStream>>),
 }
 
 impl fmt::Debug for Connection {
@@ -44,8 +52,8 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub(super) fn new(client: Client, driver: Driver, socket: Arc<Socket>) -> Self {
-        let (driver, rollback) = (RefCell::new(Some(driver)), RefCell::default());
-        Self { client, driver, socket, statements: HashMap::new(), rollback }
+        let (driver, pending) = (RefCell::new(Some(driver)), RefCell::default());
+        Self { client, driver, socket, statements: HashMap::new(), pending }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -97,27 +105,42 @@ impl Connection {
         Some(prepared.map(|prepared| self.statements = prepared.into_iter().collect()))
     }
 
-    /// Begins a transaction, after the rollback of the previous one.
-    pub(super) async fn begin(&self, statement: &str) -> Result<(), PgError> {
-        let rollback = self.rollback.take();
-        let rolled_back = async {
-            match rollback {
-                Some(answer) => read_to_end(answer).await,
-                None => Ok(()),
+    /// Begins a transaction, after the answer to the last statement. Returns whether this was the
+    /// answer `true` to a notice.
+    pub(super) async fn begin(&self, statement: &str) -> Result<bool, PgError> {
+        let pending = self.pending.take();
+        let ended = async {
+            match pending {
+                Some(Pending::Rollback(answer)) => read_to_end(answer).await.map(|_| false),
+                // A notice that fails changes nothing.
+                Some(Pending::Notice(answer)) => Ok(read_to_end(answer).await.unwrap_or(false)),
+                None => Ok(false),
             }
         };
         // Polled in their order on the wire: `biased` polls the first future first.
-        let (rolled_back, begun) =
-            tokio::join!(biased; rolled_back, self.client.batch_execute(statement));
-        rolled_back.and(begun)
+        let (ended, begun) = tokio::join!(biased; ended, self.client.batch_execute(statement));
+        begun.and(ended)
     }
 
     /// Sends a rollback without waiting for its answer. Returns whether it was sent.
     pub(super) fn roll_back(&self) -> bool {
+        self.send("ROLLBACK", Pending::Rollback)
+    }
+
+    /// Sends a notice without waiting for its answer. Returns whether it was sent.
+    pub(super) fn send_notice(&self, statement: &str) -> bool {
+        self.send(statement, Pending::Notice)
+    }
+
+    fn send(
+        &self,
+        statement: &str,
+        pending: impl FnOnce(Pin<Box<SimpleQueryStream>>) -> Pending,
+    ) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        let sent = pin!(self.client.simple_query_raw("ROLLBACK")).poll(&mut context);
+        let sent = pin!(self.client.simple_query_raw(statement)).poll(&mut context);
         let Poll::Ready(Ok(answer)) = sent else { return false };
-        self.rollback.replace(Some(Box::pin(answer)));
+        self.pending.replace(Some(pending(Box::pin(answer))));
         !self.is_closed() && !self.socket.is_full()
     }
 
@@ -140,11 +163,15 @@ impl Connection {
     }
 }
 
-async fn read_to_end(mut answer: Pin<Box<SimpleQueryStream>>) -> Result<(), PgError> {
+/// Reads the answer to the end, and returns whether a row begins with `true`.
+async fn read_to_end(mut answer: Pin<Box<SimpleQueryStream>>) -> Result<bool, PgError> {
+    let mut is_true = false;
     while let Some(message) = poll_fn(|context| answer.as_mut().poll_next(context)).await {
-        message?;
+        if let SimpleQueryMessage::Row(row) = message? {
+            is_true |= row.get(0) == Some("t");
+        }
     }
-    Ok(())
+    Ok(is_true)
 }
 
 /// Waits for `request` on the current thread. `advance` moves bytes between the socket and the

@@ -6,10 +6,11 @@ use std::future::{self, Future};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio_postgres::{Error as PgError, Row, SimpleQueryMessage};
+use tokio_postgres::{Error as PgError, Row};
 
 use super::connection::Connection;
 use super::sql::Sql;
+use super::watch::Notice;
 use super::{Shared, error};
 use keyloom::backend::Span;
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Result};
@@ -116,7 +117,7 @@ impl PostgresSession {
         let connection = self.connection()?;
         let is_fresh = self.state.get() == State::Fresh;
         let begin =
-            async { if is_fresh { connection.begin(self.kind.begin()).await } else { Ok(()) } };
+            async { if is_fresh { connection.begin(self.kind.begin()).await } else { Ok(false) } };
         let request = request(connection);
         // Polled in their order on the wire: `biased` polls the first future first.
         let both = async { tokio::join!(biased; begin, request) };
@@ -124,7 +125,10 @@ impl PostgresSession {
         self.state.set(State::Astray { restart: false });
         match self.wait(connection, both) {
             Outcome::Refused(error) => Err(error),
-            Outcome::Answered((Ok(()), Ok(answer))) => {
+            Outcome::Answered((Ok(is_listened), Ok(answer))) => {
+                if is_listened {
+                    self.shared.notices.is_listened();
+                }
                 self.state.set(State::Open);
                 Ok(answer)
             }
@@ -183,13 +187,7 @@ impl PostgresSession {
             return Err(self.failed(self.shared.link.lost(ClosedMeanwhile)));
         }
         let sql = &self.shared.sql;
-        let has_sent_more = self.has_written.get();
-        self.has_written.set(has_sent_more || !buffer.is_empty());
-        let notices = &self.shared.notices;
-        let notify = match commit && self.has_written.get() {
-            true => notices.statement(&buffer, has_sent_more),
-            false => None,
-        };
+        self.has_written.set(self.has_written.get() || !buffer.is_empty());
         let (cleared, keys) = buffer.into_parts();
         let mut cleared: Vec<Span> = cleared.into_spans().collect();
         let last_cleared = cleared.pop();
@@ -197,13 +195,9 @@ impl PostgresSession {
             self.ask(|connection| async move { clear(connection, sql, &span).await })?;
         }
         self.state.set(State::Astray { restart: false });
-        let ending = Ending { commit, notify };
-        let request = write(connection, sql, last_cleared, &keys, ending);
+        let request = write(connection, sql, last_cleared, &keys, commit);
         match self.wait(connection, request) {
-            Outcome::Answered(sent) => {
-                sent.notified.iter().for_each(|answer| notices.answered(answer));
-                Ok(sent)
-            }
+            Outcome::Answered(sent) => Ok(sent),
             Outcome::Refused(error) => Err(error),
             Outcome::TimedOut if commit && self.has_written.get() => {
                 Err(self.silent(self.shared.link.silent_at_commit()))
@@ -212,8 +206,18 @@ impl PostgresSession {
         }
     }
 
+    /// Notifies of a commit, which succeeded whatever happens here.
+    fn announce(&self, notice: Notice) {
+        if let (Some(statement), Ok(connection)) = (&notice.statement, self.connection())
+            && !connection.send_notice(statement)
+        {
+            self.state.set(State::Astray { restart: false });
+        }
+        self.shared.notices.committed(notice);
+    }
+
     /// Interprets the answers to a commit.
-    fn committed(&self, Sent { written, committed, .. }: Sent) -> Result<()> {
+    fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
         let link = &self.shared.link;
         let has_written = self.has_written.get();
         let continues =
@@ -252,15 +256,6 @@ impl PostgresSession {
 struct Sent {
     written: Result<(), PgError>,
     committed: Option<Result<(), PgError>>,
-    /// The answer to the notification, which does not change the outcome.
-    notified: Option<Vec<SimpleQueryMessage>>,
-}
-
-/// What follows the writes.
-struct Ending {
-    commit: bool,
-    /// The [statement](super::watch::Notices::statement) after the commit.
-    notify: Option<String>,
 }
 
 /// Sends writes and a commit without waiting for answers in between.
@@ -269,7 +264,7 @@ async fn write(
     sql: &Sql,
     cleared: Option<Span>,
     keys: &BTreeMap<KeyBuf, Option<Bytes>>,
-    Ending { commit, notify }: Ending,
+    commit: bool,
 ) -> Sent {
     let deleted: Vec<&[u8]> =
         keys.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..]).collect();
@@ -305,17 +300,11 @@ async fn write(
             false => None,
         }
     };
-    let notifying = async {
-        match notify.filter(|_| commit && !held_back.get()) {
-            Some(statement) => connection.client().simple_query(&statement).await.ok(),
-            None => None,
-        }
-    };
-    // Every statement with parameters was prepared when the connection was opened, so each future
-    // sends its message at its first poll. The messages are therefore sent in this order.
-    let (cleared, deleted, put, committed, notified) =
-        tokio::join!(biased; clearing, deleting, putting, committing, notifying);
-    Sent { written: cleared.and(deleted).and(put), committed, notified }
+    // Every statement was prepared when the connection was opened, so each future sends its message
+    // at its first poll. The messages are therefore sent in this order.
+    let (cleared, deleted, put, committed) =
+        tokio::join!(biased; clearing, deleting, putting, committing);
+    Sent { written: cleared.and(deleted).and(put), committed }
 }
 
 async fn clear(connection: &Connection, sql: &Sql, span: &Span) -> Result<(), PgError> {
@@ -450,8 +439,15 @@ impl WriteSession for PostgresSession {
             return Ok(());
         }
         self.begin()?;
+        let has_sent_more = self.has_written.get();
+        let notice = match has_sent_more || !buffer.is_empty() {
+            true => self.shared.notices.notice(&buffer, has_sent_more),
+            false => None,
+        };
         let sent = self.send(buffer, true)?;
-        self.committed(sent)
+        self.committed(sent)?;
+        notice.into_iter().for_each(|notice| self.announce(notice));
+        Ok(())
     }
 
     fn must_restart(&self) -> bool {

@@ -1,14 +1,13 @@
 //! Notifies the waits of other sessions of commits, by `NOTIFY` and `LISTEN`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use keyloom::Result;
 use keyloom::backend::{ChangedKeys, CommitSignal, Watch};
+use keyloom::{Error, Result};
 use keyloom_remote::Buffer;
-use tokio_postgres::SimpleQueryMessage;
 
 use super::connection::Connection;
 use super::sql::Engine;
@@ -16,7 +15,10 @@ use super::{Shared, error};
 
 /// How often a store without listeners checks whether there are any. Until then, their polls find
 /// its commits.
-const CHECK_FOR_LISTENERS: Duration = Duration::from_secs(1);
+const CHECK_FOR_LISTENERS: Duration = Duration::from_millis(100);
+
+/// How long a store notifies without a check after it found a listener.
+const LISTENED: Duration = Duration::from_secs(1);
 
 /// The largest number of keys in a notification, which has at most 8,000 bytes.
 const MOST_SENT: usize = 400;
@@ -24,8 +26,8 @@ const MOST_SENT: usize = 400;
 /// How often the thread that listens checks whether it is still needed.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// The pause before a second attempt to listen.
-const RETRY: Duration = Duration::from_secs(1);
+/// The first and the longest pause before another attempt to listen.
+const RETRIES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The notifications of one table.
 #[derive(Debug)]
@@ -38,7 +40,14 @@ pub(super) struct Notices {
     opened: Instant,
     /// The milliseconds since `opened` at which the next commit checks for listeners.
     next_check: AtomicU64,
-    is_listened: AtomicBool,
+    /// The milliseconds since `opened` until which commits notify without a check.
+    listened_until: AtomicU64,
+}
+
+/// The keys of a commit, and the statement that notifies other processes of them.
+pub(super) struct Notice {
+    changed: ChangedKeys,
+    pub(super) statement: Option<String>,
 }
 
 impl Notices {
@@ -53,16 +62,19 @@ impl Notices {
             is_supported: engine == Engine::PostgreSql,
             opened: Instant::now(),
             next_check: AtomicU64::default(),
-            is_listened: AtomicBool::default(),
+            listened_until: AtomicU64::default(),
         }
     }
 
-    /// The statement to send after a commit: it notifies if a session listens, and returns whether
-    /// one does. `None` if none did a moment ago, so that a store without waits pays nothing.
+    /// The notice to send after the commit of `buffer`; `None` if there was no listener a moment
+    /// ago, so that a store without waits pays nothing.
     // Not within the transaction: `NOTIFY` takes a lock for its commit, so that commits with
     // notifications would wait for each other's fsync.
-    pub(super) fn statement(&self, buffer: &Buffer, has_sent_more: bool) -> Option<String> {
-        if !self.is_supported || !(self.is_listened.load(Relaxed) || self.is_check_due()) {
+    pub(super) fn notice(&self, buffer: &Buffer, has_sent_more: bool) -> Option<Notice> {
+        let now = millis(self.opened.elapsed());
+        let is_listened = now < self.listened_until.load(Relaxed);
+        let is_sent = self.is_supported && (is_listened || self.is_check_due(now));
+        if !is_sent && self.signal.waiting() == 0 {
             return None;
         }
         let mut changed = ChangedKeys::none();
@@ -72,26 +84,30 @@ impl Notices {
             false => changed.note_any(),
         }
         let Self { lock, channel, .. } = self;
-        Some(format!(
-            "SELECT CASE WHEN pg_try_advisory_xact_lock({lock}) THEN false \
-             ELSE pg_notify('{channel}', '{changed}')::text = '' END"
-        ))
+        let statement = is_sent.then(|| {
+            format!(
+                "SELECT CASE WHEN pg_try_advisory_xact_lock({lock}) THEN false \
+                 ELSE pg_notify('{channel}', '{changed}')::text = '' END"
+            )
+        });
+        Some(Notice { changed, statement })
     }
 
-    fn is_check_due(&self) -> bool {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let (now, due) = (millis(self.opened.elapsed()), self.next_check.load(Relaxed));
+    fn is_check_due(&self, now: u64) -> bool {
+        let due = self.next_check.load(Relaxed);
         let next = now.saturating_add(millis(CHECK_FOR_LISTENERS));
         now >= due && self.next_check.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
     }
 
-    /// Notes the answer to the [`statement`](Notices::statement).
-    pub(super) fn answered(&self, answer: &[SimpleQueryMessage]) {
-        let is_listened = answer.iter().any(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0) == Some("t"),
-            _ => false,
-        });
-        self.is_listened.store(is_listened, Relaxed);
+    /// Notifies the waits of this process.
+    pub(super) fn committed(&self, notice: Notice) {
+        self.signal.notify(notice.changed);
+    }
+
+    /// Notes that the server had a listener for a [`Notice`].
+    pub(super) fn is_listened(&self) {
+        let until = millis(self.opened.elapsed() + LISTENED);
+        self.listened_until.fetch_max(until, Relaxed);
     }
 
     /// Passes a notification to the waits of this process.
@@ -112,32 +128,56 @@ impl Notices {
     }
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn listen(shared: &Weak<Shared>, watch: &Watch) {
+    let mut retry = RETRIES.0;
     while watch.is_needed() {
-        if let Some(Ok(connection)) = shared.upgrade().map(|shared| listening(&shared)) {
-            watch.set_complete(true);
-            while watch.is_needed() && !connection.is_closed() {
-                connection.wait_for_data(CHECK);
+        match shared.upgrade().map(|shared| listening(&shared)) {
+            Some(Ok(connection)) => {
+                follow(watch, &connection);
+                watch.set_complete(false);
+                connection.close();
+                retry = RETRIES.0;
             }
-            watch.set_complete(false);
-            connection.close();
+            // A replica in recovery refuses to listen.
+            None | Some(Err(Error::ReadOnly)) => retry = Duration::MAX,
+            Some(Err(_)) => retry = retry.saturating_mul(2).min(RETRIES.1),
         }
         let failed = Instant::now();
-        while watch.is_needed() && failed.elapsed() < RETRY {
+        while watch.is_needed() && failed.elapsed() < retry {
             thread::sleep(CHECK);
         }
     }
 }
 
-/// A connection that listens. A read-only replica refuses this.
+/// Passes notifications on until the connection ends.
+fn follow(watch: &Watch, connection: &Connection) {
+    // Wakes all listeners. Their polls stay short until every store has checked for listeners.
+    watch.set_complete(false);
+    let (began, mut is_complete) = (Instant::now(), false);
+    while watch.is_needed() && !connection.is_closed() {
+        if !is_complete && began.elapsed() > 2 * CHECK_FOR_LISTENERS {
+            is_complete = true;
+            watch.set_complete(true);
+        }
+        connection.wait_for_data(CHECK);
+    }
+}
+
+/// A connection that listens.
 fn listening(shared: &Shared) -> Result<Connection> {
     let Notices { channel, lock, .. } = &shared.notices;
     let connection = shared.connector.connect(&shared.link)?;
     let listen = format!("LISTEN {channel}; SELECT pg_advisory_lock_shared({lock})");
     let deadline = shared.link.deadline();
-    match connection.wait(deadline, connection.client().batch_execute(&listen)) {
-        Some(Ok(())) => Ok(connection),
-        Some(Err(refused)) => Err(error::of_statement(refused, &shared.link)),
-        None => Err(shared.link.silent()),
-    }
+    let refused = match connection.wait(deadline, connection.client().batch_execute(&listen)) {
+        Some(Ok(())) => return Ok(connection),
+        Some(Err(refused)) => error::of_statement(refused, &shared.link),
+        None => shared.link.silent(),
+    };
+    connection.close();
+    Err(refused)
 }

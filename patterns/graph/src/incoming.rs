@@ -154,8 +154,9 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for Incoming<I, 
         store: &S,
         edges: &Table<EdgeKey<I>, E, D>,
         threads: usize,
+        guard: impl Fn(&S::Snapshot<'_>) -> Result<()> + Sync,
     ) -> Result<Vec<Inconsistency>> {
-        derived::check_in_parallel(self, edges, store, threads)
+        derived::check_in_parallel(self, edges, store, threads, guard)
     }
 
     fn repair_with<S: Store, D: Codec<E>>(

@@ -19,10 +19,10 @@ const SHORT: usize = 4_096;
 /// in the order of the keys.
 ///
 /// All parts are read in one state of the store, whatever is written meanwhile. The parts are found
-/// by [sampling](split()) and cover `range`, also where it has no entries. A store that has no
-/// [parallel snapshots](Store::parallel_snapshots), a store with a server, and a range of up to
-/// 4,096 entries are read on one thread, and `work` is called once. Cost: that of `work`, and some
-/// thousand short ranges for each thread.
+/// by [sampling](split()) and cover `range`, also where it has no entries. On a store that has no
+/// [parallel snapshots](Store::parallel_snapshots), on a store with a server, and for a range of up
+/// to 4,096 entries, the range is one part. Cost: that of `work`, and some thousand short ranges
+/// for each thread.
 ///
 /// ```
 /// use keyloom::{KeyRange, Memory, Reader, Store, Writer, pack};

@@ -38,18 +38,21 @@ pub fn check<K: RecordKey, V, C: Codec<V>>(
 
 /// Like [`check`], on up to `threads` threads, in one state of the store: disjoint parts of the
 /// records, then disjoint parts of the entries. See [`in_parallel`](keyloom_kit::in_parallel).
+/// `guard` is called with a snapshot of this state before each part.
 ///
 /// # Errors
-/// The errors of [`check`].
+/// The errors of [`check`] and of `guard`.
 pub fn check_in_parallel<S: Store, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     store: &S,
     threads: usize,
+    guard: impl Fn(&S::Snapshot<'_>) -> Result<()> + Sync,
 ) -> Result<Vec<Inconsistency>> {
     table.refuse_unless_attached(derived.space())?;
     let ranges = Side::ALL.map(|side| side.range(derived, table));
     let found = in_parallel_each(store, &ranges, threads, |snapshot, of, part| {
+        guard(snapshot)?;
         let (side, mut found) = (if of == 0 { Side::Records } else { Side::Entries }, Vec::new());
         check_part(derived, table, snapshot, side, part, |fault| found.push(fault))?;
         Ok(found)

@@ -76,18 +76,22 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
-    /// Like [`check`](Maintained::check), in a snapshot of its own, on up to `threads` threads if the
-    /// kind supports it: indexes of plain entries do. By default, one thread checks.
+    /// Like [`check`](Maintained::check), in one state of the store, on up to `threads` threads if
+    /// the kind supports it: indexes of plain entries do. By default, one thread checks. `guard` is
+    /// called with a snapshot of this state, to refuse the check.
     ///
     /// # Errors
-    /// The errors of [`check`](Maintained::check).
+    /// The errors of [`check`](Maintained::check) and of `guard`.
     fn check_in_parallel<S: Store, C: Codec<Self::Value>>(
         &self,
         store: &S,
         table: &Table<Self::Key, Self::Value, C>,
         _threads: usize,
+        guard: impl Fn(&S::Snapshot<'_>) -> Result<()> + Sync,
     ) -> Result<Vec<Inconsistency>> {
-        self.check(&store.snapshot()?, table)
+        let snapshot = store.snapshot()?;
+        guard(&snapshot)?;
+        self.check(&snapshot, table)
     }
 
     /// Fixes every inconsistency in bounded transactions, concurrently with other writers. Also

@@ -529,8 +529,9 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Index<K, V,
         store: &S,
         table: &Table<K, V, C>,
         threads: usize,
+        guard: impl Fn(&S::Snapshot<'_>) -> Result<()> + Sync,
     ) -> Result<Vec<Inconsistency>> {
-        derived::check_in_parallel(&self.untyped(), table, store, threads)
+        derived::check_in_parallel(&self.untyped(), table, store, threads, guard)
     }
 
     /// Repairs or builds the index in bounded transactions; see [`derived::repair`].

@@ -71,8 +71,9 @@ macro_rules! stands_on_index {
                 store: &S,
                 table: &$crate::Table<K, V, C>,
                 threads: usize,
+                guard: impl Fn(&S::Snapshot<'_>) -> Result<()> + Sync,
             ) -> Result<Vec<$crate::Inconsistency>> {
-                self.index.check_in_parallel(store, table, threads)
+                self.index.check_in_parallel(store, table, threads, guard)
             }
 
             fn repair_with<S: keyloom::Store, C: keyloom::value::Codec<V>>(

@@ -353,8 +353,9 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
         store: &S,
         table: &Table<(L, R), V, C>,
         threads: usize,
+        guard: impl Fn(&S::Snapshot<'_>) -> Result<()> + Sync,
     ) -> Result<Vec<Inconsistency>> {
-        derived::check_in_parallel(self, table, store, threads)
+        derived::check_in_parallel(self, table, store, threads, guard)
     }
 
     fn repair_with<S: Store, C: Codec<V>>(

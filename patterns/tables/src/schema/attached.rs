@@ -126,7 +126,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// Like [`check`](Attached::check), in a snapshot of its own, on up to `threads` threads. Indexes
     /// of plain entries are checked in parallel, on the stores that have [parallel
     /// snapshots](Store::parallel_snapshots); other kinds, and
-    /// [deferred](super::Schema::derive_deferred) data, on one thread.
+    /// [deferred](super::Schema::derive_deferred) data, on one thread. Of records that claim the
+    /// same missing entry, each part of the table reports one.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -152,14 +153,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         if self.is_deferred() {
             return self.check(&store.snapshot()?);
         }
-        let derived = self.at(&store.snapshot()?)?;
-        let found = derived.check_in_parallel(store, &self.table, threads)?;
-        if !found.is_empty() {
-            // The snapshots of the check are later than that of the state: the data may have been
-            // disabled or dropped in between.
-            self.at(&store.snapshot()?)?;
-        }
-        Ok(found)
+        self.derived
+            .check_in_parallel(store, &self.table, threads, |snapshot| self.at(snapshot).map(drop))
     }
 
     /// Fixes every inconsistency, in bounded transactions, concurrently with other writers. If
