@@ -11,7 +11,16 @@ use keyloom_patterns::{Attached, Grouping, entry};
 use crate::cities::{Cities, City};
 use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "aggregation with composite keys",
+    title: "Count, total and rank records",
+    chapter: "book/src/aggregate.md",
+    layout: r#"(cities.totals, country, "people") -> sum"#,
+    data: &["cities.totals", "cities.ranked"],
+    shown: "How many people",
+};
 
 /// The number of cities per transaction of a build of totals and ranks.
 const BATCH: usize = 10_000;
@@ -42,10 +51,6 @@ impl Aggregation {
 }
 
 impl Step for Aggregation {
-    fn name(&self) -> &'static str {
-        "aggregation with composite keys"
-    }
-
     fn load(&self, store: &TourStore, _options: &Options) -> TourResult {
         if self.ranked.state(&store.snapshot()?)? == State::Readable {
             say!("totals     in the store already");

@@ -15,7 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "inverted index and direct aggregation",
+    title: "Filter and count by any combination of fields",
+    chapter: "book/src/bitmaps.md",
+    layout: r#"(strikes.strike_index, "terms", field, value, block) -> bitmap of ids"#,
+    data: &["strikes", "strikes.strike_index"],
+    shown: "Damage on approach",
+};
 
 /// The number of strikes per transaction.
 const BATCH: usize = 10_000;
@@ -93,10 +102,6 @@ fn dollars(cost: i128) -> Result<String> {
 }
 
 impl Step for Inverted {
-    fn name(&self) -> &'static str {
-        "inverted index and direct aggregation"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("strikes");
         if is_there(store, &loaded)? {

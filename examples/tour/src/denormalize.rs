@@ -9,7 +9,16 @@ use crate::cities::City;
 use crate::countries::Country;
 use crate::options::Options;
 use crate::report::{ask, grouped, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "denormalization",
+    title: "Keep copies of a field up to date",
+    chapter: "book/src/denormalize.md",
+    layout: "(places, id) -> place with the name of its country; (places.by_country, code, id)",
+    data: &["places", "places.by_country", "countries.names_in_places"],
+    shown: "Turkey becomes",
+};
 
 /// Turkey, whose name in the data is changed.
 const COUNTRY: &str = "TR";
@@ -68,10 +77,6 @@ impl Denormalization {
 }
 
 impl Step for Denormalization {
-    fn name(&self) -> &'static str {
-        "denormalization"
-    }
-
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         self.names.build(store)?;
         let snapshot = store.snapshot()?;

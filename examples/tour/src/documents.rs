@@ -14,7 +14,22 @@ use crate::cities::{self, City};
 use crate::countries::{self, Country};
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "nested documents: parents, children and results in groups",
+    title: "Search parents by their children, and the reverse",
+    chapter: "book/src/documents.md",
+    layout: "(child_cities, country, id) -> city",
+    data: &[
+        "parent_countries",
+        "parent_countries.text",
+        "parent_countries.children child_cities",
+        "child_cities",
+        "child_cities.text",
+    ],
+    shown: "at least 3 cities",
+};
 
 /// The number of records per transaction.
 const BATCH: usize = 500;
@@ -99,10 +114,6 @@ impl Relations {
 }
 
 impl Step for Relations {
-    fn name(&self) -> &'static str {
-        "nested documents: parents, children and results in groups"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("documents");
         if is_there(store, &loaded)? {

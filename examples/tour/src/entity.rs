@@ -10,7 +10,16 @@ use keyloom_patterns::{Aggregates, Table};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{act, ask, grouped, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "aggregates",
+    title: "Store entities of any shape",
+    chapter: "book/src/entity.md",
+    layout: r#"("tour", "aggregates", "cities", id, field, ...) -> value"#,
+    data: &["aggregates"],
+    shown: "How is Paris called",
+};
 
 const PARIS: u32 = 2_988_507;
 
@@ -34,10 +43,6 @@ impl Aggregated {
 }
 
 impl Step for Aggregated {
-    fn name(&self) -> &'static str {
-        "aggregates"
-    }
-
     /// Replaces the data in each run, so that every run makes the same changes.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;

@@ -7,7 +7,16 @@ use keyloom_patterns::{Feed, Table};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{act, grouped, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "change feed",
+    title: "Report each change to other programs",
+    chapter: "book/src/feed.md",
+    layout: r#"("tour", "feed", "changes", share, number) -> change"#,
+    data: &["feed"],
+    shown: "A consumer adds",
+};
 
 /// Paris, Lyon and Marseille.
 const CITIES: [u32; 3] = [2_988_507, 2_996_944, 2_995_469];
@@ -33,10 +42,6 @@ impl Feeds {
 }
 
 impl Step for Feeds {
-    fn name(&self) -> &'static str {
-        "change feed"
-    }
-
     /// Replaces the data in each run, so that the feed starts with the first change.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let cities = self.cities.get_many(&store.snapshot()?, &CITIES)?;

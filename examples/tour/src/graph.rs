@@ -12,7 +12,16 @@ use serde::Deserialize;
 
 use crate::options::Options;
 use crate::report::{ask, grouped, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "adjacency lists",
+    title: "Find friends of friends and shortest paths",
+    chapter: "book/src/graph.md",
+    layout: "(flights edges, from, label, to) -> number of flights",
+    data: &["flights edges", "flights edges.incoming", "flights edges.degrees", "flights vertices"],
+    shown: "fewest flights",
+};
 
 const FLIES_TO: &str = "flies to";
 
@@ -37,10 +46,6 @@ impl AdjacencyLists {
 }
 
 impl Step for AdjacencyLists {
-    fn name(&self) -> &'static str {
-        "adjacency lists"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let snapshot = store.snapshot()?;
         if self.flights.at(&snapshot)?.edge("ATL", FLIES_TO, "BOS")?.is_some() {

@@ -2,14 +2,23 @@
 
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use keyloom::{Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::{BatchSize, Continuation, starting_with};
 
 use crate::cities::{self, Cities};
 use crate::options::Options;
+use crate::output::progress;
 use crate::report::{ask, grouped, is_there, say, some_of};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "composite-key index",
+    title: "Find, sort and page records by any field",
+    chapter: "book/src/composite_key_index.md",
+    layout: "(cities.by_size, country, region, population descending, id)",
+    data: &["cities", "cities.by_place", "cities.by_size"],
+    shown: "five largest cities",
+};
 
 /// The number of cities per transaction of the load, if the store allows so many.
 const BATCH: usize = 10_000;
@@ -36,10 +45,6 @@ impl CompositeKeyIndex {
 }
 
 impl Step for CompositeKeyIndex {
-    fn name(&self) -> &'static str {
-        "composite-key index"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("cities");
         if is_there(store, &loaded)? {
@@ -47,25 +52,22 @@ impl Step for CompositeKeyIndex {
             return Ok(());
         }
         let started = Instant::now();
-        let style = ProgressStyle::with_template("cities     {bar:40} {human_pos} of {human_len}")?;
-        let progress = ProgressBar::new(cities::ROWS).with_style(style);
         // Putting a city is idempotent, so an interrupted load can run again.
         let mut rows = cities::read(&options.data)?;
-        let mut size = BatchSize::new(BATCH);
+        let (mut size, mut count) = (BatchSize::new(BATCH), 0);
         loop {
             let batch = rows.by_ref().take(BATCH).collect::<TourResult<Vec<_>>>()?;
             if batch.is_empty() {
                 break;
             }
             size.transact_all(store, &batch, |txn, some| self.cities.table.put_many(txn, some))?;
-            progress.inc(batch.len() as u64);
+            count += batch.len() as u64;
+            progress(format!("loading {} of {} cities", grouped(count), grouped(cities::ROWS)));
         }
-        let count = progress.position();
         if count != cities::ROWS {
             return Err(format!("the file holds {count} cities and not {}", cities::ROWS).into());
         }
         store.transact(|txn| txn.put(&loaded, &count.to_be_bytes()))?;
-        progress.finish_and_clear();
         let seconds = started.elapsed().as_secs_f64();
         say!("cities     {} loaded with two indexes in {seconds:.2} s", grouped(count));
         Ok(())

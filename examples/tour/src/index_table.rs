@@ -9,7 +9,16 @@ use keyloom_patterns::{Schema, entry};
 use crate::cities::{City, CityIndex};
 use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
-use crate::{Step, TourResult, TourStore};
+use crate::{About, Step, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "index table",
+    title: "Add an index to a table that is in use",
+    chapter: "book/src/index_table.md",
+    layout: "(cities.by_name, name, population descending, id) -> country, region",
+    data: &["cities.by_name"],
+    shown: "called San José",
+};
 
 /// The number of cities per transaction of the build, if the store allows so many.
 const BATCH: usize = 10_000;
@@ -28,10 +37,6 @@ fn by_name(schema: &Schema<'_, TourStore>) -> Result<CityIndex<(String, Desc<u64
 }
 
 impl Step for IndexTable {
-    fn name(&self) -> &'static str {
-        "index table"
-    }
-
     fn load(&self, store: &TourStore, _options: &Options) -> TourResult {
         let started = Instant::now();
         let mut batches = 0;

@@ -10,7 +10,16 @@ use crate::cities::City;
 use crate::countries::{self, Country};
 use crate::options::Options;
 use crate::report::{ask, grouped, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "application-side joins",
+    title: "Combine the records of two tables",
+    chapter: "book/src/join.md",
+    layout: "(cities, id) -> city with the code of its country; (countries, code)",
+    data: &["countries"],
+    shown: "(hash join)",
+};
 
 /// An upper bound of the number of countries.
 const MOST_COUNTRIES: usize = 500;
@@ -27,10 +36,6 @@ impl JoinsStep {
 }
 
 impl Step for JoinsStep {
-    fn name(&self) -> &'static str {
-        "application-side joins"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         if self.countries.get(&store.snapshot()?, "FR")?.is_some() {
             say!("countries  in the store already");

@@ -12,7 +12,23 @@ use keyloom_patterns::locking::{
 use crate::cities::Cities;
 use crate::options::Options;
 use crate::report::{act, ask, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "locks with leases, fencing and unfinished work",
+    title: "Lock data, and finish the work of a program that died",
+    chapter: "book/src/locking.md",
+    layout: "(locks_requests.claims, path, waits, kind, ..., token, request)",
+    data: &[
+        "regions",
+        "locks_requests",
+        "locks_requests.claims",
+        "locks_sessions",
+        "locks_tokens",
+        "locks_work",
+    ],
+    shown: "It wakes up",
+};
 
 /// Île-de-France, whose cities become part of Hauts-de-France in this example.
 const FROM: &str = "11";
@@ -107,10 +123,6 @@ impl LocksAndWork {
 }
 
 impl Step for LocksAndWork {
-    fn name(&self) -> &'static str {
-        "locks with leases, fencing and unfinished work"
-    }
-
     /// Replaces the data in each run, so that there are cities to move.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         self.locks.sweep(store)?;
@@ -152,7 +164,7 @@ impl Step for LocksAndWork {
             Ok((lines.collect(), ()))
         })?;
         let first = stale.ok_or("program 1 had no lock")?;
-        act(store, "Program 2 wants Île-de-France:", |store| self.recover(store, first))?;
+        act(store, "Program 2 locks Île-de-France:", |store| self.recover(store, first))?;
         act(store, "Program 1 was only slow. It wakes up, and takes its next step:", |store| {
             let merge = Merge(self.regions.clone());
             let step = store.transact(|txn| self.locks.work_step(txn, first, &merge));

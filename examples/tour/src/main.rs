@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! cargo run --release -p keyloom-tour
-//! cargo run --release -p keyloom-tour -- --help
+//! cargo run --release -p keyloom-tour -- --list
+//! cargo run --release -p keyloom-tour -- --verbose --step spatial ./data
 //! cargo run --release -p keyloom-tour --no-default-features --features text
 //! cargo run --release -p keyloom-tour --features postgres -- --store postgres://user@host/database
 //! ```
 
+mod address;
 mod aggregate;
 mod bitmaps;
 mod cities;
@@ -24,11 +26,14 @@ mod join;
 #[cfg(feature = "locking")]
 mod locking;
 mod options;
+mod output;
 mod property_index;
 mod report;
 mod schema_changes;
 mod sequence;
 mod spatial;
+mod steps;
+mod summary;
 #[cfg(feature = "text")]
 mod text;
 #[cfg(feature = "text")]
@@ -37,44 +42,25 @@ mod trees;
 mod versioned;
 
 use std::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
-use keyloom::{AnyStore, KeyRange, Metered, Opener, Reader, Store};
+use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
 use keyloom_patterns::{Schema, Table};
-use keyloom_redb::Redb;
 
 use cities::Cities;
 use countries::Country;
-use options::Options;
-use report::say;
+use options::{Format, Options};
+use output::out;
+use report::{grouped, say};
+use steps::{About, STEPS, Step};
+use summary::Done;
 
 /// The store of all steps; counts the reads and writes of each answer.
 type TourStore = Metered<AnyStore>;
 
-/// The backends of other crates, with their schemes. To run the tour on another backend, add it
-/// here.
-const BACKENDS: &[(&str, Opener)] = &[
-    ("redb", Redb::open_address),
-    #[cfg(feature = "postgres")]
-    ("postgres", keyloom_postgres::Postgres::open_address),
-    #[cfg(feature = "etcd")]
-    ("etcd", keyloom_etcd::Etcd::open_address),
-    #[cfg(feature = "foundationdb")]
-    ("fdb", keyloom_foundationdb::FoundationDb::open_address),
-];
 type TourResult<T = ()> = Result<T, Box<dyn Error>>;
-
-/// One pattern on real data.
-trait Step {
-    /// The name of the pattern, as in the catalogue.
-    fn name(&self) -> &'static str;
-
-    /// Stores the data of the step, if it is not stored yet.
-    fn load(&self, store: &TourStore, options: &Options) -> TourResult;
-
-    /// Runs the queries of the step.
-    fn ask(&self, store: &TourStore) -> TourResult;
-}
 
 /// Data that several steps share.
 struct Tour<'s> {
@@ -83,41 +69,13 @@ struct Tour<'s> {
     countries: Table<String, Country>,
 }
 
-/// Creates a step, and declares its derived data.
-type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
-
-const STEPS: &[NewStep] = &[
-    |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
-    |_| Ok(Box::new(index_table::IndexTable)),
-    |_| Ok(Box::new(schema_changes::SchemaChange)),
-    |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
-    |tour| Ok(Box::new(entity::Aggregated::new(tour))),
-    |tour| Ok(Box::new(versioned::AtomicAggregates::new(tour))),
-    |tour| Ok(Box::new(sequence::EnumerableKeys::new(tour))),
-    |tour| Ok(Box::new(feed::Feeds::new(tour))),
-    |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
-    |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
-    #[cfg(feature = "text")]
-    |tour| Ok(Box::new(text::FullText::new(tour)?)),
-    #[cfg(feature = "text")]
-    |tour| Ok(Box::new(text_groups::TextsOfGroups::new(tour)?)),
-    #[cfg(feature = "documents")]
-    |tour| Ok(Box::new(documents::Relations::new(tour)?)),
-    |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),
-    #[cfg(feature = "graph")]
-    |tour| Ok(Box::new(graph::AdjacencyLists::new(tour)?)),
-    |tour| Ok(Box::new(join::JoinsStep::new(tour))),
-    |tour| Ok(Box::new(denormalize::Denormalization::new(tour)?)),
-    #[cfg(feature = "locking")]
-    |tour| Ok(Box::new(locking::LocksAndWork::new(tour)?)),
-    |tour| Ok(Box::new(property_index::IndexWithoutTransactions::new(tour))),
-];
-
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tour: {error}");
+            output::end_progress();
+            // Standard error may be closed.
+            let _ = writeln!(std::io::stderr(), "tour: {error}");
             ExitCode::FAILURE
         }
     }
@@ -126,73 +84,76 @@ fn main() -> ExitCode {
 fn run() -> TourResult {
     let Some(options) = Options::from_arguments()? else { return Ok(()) };
     if options.is_list {
-        names()?.iter().for_each(|name| say!("{name}"));
+        list();
         return Ok(());
     }
-    let store = AnyStore::open_with(&options.store, BACKENDS)?;
-    say!("store      {store}{}", nature(&store));
-    let store = Metered::new(store);
-    let schema = Schema::open(&store, "tour")?;
+    let chosen = options.step.as_deref().map(steps::choose).transpose()?;
+    let address = address::full(&options.store)?;
+    let store = Metered::new(address::open(&address)?);
+    out!("store      {}{}", store.inner(), address::nature(store.inner()));
+    let done = run_steps(&store, &options, chosen)?;
+    print_end(&store, &address, &done)
+}
+
+/// Runs all steps, or the chosen step after the loads of the steps before it.
+fn run_steps(store: &TourStore, options: &Options, chosen: Option<usize>) -> TourResult<Vec<Done>> {
+    let schema = Schema::open(store, "tour")?;
     let cities = Cities::declare(&schema)?;
     let countries = schema.table("countries")?;
     let tour = Tour { schema, cities, countries };
-    let chosen = options.step.as_deref().map(choose).transpose()?;
-    for (number, new_step) in STEPS.iter().enumerate() {
-        let step = new_step(&tour)?;
-        say!("\n== {} ==", step.name());
-        report::begin(step.name());
-        step.load(&store, &options)?;
-        if chosen.is_none_or(|chosen| chosen == number) {
-            step.ask(&store)?;
-        }
-        if chosen == Some(number) {
-            break;
-        }
+    let mut all = Vec::new();
+    for number in 0..=chosen.unwrap_or(STEPS.len() - 1) {
+        let is_asked = chosen.is_none_or(|chosen| chosen == number);
+        all.extend(run_step(&tour, store, options, number, is_asked)?);
     }
-    say!("");
-    report::print_table();
-    let keys = store.snapshot()?.count(KeyRange::all())?;
-    say!("\n{keys} keys{}", place(store.inner())?);
+    Ok(all)
+}
+
+/// Loads the data of a step, and runs and prints the step if `is_asked`.
+fn run_step(
+    tour: &Tour<'_>,
+    store: &TourStore,
+    options: &Options,
+    number: usize,
+    is_asked: bool,
+) -> TourResult<Option<Done>> {
+    let Some((about, new_step)) = STEPS.get(number) else { return Ok(None) };
+    say!("\n== {} ==", about.name);
+    output::progress(format!("{}: {}", number + 1, about.title));
+    let started = Instant::now();
+    let step = new_step(tour)?;
+    step.load(store, options)?;
+    if !is_asked {
+        return Ok(None);
+    }
+    step.ask(store)?;
+    let elapsed = started.elapsed().as_secs_f64();
+    let (keys, bytes) = about.size(tour, store)?;
+    output::end_progress();
+    let done = Done { about, figures: report::take_figures(), keys, bytes, elapsed };
+    match options.format {
+        Format::Summary => done.print(number + 1),
+        Format::Verbose => {}
+    }
+    Ok(Some(done))
+}
+
+/// Prints the table of the steps, and what the tour has left.
+fn print_end(store: &TourStore, address: &str, done: &[Done]) -> TourResult {
+    out!("");
+    summary::print_all(done);
+    let keys = grouped(store.snapshot()?.count(KeyRange::all())?);
+    out!("\n{keys} keys{}", address::place(store.inner())?);
+    if ["lmdb:", "redb:"].iter().any(|scheme| address.starts_with(scheme)) {
+        out!("to list them: keyloom ls {address} (installed by: cargo install --path cli)");
+    }
     Ok(())
 }
 
-/// The names of the steps. The steps declare their data in a temporary store.
-fn names() -> TourResult<Vec<&'static str>> {
-    let store = Metered::new(AnyStore::open("memory:")?);
-    let schema = Schema::open(&store, "tour")?;
-    let (cities, countries) = (Cities::declare(&schema)?, schema.table("countries")?);
-    let tour = Tour { schema, cities, countries };
-    STEPS.iter().map(|new_step| Ok(new_step(&tour)?.name())).collect()
-}
-
-/// The number of the step with this name, or of the first step whose name contains this word.
-fn choose(wanted: &str) -> TourResult<usize> {
-    let names = names()?;
-    let is_it = |name: &&str| *name == wanted;
-    let has_it = |name: &&str| name.contains(wanted);
-    let found = names.iter().position(is_it).or_else(|| names.iter().position(has_it));
-    found.ok_or_else(|| {
-        format!("there is no step {wanted:?}; the steps: {}", names.join("; ")).into()
-    })
-}
-
-/// A remark on the store that helps to interpret its times.
-fn nature(store: &AnyStore) -> &'static str {
-    match store {
-        AnyStore::Memory(_) => ", gone when the tour ends",
-        AnyStore::Lmdb(_) => " (LMDB, every commit synced)",
-        _ => "",
-    }
-}
-
-/// The location of the keys.
-fn place(store: &AnyStore) -> TourResult<String> {
-    Ok(match store {
-        AnyStore::Memory(_) => " in memory".into(),
-        AnyStore::Lmdb(lmdb) => {
-            let megabytes = lmdb.statistics()?.file_bytes as f64 / 1e6;
-            format!(" in a file of {megabytes:.1} MB; run it again to use them as they are")
-        }
-        _ => "; run it again to use them as they are".into(),
-    })
+/// Prints the steps.
+fn list() {
+    let row = |(about, _): &(&About, _)| {
+        [about.name, about.title, about.chapter].map(str::to_owned).to_vec()
+    };
+    output::print_table(&STEPS.iter().map(row).collect::<Vec<_>>(), false);
 }

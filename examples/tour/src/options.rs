@@ -1,9 +1,10 @@
 //! The command line.
 
-use crate::report::say;
 use std::path::{Path, PathBuf};
 
 use crate::TourResult;
+use crate::output::out;
+use crate::report;
 
 const HELP: &str = "\
 The patterns of keyloom on real data.
@@ -19,10 +20,19 @@ Usage: tour [OPTIONS]
                      fdb:CLUSTER_FILE?name=name
                    the last three with `cargo run --features postgres,etcd,foundationdb`
   --data DIR       where the data files are [default: examples/data of the source]
-  --step NAME      the answers of this step alone, with the data of those before it
-  --list           the names of the steps
+  --step NAME      one step, with the data of those before it: its name, a word of its name or
+                   title, or its chapter
+  --list           the names, titles and chapters of the steps
+  --verbose        all questions with their answers and costs
   -h, --help       this text
 ";
+
+/// What the tour prints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Summary,
+    Verbose,
+}
 
 pub struct Options {
     /// The address of the store, for [`AnyStore::open_with`](keyloom::AnyStore::open_with).
@@ -31,43 +41,37 @@ pub struct Options {
     /// The name of one step, or a part of it.
     pub step: Option<String>,
     pub is_list: bool,
+    pub format: Format,
 }
 
 impl Options {
     /// Returns `None` after printing the help.
     pub fn from_arguments() -> TourResult<Option<Self>> {
         use lexopt::prelude::*;
+        let default = || format!("lmdb:{}", std::env::temp_dir().join("keyloom-tour").display());
         let mut store = None;
-        let mut data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data");
-        let (mut step, mut is_list) = (None, false);
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data");
+        let (step, is_list, format) = (None, false, Format::Summary);
+        let mut options = Self { store: String::new(), data, step, is_list, format };
         let mut arguments = lexopt::Parser::from_env();
         while let Some(argument) = arguments.next()? {
             match argument {
                 Short('h') | Long("help") => {
-                    say!("{}", HELP.trim_end());
+                    out!("{}", HELP.trim_end());
                     return Ok(None);
                 }
                 Long("store") => store = Some(arguments.value()?.string()?),
-                Long("step") => step = Some(arguments.value()?.string()?),
-                Long("list") => is_list = true,
-                Long("data") => data = arguments.value()?.into(),
+                Long("step") => options.step = Some(arguments.value()?.string()?),
+                Long("list") => options.is_list = true,
+                Long("verbose") => options.format = Format::Verbose,
+                Long("data") => options.data = arguments.value()?.into(),
                 _ => return Err(format!("{}; see --help", argument.unexpected()).into()),
             }
         }
-        let default = || format!("lmdb:{}", std::env::temp_dir().join("keyloom-tour").display());
-        let store = address(store.unwrap_or_else(default))?;
-        Ok(Some(Self { store, data, step, is_list }))
+        if options.format == Format::Verbose {
+            report::be_verbose();
+        }
+        options.store = store.unwrap_or_else(default);
+        Ok(Some(options))
     }
-}
-
-/// A bare path is the directory of an LMDB store. Missing parent directories are created.
-fn address(given: String) -> TourResult<String> {
-    let address = if given.contains(':') { given } else { format!("lmdb:{given}") };
-    let path = ["lmdb:", "redb:"].iter().find_map(|scheme| address.strip_prefix(scheme));
-    if let Some(parent) = path.and_then(|path| Path::new(path).parent()) {
-        std::fs::create_dir_all(parent).map_err(|error| {
-            format!("the directory {} cannot be made: {error}", parent.display())
-        })?;
-    }
-    Ok(address)
 }

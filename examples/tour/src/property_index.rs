@@ -7,7 +7,16 @@ use keyloom_patterns::property_index::{PropertyIndex, Stamps};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{ask, grouped};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "index without transactions",
+    title: "Index data in a store without transactions",
+    chapter: "book/src/property_index.md",
+    layout: r#"("tour", "sizes", 1, country, ..., population, id, time, writer)"#,
+    data: &["sizes"],
+    shown: "cities of Andorra",
+};
 
 const COUNTRY: &str = "AD";
 
@@ -24,10 +33,6 @@ impl IndexWithoutTransactions {
 }
 
 impl Step for IndexWithoutTransactions {
-    fn name(&self) -> &'static str {
-        "index without transactions"
-    }
-
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let snapshot = store.snapshot()?;
         let cities = self.cities.range(&snapshot, ..)?;

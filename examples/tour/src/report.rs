@@ -1,70 +1,53 @@
-//! Prints questions and their answers.
+//! The questions of the steps with their answers and costs.
 
 use std::fmt::Display;
-use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use keyloom::{Cost, Reader, Store};
 
 use crate::{TourResult, TourStore};
 
-/// The answers of a step.
-#[derive(Default)]
-struct Answers {
-    step: &'static str,
-    count: u64,
-    took: Duration,
-    round_trips: u64,
-    keys_read: u64,
-    keys_written: u64,
+/// A query or a change of a step, and its answer.
+pub struct Figure {
+    pub question: String,
+    pub answer: Vec<String>,
+    /// Seconds.
+    pub elapsed: f64,
+    pub round_trips: u64,
+    pub keys_read: u64,
+    pub keys_written: u64,
 }
 
-static STEPS: Mutex<Vec<Answers>> = Mutex::new(Vec::new());
+static FIGURES: Mutex<Vec<Figure>> = Mutex::new(Vec::new());
+static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 
-fn steps() -> MutexGuard<'static, Vec<Answers>> {
-    STEPS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Prints all answers as they come.
+pub fn be_verbose() {
+    IS_VERBOSE.store(true, Ordering::Relaxed);
 }
 
-/// Begins the answers of a step.
-pub fn begin(step: &'static str) {
-    steps().push(Answers { step, ..Answers::default() });
+pub fn is_verbose() -> bool {
+    IS_VERBOSE.load(Ordering::Relaxed)
 }
 
-fn record(took: Duration, cost: &Cost) {
-    if let Some(step) = steps().last_mut() {
-        step.count += 1;
-        step.took += took;
-        step.round_trips += cost.round_trips;
-        step.keys_read += cost.keys_read;
-        step.keys_written += cost.keys_written;
-    }
-}
-
-/// Prints the costs of the answers of each step.
-pub fn print_table() {
-    say!("{:<58}{:>8}{:>10}{:>11}{:>11}{:>9}", "step", "answers", "ms", "trips", "read", "written");
-    for one in steps().iter().filter(|one| one.count > 0) {
-        let (read, written) = (grouped(one.keys_read), grouped(one.keys_written));
-        let (ms, trips) = (one.took.as_secs_f64() * 1e3, grouped(one.round_trips));
-        say!("{:<58}{:>8}{ms:>10.2}{trips:>11}{read:>11}{written:>9}", one.step, one.count);
-    }
-}
-
-/// Prints a line. A closed output, as after `tour | head`, ends the tour without an error.
+/// Prints a line if the output is verbose.
 macro_rules! say {
-    ($($line:tt)*) => { $crate::report::print_line(format_args!($($line)*)) };
+    ($($line:tt)*) => {
+        if $crate::report::is_verbose() {
+            $crate::output::out!($($line)*)
+        }
+    };
 }
 pub(crate) use say;
 
-pub fn print_line(line: std::fmt::Arguments<'_>) {
-    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
-        let is_closed = error.kind() == std::io::ErrorKind::BrokenPipe;
-        std::process::exit(if is_closed { 0 } else { 1 });
-    }
+/// Returns the figures since the last call.
+pub fn take_figures() -> Vec<Figure> {
+    std::mem::take(&mut FIGURES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs a query on a snapshot, and prints the answer with its time and cost.
+/// Runs a query on a snapshot, and records the answer with its time and cost.
 pub fn ask<T>(
     store: &TourStore,
     question: &str,
@@ -74,15 +57,12 @@ pub fn ask<T>(
     let started = Instant::now();
     let (answered, cost) = store.measure(|_| answer(&snapshot));
     let took = started.elapsed();
-    record(took, &cost);
     let (lines, value) = answered?;
-    say!("\n? {question}");
-    lines.iter().for_each(|line| say!("  {line}"));
-    say!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    record('?', question, lines, took, &cost);
     Ok(value)
 }
 
-/// Changes the store, and prints the result with its time and cost.
+/// Changes the store, and records the result with its time and cost.
 pub fn act(
     store: &TourStore,
     what: &str,
@@ -91,11 +71,23 @@ pub fn act(
     let started = Instant::now();
     let (done, cost) = store.measure(work);
     let took = started.elapsed();
-    record(took, &cost);
-    say!("\n! {what}");
-    done?.iter().for_each(|line| say!("  {line}"));
-    say!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    record('!', what, done?, took, &cost);
     Ok(())
+}
+
+fn record(sign: char, question: &str, answer: Vec<String>, took: Duration, cost: &Cost) {
+    say!("\n{sign} {question}");
+    answer.iter().for_each(|line| say!("  {line}"));
+    say!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);
+    let figure = Figure {
+        question: question.to_owned(),
+        answer,
+        elapsed: took.as_secs_f64(),
+        round_trips: cost.round_trips,
+        keys_read: cost.keys_read,
+        keys_written: cost.keys_written,
+    };
+    FIGURES.lock().unwrap_or_else(PoisonError::into_inner).push(figure);
 }
 
 /// Returns the number of lines, and the first `most` lines.

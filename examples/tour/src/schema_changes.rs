@@ -8,7 +8,16 @@ use serde::{Deserialize, Serialize};
 use crate::countries;
 use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
-use crate::{Step, TourResult, TourStore};
+use crate::{About, Step, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "how a schema changes",
+    title: "Change a record type, an index, a schema",
+    chapter: "book/src/schema_changes.md",
+    layout: "(nations, code) -> record; (nations.by_continent, continent, name, code)",
+    data: &["nations", "nations.by_continent", "nations.per_continent"],
+    shown: "How many nations",
+};
 
 /// The types of the first program.
 mod first {
@@ -75,10 +84,6 @@ impl TryFrom<first::Nation> for Nation {
 pub struct SchemaChange;
 
 impl Step for SchemaChange {
-    fn name(&self) -> &'static str {
-        "how a schema changes"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let tables = Schema::open(store, "tour")?.tables()?;
         let mut nations = tables.iter().filter(|table| table.name == "nations");

@@ -8,7 +8,16 @@ use keyloom_patterns::{AppendLog, TimeBuckets, descending};
 use crate::cities::Cities;
 use crate::options::Options;
 use crate::report::{ask, is_there, say, some_of};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "enumerable keys",
+    title: "Keep ids, logs and time series in order",
+    chapter: "book/src/sequence.md",
+    layout: r#"("tour", "enumerable_keys", "journal", "record", region, number) -> city"#,
+    data: &["enumerable_keys"],
+    shown: "newest three lines",
+};
 
 /// One city per hour, from 2026-01-01.
 const HOUR_MS: u64 = 3_600_000;
@@ -41,10 +50,6 @@ fn paris() -> String {
 }
 
 impl Step for EnumerableKeys {
-    fn name(&self) -> &'static str {
-        "enumerable keys"
-    }
-
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let loaded = self.loaded.pack("journal");
         if is_there(store, &loaded)? {

@@ -14,7 +14,16 @@ use keyloom_patterns::{Attached, Circle, LatLng, PointIndex, Table};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "dimensionality reduction",
+    title: "Find the places near a position",
+    chapter: "book/src/spatial.md",
+    layout: "(cities.by_position, code on the Z-order curve, latitude, longitude, id)",
+    data: &["cities.by_position"],
+    shown: "ten nearest",
+};
 
 /// The number of cities per transaction of the build of the index.
 const BATCH: usize = 10_000;
@@ -64,10 +73,6 @@ impl DimensionalityReduction {
 }
 
 impl Step for DimensionalityReduction {
-    fn name(&self) -> &'static str {
-        "dimensionality reduction"
-    }
-
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         if self.by_position.state(&store.snapshot()?)? == State::Readable {
             say!("positions  in the store already");
@@ -96,7 +101,7 @@ impl Step for DimensionalityReduction {
         )?;
         ask(
             store,
-            "And the ten nearest to Point Nemo, the place farthest from land? (best first)",
+            "Which are the ten nearest to Point Nemo, the place farthest from land? (best first)",
             |snapshot| {
                 let nemo = LatLng::new(-48.8767, -123.3933)?;
                 let nearest = self.by_position.at(snapshot)?.nearest(snapshot, nemo)?.take(10);

@@ -16,7 +16,16 @@ use serde::{Deserialize, Serialize};
 use crate::cities::{self, City};
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "full-text search: relevance, phrases, proximity",
+    title: "Search texts by relevance",
+    chapter: "book/src/text.md",
+    layout: "(paragraphs.by_text, 2, field, term, last id) -> postings",
+    data: &["paragraphs", "paragraphs.by_text", "city_names", "city_names.by_words"],
+    shown: "rabbits in waistcoats",
+};
 
 /// The number of records per transaction.
 pub const BATCH: usize = 500;
@@ -127,10 +136,6 @@ fn read(data: &Path) -> TourResult<Vec<(u32, Paragraph)>> {
 }
 
 impl Step for FullText {
-    fn name(&self) -> &'static str {
-        "full-text search: relevance, phrases, proximity"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("texts");
         if is_there(store, &loaded)? {

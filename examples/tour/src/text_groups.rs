@@ -13,7 +13,16 @@ use serde::{Deserialize, Serialize};
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
 use crate::text::{BATCH, large_cities};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "full-text search: groups of texts",
+    title: "Search the texts of one tenant only",
+    chapter: "book/src/text.md",
+    layout: "(names_in_countries.by_country, 2, country, field, term, last id) -> postings",
+    data: &["names_in_countries", "names_in_countries.by_country", "names_in_countries.of_all"],
+    shown: "(the group)",
+};
 
 /// The Dominican Republic, with 21 of the 9,062 cities.
 const COUNTRY: &str = "DO";
@@ -72,10 +81,6 @@ fn counts(words: &[Suggestion]) -> (Vec<String>, ()) {
 }
 
 impl Step for TextsOfGroups {
-    fn name(&self) -> &'static str {
-        "full-text search: groups of texts"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("texts of groups");
         if is_there(store, &loaded)? {

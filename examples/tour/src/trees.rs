@@ -18,7 +18,16 @@ use keyloom_patterns::{Attached, BatchSize, Continuation, Index, entry};
 use crate::cities;
 use crate::options::Options;
 use crate::report::{act, ask, grouped, some_of};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "hierarchies",
+    title: "Store categories, folders and threads",
+    chapter: "book/src/trees.md",
+    layout: r#"(directories.tree, "node", id) -> path; (directories.by_name, name, id)"#,
+    data: &["directories", "directories.tree", "directories.by_name", "hierarchies"],
+    shown: "named README.md",
+};
 
 /// The size in bytes, if the listing has it.
 type Size = Option<u64>;
@@ -51,10 +60,6 @@ impl Hierarchies {
 }
 
 impl Step for Hierarchies {
-    fn name(&self) -> &'static str {
-        "hierarchies"
-    }
-
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let mut world = self.world.read(&store.snapshot()?)?;
         if world.is_empty() {

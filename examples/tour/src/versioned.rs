@@ -6,7 +6,16 @@ use keyloom_patterns::{RecordConflict, Table, VersionedTable};
 use crate::cities::City;
 use crate::options::Options;
 use crate::report::{act, grouped, say};
-use crate::{Step, Tour, TourResult, TourStore};
+use crate::{About, Step, Tour, TourResult, TourStore};
+
+pub const ABOUT: About = About {
+    name: "atomic aggregates",
+    title: "Change a record only if it is unchanged since it was read",
+    chapter: "book/src/versioned.md",
+    layout: r#"("tour", "atomic_aggregates", "record", id) -> version, population"#,
+    data: &["atomic_aggregates"],
+    shown: "The other clerk",
+};
 
 const PARIS: u32 = 2_988_507;
 
@@ -24,10 +33,6 @@ impl AtomicAggregates {
 }
 
 impl Step for AtomicAggregates {
-    fn name(&self) -> &'static str {
-        "atomic aggregates"
-    }
-
     /// Replaces the data in each run, so that every run has the same versions.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;
@@ -49,13 +54,13 @@ impl Step for AtomicAggregates {
             let version = correct(1, 2_145_906)?;
             Ok(vec![format!("done, it has version {version} now")])
         })?;
-        act(store, "And so does the other one:", |_| {
+        act(store, "The other clerk has seen version 1 too, and corrects it:", |_| {
             let Err(error) = correct(1, 2_113_705) else { return Ok(vec!["lost".into()]) };
             let conflict = error.downcast_ref::<RecordConflict<u64>>();
             let current = conflict.and_then(|conflict| conflict.current.as_ref());
             let current = current.ok_or("refused for another reason")?;
             let (version, value) = (current.version, grouped(current.value));
-            Ok(vec![error.to_string(), format!("with it comes version {version}: {value}")])
+            Ok(vec![format!("refused: version {version} is {value}"), error.to_string()])
         })
     }
 }

@@ -2,6 +2,8 @@
 #![cfg(all(feature = "documents", feature = "graph", feature = "locking", feature = "text"))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod formats;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -39,7 +41,7 @@ fn keys_read(text: &str, question: &str) -> u64 {
 /// Runs the tour and checks its answers. The expected values come from commands such as `zcat
 /// cities.csv.gz | grep ',FR,' | wc -l`. Returns the answers and the output.
 fn answers_are_right(address: &str) -> (Vec<String>, String) {
-    let output = tour(&["--store".as_ref(), address.as_ref()]);
+    let output = tour(&["--verbose".as_ref(), "--store".as_ref(), address.as_ref()]);
     let text = said(&output);
     assert!(output.status.success(), "{text}");
     for answer in [
@@ -62,7 +64,7 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "Shanghai (CN), 22,315,474 inhabitants",
         "53,811,747 in 8,836 cities",
         "3 of 8,836",
-        "981155 keys",
+        "981,155 keys",
         "5 changes, sum of the populations 2,940,717",
         "ADK → ANC → ATL → EYW",
         "BOI → SLC → ATL → EYW",
@@ -157,6 +159,7 @@ fn it_runs_on_lmdb_after_damaged_data_and_loads_once() {
     damaged_data_files_are_named(directory.path(), &lmdb(&store));
     let first = runs_twice_on(&lmdb(&store));
     assert!(first.contains(store.to_str().unwrap()), "the directory is printed");
+    formats::the_summary_is_short_and_plain(&store);
 }
 
 #[test]
@@ -187,12 +190,13 @@ fn an_unknown_flag_is_refused_and_help_is_given() {
     fails_with(&["--store".as_ref(), "a:b".as_ref()], &["the address", "lmdb:PATH"]);
     fails_with(
         &["--store".as_ref(), "memory:".as_ref(), "--step".as_ref(), "indexes".as_ref()],
-        &["no step \"indexes\"", "index table"],
+        &["no step \"indexes\"", "--list", "index table"],
     );
     let help = tour(&["--help".as_ref()]);
     assert!(help.status.success() && said(&help).contains("Usage"));
     let list = said(&tour(&["--list".as_ref()]));
-    assert!(list.lines().any(|step| step == "how a schema changes"), "{list}");
+    let step = "how a schema changes\tChange a record type, an index, a schema\tbook/src/schema_changes.md";
+    assert!(list.lines().any(|line| line == step), "{list}");
 }
 
 #[test]
@@ -222,7 +226,8 @@ fn one_step_runs_alone_on_redb() {
 }
 
 fn one_step_runs_alone_on(store: &Path) {
-    let run = || tour(&["--store".as_ref(), store, "--step".as_ref(), "schema".as_ref()]);
+    let step: [&Path; 3] = ["--verbose".as_ref(), "--step".as_ref(), "schema".as_ref()];
+    let run = || tour(&[&step[..], &["--store".as_ref(), store]].concat());
     for loads in [true, false] {
         let output = run();
         let text = said(&output);
@@ -230,7 +235,7 @@ fn one_step_runs_alone_on(store: &Path) {
         assert!(!text.contains("687 cities"), "answers of another step: {text}");
         assert_eq!(text.contains("252 records rewritten"), loads, "{text}");
         let table = text.lines().rev().find(|line| line.starts_with("how a schema changes"));
-        assert_eq!(table.unwrap().split_whitespace().nth(4), Some("2"), "two answers: {text}");
+        assert_eq!(table.unwrap().split('\t').nth(4), Some("2"), "two answers: {text}");
     }
 }
 

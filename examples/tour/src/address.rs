@@ -1,0 +1,61 @@
+//! Addresses of stores.
+
+use std::path::Path;
+
+use keyloom::{AnyStore, Opener};
+use keyloom_redb::Redb;
+
+use crate::TourResult;
+
+/// The backends of other crates, with their schemes. To run the tour on another backend, add it
+/// here.
+const BACKENDS: &[(&str, Opener)] = &[
+    ("redb", Redb::open_address),
+    #[cfg(feature = "postgres")]
+    ("postgres", keyloom_postgres::Postgres::open_address),
+    #[cfg(feature = "etcd")]
+    ("etcd", keyloom_etcd::Etcd::open_address),
+    #[cfg(feature = "foundationdb")]
+    ("fdb", keyloom_foundationdb::FoundationDb::open_address),
+];
+
+/// Turns a path into the address of an LMDB store. Creates missing parent directories.
+pub fn full(given: &str) -> TourResult<String> {
+    let scheme = given.split_once(':').map(|(scheme, _)| scheme);
+    let address = match scheme {
+        Some(scheme) if !scheme.contains(['/', '.']) => given.to_owned(),
+        _ => format!("lmdb:{given}"),
+    };
+    let path = ["lmdb:", "redb:"].iter().find_map(|scheme| address.strip_prefix(scheme));
+    if let Some(parent) = path.and_then(|path| Path::new(path).parent()) {
+        std::fs::create_dir_all(parent).map_err(|error| {
+            format!("the directory {} cannot be made: {error}", parent.display())
+        })?;
+    }
+    Ok(address)
+}
+
+pub fn open(address: &str) -> TourResult<AnyStore> {
+    Ok(AnyStore::open_with(address, BACKENDS)?)
+}
+
+/// A remark on the store that helps to interpret its times.
+pub fn nature(store: &AnyStore) -> &'static str {
+    match store {
+        AnyStore::Memory(_) => ", gone when the tour ends",
+        AnyStore::Lmdb(_) => " (LMDB, every commit synced)",
+        _ => "",
+    }
+}
+
+/// The location of the keys.
+pub fn place(store: &AnyStore) -> TourResult<String> {
+    Ok(match store {
+        AnyStore::Memory(_) => " in memory".into(),
+        AnyStore::Lmdb(lmdb) => {
+            let megabytes = lmdb.statistics()?.file_bytes as f64 / 1e6;
+            format!(" in a file of {megabytes:.1} MB; run it again to use them as they are")
+        }
+        _ => "; run it again to use them as they are".into(),
+    })
+}
