@@ -35,8 +35,20 @@ pub fn full(given: &str) -> TourResult<String> {
     Ok(address)
 }
 
+/// Opens the store. The error of an unknown address has the addresses that this program opens.
 pub fn open(address: &str) -> TourResult<AnyStore> {
-    Ok(AnyStore::open_with(address, BACKENDS)?)
+    let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_known = |&(known, _): &(&str, Opener)| known == scheme;
+    if ["memory", "lmdb"].contains(&scheme) || BACKENDS.iter().any(is_known) {
+        return Ok(AnyStore::open_with(address, BACKENDS)?);
+    }
+    let known: Vec<_> = BACKENDS.iter().map(|(known, _)| format!("{known}:")).collect();
+    Err(format!(
+        "{scheme}: begins no address of this program; use a directory such as ./data, or one of \
+         memory:, lmdb:, {}; other stores need `--features` (see --help)",
+        known.join(", ")
+    )
+    .into())
 }
 
 /// A remark on the store that helps to interpret its times.

@@ -9,16 +9,17 @@ use crate::report;
 const HELP: &str = "\
 The patterns of keyloom on real data.
 
-Usage: tour [OPTIONS]
+Usage: tour [OPTIONS] [ADDRESS]
 
-  --store ADDRESS  the store [default: lmdb:keyloom-tour in the system's temporary directory]
+  ADDRESS          the store [default: lmdb:keyloom-tour in the system's temporary directory]
                      memory:
-                     lmdb:DIRECTORY, or DIRECTORY alone
+                     lmdb:DIRECTORY, or the path of the directory: ./data
                      redb:FILE
                      postgres://user:password@host:port/database?table=name
                      etcd://host:port,host:port/name
                      fdb:CLUSTER_FILE?name=name
                    the last three with `cargo run --features postgres,etcd,foundationdb`
+  --store ADDRESS  the same
   --data DIR       where the data files are [default: examples/data of the source]
   --step NAME      one step, with the data of those before it: its name, a word of its name or
                    title, or its chapter
@@ -65,6 +66,7 @@ impl Options {
                 Long("list") => options.is_list = true,
                 Long("verbose") => options.format = Format::Verbose,
                 Long("data") => options.data = arguments.value()?.into(),
+                Value(value) if store.is_none() => store = Some(checked(value.string()?)?),
                 _ => return Err(format!("{}; see --help", argument.unexpected()).into()),
             }
         }
@@ -74,4 +76,16 @@ impl Options {
         options.store = store.unwrap_or_else(default);
         Ok(Some(options))
     }
+}
+
+/// Refuses a bare word: it may be a misspelt option or the name of a step.
+fn checked(given: String) -> TourResult<String> {
+    if given.contains([':', '/', '.']) || Path::new(&given).is_dir() {
+        return Ok(given);
+    }
+    Err(format!(
+        "there is no directory {given:?}; for a new one write ./{given}, for a step --step {given}; \
+         see --help"
+    )
+    .into())
 }

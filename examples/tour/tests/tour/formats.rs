@@ -8,7 +8,7 @@ const STEPS: usize = 19;
 
 /// The address is a bare path, and the output is a pipe.
 pub fn the_summary_is_short_and_plain(store: &Path) {
-    let output = tour(&["--store".as_ref(), store]);
+    let output = tour(&[store]);
     let text = said(&output);
     assert!(output.status.success() && output.stderr.is_empty(), "{text}");
     assert!((90..=125).contains(&text.lines().count()), "{text}");

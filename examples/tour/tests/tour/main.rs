@@ -186,8 +186,8 @@ fn it_runs_on_etcd_and_loads_once() {
 #[test]
 fn an_unknown_flag_is_refused_and_help_is_given() {
     fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
-    fails_with(&["a".as_ref()], &["\"a\"", "--help"]);
-    fails_with(&["--store".as_ref(), "a:b".as_ref()], &["the address", "lmdb:PATH"]);
+    fails_with(&["spatial".as_ref()], &["\"spatial\"", "./spatial", "--step spatial", "--help"]);
+    fails_with(&["a:b".as_ref()], &["a:", "./data", "lmdb:, redb:", "--help"]);
     fails_with(
         &["--store".as_ref(), "memory:".as_ref(), "--step".as_ref(), "indexes".as_ref()],
         &["no step \"indexes\"", "--list", "index table"],
@@ -227,7 +227,7 @@ fn one_step_runs_alone_on_redb() {
 
 fn one_step_runs_alone_on(store: &Path) {
     let step: [&Path; 3] = ["--verbose".as_ref(), "--step".as_ref(), "schema".as_ref()];
-    let run = || tour(&[&step[..], &["--store".as_ref(), store]].concat());
+    let run = || tour(&[&step[..], &[store]].concat());
     for loads in [true, false] {
         let output = run();
         let text = said(&output);
