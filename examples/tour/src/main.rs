@@ -84,15 +84,19 @@ fn main() -> ExitCode {
 fn run() -> TourResult {
     let Some(options) = Options::from_arguments()? else { return Ok(()) };
     if options.is_list {
-        list();
-        return Ok(());
+        return list(options.format);
     }
     let chosen = options.step.as_deref().map(steps::choose).transpose()?;
     let address = address::full(&options.store)?;
     let store = Metered::new(address::open(&address)?);
-    out!("store      {}{}", store.inner(), address::nature(store.inner()));
+    if options.format != Format::Json {
+        out!("store      {}{}", store.inner(), address::nature(store.inner()));
+    }
     let done = run_steps(&store, &options, chosen)?;
-    print_end(&store, &address, &done)
+    if options.format != Format::Json {
+        print_end(&store, &address, &done)?;
+    }
+    Ok(())
 }
 
 /// Runs all steps, or the chosen step after the loads of the steps before it.
@@ -133,6 +137,7 @@ fn run_step(
     let done = Done { about, figures: report::take_figures(), keys, bytes, elapsed };
     match options.format {
         Format::Summary => done.print(number + 1),
+        Format::Json => out!("{}", serde_json::to_string(&done)?),
         Format::Verbose => {}
     }
     Ok(Some(done))
@@ -151,9 +156,15 @@ fn print_end(store: &TourStore, address: &str, done: &[Done]) -> TourResult {
 }
 
 /// Prints the steps.
-fn list() {
-    let row = |(about, _): &(&About, _)| {
-        [about.name, about.title, about.chapter].map(str::to_owned).to_vec()
-    };
-    output::print_table(&STEPS.iter().map(row).collect::<Vec<_>>(), false);
+fn list(format: Format) -> TourResult {
+    let all = STEPS.iter().map(|(about, _)| about);
+    if format == Format::Json {
+        for about in all {
+            out!("{}", serde_json::to_string(about)?);
+        }
+        return Ok(());
+    }
+    let row = |about: &&About| [about.name, about.title, about.chapter].map(str::to_owned).to_vec();
+    output::print_table(&all.map(row).collect::<Vec<_>>(), false);
+    Ok(())
 }

@@ -25,6 +25,7 @@ Usage: tour [OPTIONS] [ADDRESS]
                    title, or its chapter
   --list           the names, titles and chapters of the steps
   --verbose        all questions with their answers and costs
+  --json           one JSON object per step and line, with times in seconds
   -h, --help       this text
 ";
 
@@ -33,6 +34,7 @@ Usage: tour [OPTIONS] [ADDRESS]
 pub enum Format {
     Summary,
     Verbose,
+    Json,
 }
 
 pub struct Options {
@@ -65,6 +67,7 @@ impl Options {
                 Long("step") => options.step = Some(arguments.value()?.string()?),
                 Long("list") => options.is_list = true,
                 Long("verbose") => options.format = Format::Verbose,
+                Long("json") => options.format = Format::Json,
                 Long("data") => options.data = arguments.value()?.into(),
                 Value(value) if store.is_none() => store = Some(checked(value.string()?)?),
                 _ => return Err(format!("{}; see --help", argument.unexpected()).into()),

@@ -6,10 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use keyloom::{Cost, Reader, Store};
+use serde::Serialize;
 
 use crate::{TourResult, TourStore};
 
 /// A query or a change of a step, and its answer.
+#[derive(Serialize)]
 pub struct Figure {
     pub question: String,
     pub answer: Vec<String>,

@@ -2,6 +2,7 @@
 
 use keyloom::{Order, Reader, Store, Subspace};
 use keyloom_patterns::schema::TableInfo;
+use serde::Serialize;
 
 #[cfg(feature = "documents")]
 use crate::documents;
@@ -19,9 +20,10 @@ use crate::{
 use crate::{text, text_groups};
 
 /// What a newcomer needs to know of a step.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct About {
     /// The name of the pattern, as in the catalogue.
+    #[serde(rename = "step")]
     pub name: &'static str,
     /// The problem that the pattern solves.
     pub title: &'static str,
@@ -30,8 +32,10 @@ pub struct About {
     /// The keys of the pattern, with the names of the schema.
     pub layout: &'static str,
     /// What the step stores: tables, their derived data, and subspaces of `tour`.
+    #[serde(skip)]
     pub data: &'static [&'static str],
     /// A part of the question that the summary shows.
+    #[serde(skip)]
     pub shown: &'static str,
 }
 

@@ -1,5 +1,7 @@
 //! What the tour prints of each step, and of all steps at its end.
 
+use serde::Serialize;
+
 use crate::output::{bold, dim, out, padded, print_table};
 use crate::report::{Figure, grouped, is_verbose};
 use crate::steps::About;
@@ -8,7 +10,9 @@ use crate::steps::About;
 const SHOWN: usize = 60;
 
 /// A step that ran.
+#[derive(Serialize)]
 pub struct Done {
+    #[serde(flatten)]
     pub about: &'static About,
     pub figures: Vec<Figure>,
     /// The number of keys that the step keeps in the store.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::{lmdb, said, tour};
 
 const STEPS: usize = 19;
@@ -27,4 +29,22 @@ pub fn the_summary_is_short_and_plain(store: &Path) {
     assert_eq!(text.lines().filter(is_answer).count(), STEPS, "an answer of each step: {text}");
     let command = format!("keyloom ls {} ", lmdb(store));
     assert!(text.lines().last().unwrap().contains(&command), "{text}");
+}
+
+pub fn every_step_is_a_line_of_json(store: &Path) {
+    let output = tour(&["--json".as_ref(), store]);
+    let text = said(&output);
+    assert!(output.status.success() && output.stderr.is_empty(), "{text}");
+    let steps: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(steps.len(), STEPS, "{text}");
+    for step in &steps {
+        let texts = ["step", "title", "chapter", "layout"].map(|name| step[name].as_str());
+        assert!(texts.iter().all(Option::is_some), "{step}");
+        assert!(step["figures"][0]["question"].is_string(), "{step}");
+        assert!(step["bytes"].as_u64() > step["keys"].as_u64(), "{step}");
+        assert!(step["elapsed"].as_f64() > Some(0.0), "{step}");
+    }
+    // All keys but those of the schema and the marks of complete loads belong to a step.
+    let keys: u64 = steps.iter().map(|step| step["keys"].as_u64().unwrap()).sum();
+    assert!((981_100..981_155).contains(&keys), "{keys}");
 }

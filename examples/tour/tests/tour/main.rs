@@ -9,6 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 /// The arguments that name an LMDB store.
 fn lmdb(directory: &Path) -> String {
     format!("lmdb:{}", directory.display())
@@ -160,6 +162,7 @@ fn it_runs_on_lmdb_after_damaged_data_and_loads_once() {
     let first = runs_twice_on(&lmdb(&store));
     assert!(first.contains(store.to_str().unwrap()), "the directory is printed");
     formats::the_summary_is_short_and_plain(&store);
+    formats::every_step_is_a_line_of_json(&store);
 }
 
 #[test]
@@ -197,6 +200,8 @@ fn an_unknown_flag_is_refused_and_help_is_given() {
     let list = said(&tour(&["--list".as_ref()]));
     let step = "how a schema changes\tChange a record type, an index, a schema\tbook/src/schema_changes.md";
     assert!(list.lines().any(|line| line == step), "{list}");
+    let list = said(&tour(&["--list".as_ref(), "--json".as_ref()]));
+    assert!(list.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{list}");
 }
 
 #[test]
