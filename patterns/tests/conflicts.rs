@@ -137,6 +137,7 @@ keyloom_testing::on_server! {
 }
 
 /// Updates of a table with many records, of which a third are queued.
+#[allow(dead_code, reason = "without servers, nothing calls it")]
 fn writers_of_a_large_table_rarely_conflict(store: &AnyStore) {
     const TICKETS: u64 = 20_000;
     let desk = Desk::open(store, "large", true).unwrap();
