@@ -10,7 +10,7 @@ use keyloom_patterns::{Attached, Grouping, entry};
 
 use crate::cities::{Cities, City};
 use crate::options::Options;
-use crate::report::{ask, grouped, say, some_of};
+use crate::report::{ask, ask_in_parallel, grouped, say, some_of};
 use crate::{About, Step, Tour, TourResult, TourStore};
 
 pub const ABOUT: About = About {
@@ -115,7 +115,16 @@ impl Step for Aggregation {
             let city = self.cities.table.get(snapshot, &found.record_key()?)?;
             Ok((city.iter().map(ToString::to_string).collect(), ()))
         })?;
-        Ok(())
+        ask_in_parallel(store, "The population of all cities? (on two threads)", |store| {
+            let parts = self.cities.table.in_parallel(store, .., 2, |cities| {
+                let mut people = 0;
+                for city in cities {
+                    people += city?.1.population;
+                }
+                Ok(people)
+            })?;
+            Ok(vec![grouped(parts.iter().sum())])
+        })
     }
 }
 

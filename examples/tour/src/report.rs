@@ -70,10 +70,28 @@ pub fn act(
     what: &str,
     work: impl FnOnce(&TourStore) -> TourResult<Vec<String>>,
 ) -> TourResult {
+    measured('!', store, what, work)
+}
+
+/// Answers a question with several snapshots of one state, and records it like [`ask`].
+pub fn ask_in_parallel(
+    store: &TourStore,
+    question: &str,
+    work: impl FnOnce(&TourStore) -> TourResult<Vec<String>>,
+) -> TourResult {
+    measured('?', store, question, work)
+}
+
+fn measured(
+    sign: char,
+    store: &TourStore,
+    what: &str,
+    work: impl FnOnce(&TourStore) -> TourResult<Vec<String>>,
+) -> TourResult {
     let started = Instant::now();
     let (done, cost) = store.measure(work);
     let took = started.elapsed();
-    record('!', what, done?, took, &cost);
+    record(sign, what, done?, took, &cost);
     Ok(())
 }
 
