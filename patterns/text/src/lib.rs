@@ -51,6 +51,7 @@ pub mod index;
 mod postings;
 pub mod query;
 pub mod search;
+mod shown;
 pub mod suggest;
 pub mod terms;
 

@@ -4,13 +4,11 @@ use std::fmt::Display;
 
 use super::error::QueryError;
 use super::tree::{Near, Query, Spans};
+use crate::shown::shown;
 
 /// The maximum depth of a query. The depth is limited because functions that traverse a tree are
 /// recursive.
 pub(super) const MAX_DEPTH: usize = 100;
-
-/// The maximum number of characters of a query in an error.
-const SHOWN_CHARS: usize = 80;
 
 /// The maximum distance of a fuzzy term.
 // As in Lucene. With each further edit, an automaton has several times as many states, and more
@@ -127,9 +125,4 @@ fn check_list(
         true => Ok(()),
         false => Err(QueryError::TooFewSpans { query: shown(list), count: spans.len(), least }),
     }
-}
-
-/// The beginning of a query. Its depth must have been checked.
-fn shown(query: &impl Display) -> String {
-    query.to_string().chars().take(SHOWN_CHARS).collect()
 }

@@ -3,9 +3,7 @@
 use keyloom::Error;
 
 use crate::Query;
-
-/// The maximum number of characters of a query in an error.
-const SHOWN_CHARS: usize = 80;
+use crate::shown::shown;
 
 /// An error of a search. Returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,10 +63,6 @@ impl SearchError {
     pub(super) fn too_many_scanned(pattern: &Query, limit: usize) -> Error {
         Self::TooManyScannedTerms { query: shown(pattern), limit }.into()
     }
-}
-
-fn shown(query: &Query) -> String {
-    query.to_string().chars().take(SHOWN_CHARS).collect()
 }
 
 impl From<SearchError> for Error {

@@ -6,15 +6,13 @@ use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_kit::{Walk, get_many};
 
 use crate::index::{Spaces, count_of};
+use crate::shown::shown;
 use crate::terms::{TermMatcher, TermStep};
 
 /// The maximum number of terms that a suggestion reads.
 // The most frequent terms with a prefix are known only after all terms with the prefix are read. So
 // a call that would read more returns an error: the answer from a part of the terms would be wrong.
 const MAX_TERMS: usize = 100_000;
-
-/// The maximum number of characters of a word in an error.
-const SHOWN_CHARS: usize = 80;
 
 /// An error of a suggestion. Returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,7 +106,7 @@ impl Dictionary<'_> {
 
     #[cold]
     fn too_many(&self, text: &str) -> Error {
-        let (field, text) = (self.name.to_owned(), text.chars().take(SHOWN_CHARS).collect());
+        let (field, text) = (self.name.to_owned(), shown(text));
         SuggestError::TooManyTerms { field, text, limit: MAX_TERMS }.into()
     }
 

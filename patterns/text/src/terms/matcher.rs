@@ -9,14 +9,12 @@ use super::{fuzzy, regex};
 use crate::analysis::Analyzer;
 use crate::query::wildcard::{WildcardPart, parts};
 use crate::query::{Query, QueryError};
+use crate::shown::shown;
 
 /// A term to seek is extended by at most about this many bytes.
 // The least match may be very long, or infinite. With a prefix of the least match, the seek only
 // ends a little before it.
 const MAX_PATH_BYTES: usize = 64;
-
-/// The maximum number of characters of a pattern in an error.
-const SHOWN_CHARS: usize = 80;
 
 /// A set of terms that can be found in a sorted dictionary by seeks.
 ///
@@ -204,8 +202,7 @@ impl TermMatcher {
 }
 
 fn compiled(pattern: &str, table: Result<Arc<Table>, String>) -> Result<TermMatcher, QueryError> {
-    let shown = || pattern.chars().take(SHOWN_CHARS).collect();
-    let table = table.map_err(|why| QueryError::Pattern { pattern: shown(), why })?;
+    let table = table.map_err(|why| QueryError::Pattern { pattern: shown(pattern), why })?;
     Ok(TermMatcher(Kind::Table(table)))
 }
 

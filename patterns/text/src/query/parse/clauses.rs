@@ -6,9 +6,7 @@ use super::refused::ClauseKind;
 use super::scan::Scanner;
 use crate::query::check::MAX_DEPTH;
 use crate::query::{BooleanQuery, Query, QueryError};
-
-/// The maximum number of characters of a clause in an error.
-const SHOWN_CHARS: usize = 80;
+use crate::shown::shown;
 
 /// The state of parsing a text.
 pub(super) struct Parsing<'p> {
@@ -236,7 +234,7 @@ impl<'p> Parsing<'p> {
         match ClauseKind::of(&query).filter(|kind| self.parser.refused.contains(kind)) {
             None => Ok(query),
             Some(clause_kind) => {
-                let clause = query.to_string().chars().take(SHOWN_CHARS).collect();
+                let clause = shown(&query);
                 let kind = ParseErrorKind::RefusedClause { kind: clause_kind, clause };
                 Err(self.scan.error_at(at, kind))
             }
