@@ -2,12 +2,17 @@
 
 use std::ops::Deref;
 
+use keyloom::{Limits, Store};
+
 use crate::failure::Result;
 use crate::indexed::Entry;
 use crate::progress::Progress;
 
 /// The maximum number of entries per transaction.
 const MOST_ENTRIES: usize = 1_000;
+/// The maximum in a store whose transactions have few operations, such as etcd. A transaction that
+/// reads its keys has two operations per entry.
+const MOST_OF_FEW: usize = 60;
 /// The maximum number of bytes per transaction. Remote stores refuse larger transactions.
 const MOST_BYTES: usize = 1 << 20;
 
@@ -15,20 +20,23 @@ const MOST_BYTES: usize = 1 << 20;
 pub struct Batches<B, W> {
     write: W,
     entries: Vec<(B, B)>,
+    most: usize,
     bytes: usize,
     progress: Progress,
 }
 
 impl<B: Deref<Target = [u8]>, W: FnMut(&[Entry<'_>]) -> Result> Batches<B, W> {
-    /// Batches that are passed to `write`. `what` names the work in the lines of progress.
-    pub fn new(what: &'static str, write: W) -> Self {
-        Self { write, entries: Vec::new(), bytes: 0, progress: Progress::new(what) }
+    /// Batches for `store`, which are passed to `write`. `what` names the work in the lines of
+    /// progress.
+    pub fn new(store: &impl Store, what: &'static str, write: W) -> Self {
+        let (most, progress) = (most_entries(&store.limits()), Progress::new(what));
+        Self { write, entries: Vec::new(), most, bytes: 0, progress }
     }
 
     /// Adds an entry. The entries must ascend.
     pub fn push(&mut self, key: B, value: B) -> Result {
         let size = key.len() + value.len();
-        let is_full = self.entries.len() == MOST_ENTRIES || self.bytes + size > MOST_BYTES;
+        let is_full = self.entries.len() == self.most || self.bytes + size > MOST_BYTES;
         if is_full && !self.entries.is_empty() {
             self.flush()?;
         }
@@ -59,5 +67,25 @@ impl<B: Deref<Target = [u8]>, W: FnMut(&[Entry<'_>]) -> Result> Batches<B, W> {
         self.entries.clear();
         self.bytes = 0;
         Ok(())
+    }
+}
+
+fn most_entries(limits: &Limits) -> usize {
+    match limits.max_transaction_operations {
+        None => MOST_ENTRIES,
+        Some(operations) => (operations / 2).clamp(1, MOST_OF_FEW),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_has_room_for_its_reads() {
+        let limits = |operations| Limits::default().with_max_transaction(None, Some(operations));
+        let most = [1, 20, 128, 10_000].map(|operations| most_entries(&limits(operations)));
+        assert_eq!(most, [1, 10, 60, 60]);
+        assert_eq!(most_entries(&Limits::default()), 1_000);
     }
 }

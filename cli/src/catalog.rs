@@ -47,15 +47,42 @@ impl Catalog {
     /// Reads the schemas. A schema that cannot be read is reported, and its data is shown without
     /// names.
     pub fn read(store: &AnyStore) -> Self {
+        let (catalog, faults) = Self::with_faults(store);
+        for fault in faults {
+            note(&format!("a schema is not readable: {fault}"));
+        }
+        catalog
+    }
+
+    /// Reads the schemas for a command that must not write their keys. Fails if a schema cannot be
+    /// read, since its keys are then unknown.
+    pub fn complete(store: &AnyStore) -> Result<Self> {
+        let (catalog, faults) = Self::with_faults(store);
+        match faults.first() {
+            None => Ok(catalog),
+            Some(fault) => Err(Failure::new(format!(
+                "a schema is not readable, so the command cannot avoid its keys: {fault}; or repeat the command with --bypass-schema"
+            ))),
+        }
+    }
+
+    /// Reads the schemas. Returns the errors of those that cannot be read, too.
+    pub fn with_faults(store: &AnyStore) -> (Self, Vec<keyloom::Error>) {
+        let (mut parts, mut faults) = (Vec::new(), Vec::new());
         let names = store.snapshot().and_then(|snapshot| schema_names(&snapshot));
-        let mut parts = Vec::new();
-        for schema in names.unwrap_or_else(|error| unreadable(&error)) {
-            let tables = Schema::open(store, &schema).and_then(|opened| opened.tables());
-            for table in tables.unwrap_or_else(|error| unreadable(&error)) {
-                parts.extend(of_table(&schema, table));
+        let names = names.unwrap_or_else(|error| {
+            faults.push(error);
+            Vec::new()
+        });
+        for schema in names {
+            match Schema::open(store, &schema).and_then(|opened| opened.tables()) {
+                Ok(tables) => {
+                    parts.extend(tables.into_iter().flat_map(|table| of_table(&schema, table)));
+                }
+                Err(error) => faults.push(error),
             }
         }
-        Self { parts }
+        (Self { parts }, faults)
     }
 
     /// The part with this name, if no other part has the same name.
@@ -115,11 +142,6 @@ impl Catalog {
             None => of_schemas(),
         }
     }
-}
-
-fn unreadable<T>(error: &keyloom::Error) -> Vec<T> {
-    note(&format!("a schema is not readable: {error}"));
-    Vec::new()
 }
 
 fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {

@@ -38,7 +38,7 @@ impl Copy {
             range = range.after(after);
         }
         let mut batches =
-            Batches::new("copied", |sorted| Ok(to.transact(|txn| txn.put_sorted(sorted))?));
+            Batches::new(&to, "copied", |sorted| Ok(to.transact(|txn| txn.put_sorted(sorted))?));
         for entry in snapshot.range(range, Order::Ascending)? {
             let (key, value) = entry?;
             batches.push(key, value)?;

@@ -8,7 +8,7 @@ use keyloom::{Order, Reader, Store};
 use crate::address::{Access, open};
 use crate::catalog::Catalog;
 use crate::digest::Digest;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::ndjson;
 use crate::output::{Output, grouped, note};
 use crate::progress::Progress;
@@ -18,7 +18,7 @@ use crate::value::{As, Format};
 /// Prints all entries of one snapshot as lines of JSON, which `keyloom import` reads.
 ///
 /// The last line contains the number of entries and their SHA-256, so that an import finds out
-/// whether the file is complete.
+/// whether the file is complete. If the reader of the output ends early, the status is 2.
 #[derive(Debug, Args)]
 pub struct Export {
     /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
@@ -33,6 +33,13 @@ pub struct Export {
 impl Export {
     /// Runs the command.
     pub fn run(&self, out: &mut Output) -> Result<Outcome> {
+        self.lines(out).map_err(|failure| match failure {
+            Failure::Closed => Failure::new("the reader closed the pipe; the export is incomplete"),
+            other => other,
+        })
+    }
+
+    fn lines(&self, out: &mut Output) -> Result<Outcome> {
         let store = open(&self.address, Access::Read)?;
         let catalog = Catalog::read(&store);
         let selection = Selection::prefix(self.prefix.as_deref(), &catalog)?;

@@ -30,7 +30,10 @@ impl From<Outcome> for ExitCode {
 pub enum Failure {
     /// An error, for the user: status 2.
     Message(String),
-    /// The reader of the output has closed the pipe, as `head` does: not an error, status 0.
+    /// The store failed, so the same command may succeed later: status 2.
+    Store(String),
+    /// The reader of the output has closed the pipe, as `head` does: status 0. An export makes a
+    /// message of it.
     Closed,
 }
 
@@ -44,7 +47,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message(message) => f.write_str(message),
+            Self::Message(message) | Self::Store(message) => f.write_str(message),
             Self::Closed => f.write_str("the output was closed"),
         }
     }
@@ -52,7 +55,19 @@ impl fmt::Display for Failure {
 
 impl From<keyloom::Error> for Failure {
     fn from(error: keyloom::Error) -> Self {
-        Self::Message(error.to_string())
+        use keyloom::Error;
+        let has_failed = error.is_retryable()
+            || error.maybe_committed()
+            || matches!(
+                error,
+                Error::Storage(_)
+                    | Error::Lmdb(_)
+                    | Error::Server(_)
+                    | Error::RetriesExhausted { .. }
+                    | Error::WriterBusy { .. }
+            );
+        let message = error.to_string();
+        if has_failed { Self::Store(message) } else { Self::Message(message) }
     }
 }
 

@@ -43,16 +43,13 @@ impl Import {
         let mut lines = self.lines()?;
         let store = open(&self.address, access)?;
         let mut target = Target::new(&store, self.replace, self.permission.bypass_schema)?;
-        let mut batches = Batches::new("imported", |sorted| target.write(sorted));
+        let mut batches = Batches::new(&store, "imported", |sorted| target.write(sorted));
         let read = load(&mut lines, &mut batches);
         let written = batches.written();
         drop(batches);
         match read {
             Ok(()) => report(out, &lines.digest().sha256(), written, &target.counts),
-            Err(failure) => Err(Failure::new(format!(
-                "{failure}; {} entries were imported, a repeated import continues",
-                grouped(written)
-            ))),
+            Err(failure) => Err(after(&failure, written)),
         }
     }
 
@@ -78,6 +75,15 @@ fn load<R: BufRead, W: FnMut(&[Entry<'_>]) -> Result>(
     batches.finish()
 }
 
+/// The failure of an import that has written entries.
+fn after(failure: &Failure, written: u64) -> Failure {
+    let remedy = match failure {
+        Failure::Store(_) => "; repeat the import, which continues",
+        _ => "",
+    };
+    Failure::new(format!("{failure}; {} entries were imported{remedy}", grouped(written)))
+}
+
 fn report(out: &mut Output, sha256: &str, entries: u64, counts: &Counts) -> Result<Outcome> {
     let Counts { added, replaced, same } = *counts;
     out.either(
@@ -90,4 +96,23 @@ fn report(out: &mut Output, sha256: &str, entries: u64, counts: &Counts) -> Resu
         },
     )?;
     Ok(Outcome::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use keyloom::Error;
+
+    use super::*;
+
+    #[test]
+    fn only_a_failure_of_the_store_is_worth_a_repetition() {
+        let conflict = || Error::Conflict { what: "a key".into() };
+        let exhausted = Error::RetriesExhausted { attempts: 9, source: Box::new(conflict()) };
+        for (error, repeats) in [(conflict(), true), (exhausted, true), (Error::EmptyKey, false)] {
+            let text = after(&error.into(), 1_000).to_string();
+            assert!(text.contains("; 1,000 entries were imported"), "{text}");
+            assert_eq!(text.contains("repeat the import"), repeats, "{text}");
+        }
+        assert!(!after(&Failure::new("line 3"), 0).to_string().contains("repeat the import"));
+    }
 }

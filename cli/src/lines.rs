@@ -1,6 +1,6 @@
 //! Reads the lines of an export, and verifies each of them.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -12,6 +12,11 @@ use crate::output::grouped;
 use crate::selection::one_key;
 use crate::shown::{self, json_safe};
 use crate::word::bytes_of_hex;
+
+/// The most bytes of the first line.
+const MOST_FIRST: u64 = 1 << 20;
+/// The most bytes of another line. A value has two digits per byte.
+const MOST_LINE: u64 = 1 << 30;
 
 /// The fields of all kinds of lines. Those that are present determine the kind.
 #[derive(Debug, Deserialize)]
@@ -137,10 +142,14 @@ impl<R: BufRead> Lines<R> {
     /// Reads the next line. Returns `false` at the end of the file.
     fn next_line(&mut self) -> Result<bool> {
         self.text.clear();
-        match self.from.read_until(b'\n', &mut self.text) {
+        let most = if self.number == 0 { MOST_FIRST } else { MOST_LINE };
+        match Read::by_ref(&mut self.from).take(most).read_until(b'\n', &mut self.text) {
             Ok(0) => Ok(false),
-            Ok(_) => {
+            Ok(bytes) => {
                 self.number += 1;
+                if bytes as u64 == most && self.text.last() != Some(&b'\n') {
+                    return Err(self.too_long());
+                }
                 Ok(true)
             }
             Err(error) => Err(Failure::new(format!(
@@ -148,6 +157,13 @@ impl<R: BufRead> Lines<R> {
                 self.name, self.number
             ))),
         }
+    }
+
+    fn too_long(&self) -> Failure {
+        self.fault(match self.number {
+            1 => "this is not an export: the line has more than 1 MiB",
+            _ => "the line has more than 1 GiB; use `keyloom copy` for values of this length",
+        })
     }
 
     fn fault(&self, why: &str) -> Failure {

@@ -5,6 +5,7 @@ use keyloom::{AnyStore, KeyBuf, KeyRange, Reader, Store, Subspace, Writer};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Result};
 use crate::indexed::Entry;
+use crate::output::grouped;
 use crate::shown;
 
 /// What an import has done with the entries.
@@ -24,8 +25,8 @@ pub struct Target<'s> {
     store: &'s AnyStore,
     replaces: bool,
     schemas: Option<Schemas>,
-    /// The number of definitions of schemas that are the same in the export, so far.
-    same_definitions: u64,
+    /// The number of entries of the schemas that are the same in the export, so far.
+    same_in_schemas: u64,
     /// The counts so far.
     pub counts: Counts,
 }
@@ -34,17 +35,19 @@ pub struct Target<'s> {
 #[derive(Debug)]
 struct Schemas {
     catalog: Catalog,
-    space: Subspace,
-    /// The number of definitions.
-    definitions: u64,
+    /// The subspaces of the definitions and of the parts, in order. None contains another.
+    spaces: Vec<Subspace>,
+    /// The last key in these subspaces.
     last_key: KeyBuf,
+    /// The number of entries in these subspaces. Counted before the first key after `last_key`.
+    entries: Option<u64>,
 }
 
 /// The work of one transaction.
 struct Work<'e> {
     puts: Vec<Entry<'e>>,
     counts: Counts,
-    same_definitions: u64,
+    same_in_schemas: u64,
 }
 
 impl<'s> Target<'s> {
@@ -52,11 +55,14 @@ impl<'s> Target<'s> {
     pub fn new(store: &'s AnyStore, replaces: bool, bypass_schema: bool) -> Result<Self> {
         let schemas = if bypass_schema { None } else { Schemas::read(store)? };
         let counts = Counts::default();
-        Ok(Self { store, replaces, schemas, same_definitions: 0, counts })
+        Ok(Self { store, replaces, schemas, same_in_schemas: 0, counts })
     }
 
     /// Writes ascending entries in one transaction.
     pub fn write(&mut self, sorted: &[Entry<'_>]) -> Result {
+        if let Some(schemas) = &mut self.schemas {
+            schemas.count_before(self.store, sorted)?;
+        }
         let work = self.store.try_transact(|txn| {
             let work = self.plan(txn, sorted)?;
             if !work.puts.is_empty() {
@@ -64,21 +70,20 @@ impl<'s> Target<'s> {
             }
             Ok::<_, Failure>(work)
         })?;
-        (self.counts, self.same_definitions) = (work.counts, work.same_definitions);
+        (self.counts, self.same_in_schemas) = (work.counts, work.same_in_schemas);
         Ok(())
     }
 
     fn plan<'e>(&self, reader: &impl Reader, sorted: &[Entry<'e>]) -> Result<Work<'e>> {
         let keys: Vec<&[u8]> = sorted.iter().map(|(key, _)| *key).collect();
-        let (counts, same_definitions) = (self.counts, self.same_definitions);
-        let mut work = Work { puts: Vec::new(), counts, same_definitions };
+        let (counts, same_in_schemas) = (self.counts, self.same_in_schemas);
+        let mut work = Work { puts: Vec::new(), counts, same_in_schemas };
         for ((key, value), old) in sorted.iter().zip(reader.get_many(&keys)?) {
             match old {
                 Some(old) if old[..] == **value => {
                     work.counts.same += 1;
-                    let schemas = self.schemas.as_ref();
-                    let is_definition = schemas.is_some_and(|all| all.space.contains(key));
-                    work.same_definitions += u64::from(is_definition);
+                    let is_in_schemas = self.schemas.as_ref().is_some_and(|all| all.contain(key));
+                    work.same_in_schemas += u64::from(is_in_schemas);
                     continue;
                 }
                 Some(_) if !self.replaces => return Err(conflict(key)),
@@ -86,7 +91,7 @@ impl<'s> Target<'s> {
                 None => work.counts.added += 1,
             }
             if let Some(schemas) = &self.schemas {
-                schemas.check(key, work.same_definitions)?;
+                schemas.check(key, work.same_in_schemas)?;
             }
             work.puts.push((*key, *value));
         }
@@ -104,26 +109,58 @@ fn conflict(key: &[u8]) -> Failure {
 impl Schemas {
     /// The schemas of the store, if it has tables.
     fn read(store: &AnyStore) -> Result<Option<Self>> {
-        let (catalog, space) = (Catalog::read(store), Subspace::new("keyloom"));
-        let snapshot = store.snapshot()?;
-        let last = snapshot.last(KeyRange::all())?.filter(|_| !catalog.parts.is_empty());
-        let Some((key, _)) = last else { return Ok(None) };
-        let last_key = KeyBuf::from_slice(&key);
-        let definitions = snapshot.count(space.self_and_children())?;
-        Ok(Some(Self { catalog, space, definitions, last_key }))
+        let catalog = Catalog::complete(store)?;
+        if catalog.parts.is_empty() {
+            return Ok(None);
+        }
+        let parts = catalog.parts.iter().map(|part| part.space.clone());
+        let mut spaces: Vec<Subspace> = parts.chain([Subspace::new("keyloom")]).collect();
+        spaces.sort_by(|a, b| a.prefix().cmp(b.prefix()));
+        spaces.dedup_by(|inner, outer| outer.contains(inner.prefix()));
+        let (snapshot, mut last_key) = (store.snapshot()?, KeyBuf::default());
+        for space in &spaces {
+            if let Some((key, _)) = snapshot.last(space.self_and_children())? {
+                last_key = KeyBuf::from_slice(&key);
+            }
+        }
+        Ok(Some(Self { catalog, spaces, last_key, entries: None }))
+    }
+
+    fn contain(&self, key: &[u8]) -> bool {
+        self.spaces.iter().any(|space| space.contains(key))
+    }
+
+    /// Counts the entries of the schemas before the import adds the first one.
+    fn count_before(&mut self, store: &AnyStore, sorted: &[Entry<'_>]) -> Result {
+        let is_added = |key: &[u8]| *key > self.last_key[..] && self.contain(key);
+        if self.entries.is_none() && sorted.iter().any(|(key, _)| is_added(key)) {
+            let snapshot = store.snapshot()?;
+            let counts = self.spaces.iter().map(|space| snapshot.count(space.self_and_children()));
+            self.entries = Some(counts.sum::<keyloom::Result<u64>>()?);
+        }
+        Ok(())
     }
 
     /// Refuses to write a key of a schema that the store had before. The key may be written if the
-    /// import continues an earlier one: then the export contains all definitions of the store,
-    /// and the store lacks only keys after its last key.
-    fn check(&self, key: &[u8], same_definitions: u64) -> Result {
-        let continues = *key > self.last_key[..] && same_definitions == self.definitions;
-        match self.catalog.within(&KeyRange::single(key)).filter(|_| !continues) {
-            None => Ok(()),
-            Some(name) => Err(Failure::new(format!(
-                "the key {} belongs to {name}, whose indexes an import does not maintain; import into a store without a schema, or repeat the command with --bypass-schema",
-                shown::key(key)
-            ))),
-        }
+    /// import continues an earlier one: then the export contains all entries of the schemas of the
+    /// store, and the store lacks only keys after its last key.
+    fn check(&self, key: &[u8], same: u64) -> Result {
+        let Some(name) = self.catalog.within(&KeyRange::single(key)) else { return Ok(()) };
+        let entries = self.entries.filter(|_| *key > self.last_key[..]);
+        let why = match entries.map(|entries| entries.saturating_sub(same)) {
+            Some(0) => return Ok(()),
+            Some(missing) => format!(
+                "and the store has entries of its schemas that the file lacks ({}), so this does not continue an import of the file; import into an empty store",
+                grouped(missing)
+            ),
+            None => {
+                "whose indexes an import does not maintain; import into a store without a schema"
+                    .into()
+            }
+        };
+        Err(Failure::new(format!(
+            "the key {} belongs to {name}, {why}, or repeat the command with --bypass-schema",
+            shown::key(key)
+        )))
     }
 }

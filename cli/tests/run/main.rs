@@ -3,6 +3,7 @@
 
 mod changing;
 mod exporting;
+mod importing;
 mod looking;
 mod requeuing;
 mod support;
