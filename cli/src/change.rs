@@ -19,7 +19,7 @@ pub struct Changes<'c> {
     /// Where the lines are printed.
     pub out: &'c mut Output,
     /// The tables and indexes of the store.
-    pub catalog: &'c Catalog,
+    pub catalog: Catalog,
     /// The form of the values.
     pub format: Format,
     /// The number of changes to print; `None` for all.

@@ -55,7 +55,7 @@ use output::{Output, note};
 #[derive(Debug, Parser)]
 #[command(name = "keyloom", version, arg_required_else_help = true)]
 struct Cli {
-    /// Prints one JSON object per line
+    /// Prints one JSON object per line, except for man and completions
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]

@@ -27,8 +27,9 @@ pub struct Queues {
     /// The most jobs to list
     #[arg(long, short = 'n', default_value_t = 50)]
     pub limit: usize,
-    /// Returns this dead letter, or all, to the queue: a job waits with all its attempts
-    #[arg(long, value_name = "ID|all", requires = "name", conflicts_with = "state")]
+    /// Returns this dead letter, or all, to the queue: a job waits with all its attempts. Status 1
+    /// if dead letters stay, since they have no payload
+    #[arg(long, value_name = "ID|all", requires = "name", conflicts_with_all = ["state", "limit"])]
     pub requeue: Option<String>,
     /// Allows --requeue to change the store
     #[arg(long, requires = "requeue")]

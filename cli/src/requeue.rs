@@ -1,21 +1,32 @@
 //! `keyloom queues --requeue`: dead letters wait again.
 
 use keyloom::value::Codec;
-use keyloom::{AnyStore, KeyBuf, Store};
+use keyloom::{AnyStore, KeyBuf, Reader, Store};
 use keyloom_locking::WorkQueue;
-use keyloom_locking::queue::{JobId, JobState};
+use keyloom_locking::queue::{JobId, JobState, StoredJob};
 use keyloom_tables::Schema;
 use keyloom_tables::schema::{State, Step, TableInfo};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, note};
 use crate::payload::{Json, MessagePack, Payload, Postcard, Raw, Upgrading, set_shape};
 use crate::selection::one_key;
 use crate::shown;
 
 /// The jobs of one transaction: some stores refuse a transaction with more keys.
 const MOST_JOBS: usize = 30;
+
+/// The jobs of one snapshot.
+const PAGE: usize = 1_000;
+
+/// What a command has done with the dead letters.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    requeued: u64,
+    /// The dead letters without a payload, which stay.
+    left: u64,
+}
 
 /// A queue of a schema.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +46,7 @@ pub fn requeue(
 ) -> Result<Outcome> {
     let wanted = if wanted == "all" { None } else { Some(job_id(wanted)?) };
     let payloads = payloads(store, place)?;
-    let requeued = match &*payloads.definition.codec {
+    let Done { requeued, left } = match &*payloads.definition.codec {
         "Postcard" => run::<Postcard>(store, place, wanted)?,
         "MessagePack" => run::<MessagePack>(store, place, wanted)?,
         "Json" => run::<Json>(store, place, wanted)?,
@@ -56,7 +67,14 @@ pub fn requeue(
             format!("requeued {} {jobs} of {}", grouped(requeued), queue.escape_debug())
         },
     )?;
-    Ok(Outcome::Fine)
+    if left == 0 {
+        return Ok(Outcome::Fine);
+    }
+    note(&format!(
+        "dead letters without a payload, which stay: {}; call `WorkQueue::repair` in the program",
+        grouped(left)
+    ));
+    Ok(Outcome::Different)
 }
 
 fn job_id(text: &str) -> Result<JobId> {
@@ -88,28 +106,68 @@ fn run<C: Codec<Payload>>(
     store: &AnyStore,
     place: Place<'_>,
     wanted: Option<JobId>,
-) -> Result<u64> {
+) -> Result<Done> {
     let queue = opened::<C>(store, place)?;
-    let ids = match wanted {
-        Some(id) => vec![require(store, &queue, id)?],
-        None => dead(store, &queue)?,
+    let mut done = Done::default();
+    let ran = match wanted {
+        Some(id) => require(store, &queue, id).and_then(|id| some(store, &queue, &[id], &mut done)),
+        None => all(store, &queue, &mut done),
     };
-    let mut requeued = 0;
-    for some in ids.chunks(MOST_JOBS) {
-        requeued += store.transact(|txn| {
-            let mut done = 0;
-            for id in some {
+    match ran {
+        Err(failure) if done.requeued > 0 => {
+            let requeued = grouped(done.requeued);
+            Err(Failure::new(format!("{failure}; {requeued} jobs were requeued")))
+        }
+        ran => ran.map(|()| done),
+    }
+}
+
+/// Requeues all dead letters with a payload.
+fn all<C: Codec<Payload>>(
+    store: &AnyStore,
+    queue: &WorkQueue<Payload, C>,
+    done: &mut Done,
+) -> Result {
+    let mut after = None;
+    loop {
+        let page = queue.jobs().page(&store.snapshot()?, .., PAGE, after.as_ref())?;
+        let is_dead = |job: &StoredJob| matches!(job.state, JobState::Dead { .. });
+        let dead = page.items.iter().filter(|(_, job)| is_dead(job));
+        let ids: Vec<JobId> = dead.map(|(id, _)| *id).collect();
+        some(store, queue, &ids, done)?;
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn some<C: Codec<Payload>>(
+    store: &AnyStore,
+    queue: &WorkQueue<Payload, C>,
+    ids: &[JobId],
+    done: &mut Done,
+) -> Result {
+    for ids in ids.chunks(MOST_JOBS) {
+        *done = store.transact(|txn| {
+            let mut done = *done;
+            for id in ids {
                 // Another program may have requeued or deleted the job meanwhile.
                 let job = queue.jobs().get(txn, id)?;
-                if job.is_some_and(|job| matches!(job.state, JobState::Dead { .. })) {
-                    queue.requeue(txn, *id)?;
-                    done += 1;
+                if !job.is_some_and(|job| matches!(job.state, JobState::Dead { .. })) {
+                    continue;
                 }
+                if txn.get(&queue.payloads().space().pack(id))?.is_none() {
+                    done.left += 1;
+                    continue;
+                }
+                queue.requeue(txn, *id)?;
+                done.requeued += 1;
             }
             Ok(done)
         })?;
     }
-    Ok(requeued)
+    Ok(())
 }
 
 /// Opens the queue, if this changes nothing in its schema and the tool can write its jobs.
@@ -156,18 +214,5 @@ fn require<C: Codec<Payload>>(
             None => refused("it has no payload; call `WorkQueue::repair` in its program"),
             Some(_) => Ok(id),
         },
-    }
-}
-
-/// The ids of all dead letters with a payload.
-fn dead<C: Codec<Payload>>(store: &AnyStore, queue: &WorkQueue<Payload, C>) -> Result<Vec<JobId>> {
-    let (mut ids, mut after) = (Vec::new(), None);
-    loop {
-        let page = queue.dead_letters(&store.snapshot()?, None, 1_000, after.as_ref())?;
-        ids.extend(page.items.into_iter().map(|(id, _)| id));
-        after = page.next;
-        if after.is_none() {
-            return Ok(ids);
-        }
     }
 }

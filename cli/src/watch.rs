@@ -17,8 +17,13 @@ use crate::value::{As, Format};
 
 /// The longest wait for a change. After it, the command checks whether it has reached its end.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The most bytes of keys and values of a prefix that are kept.
+/// The most memory for the entries of a prefix.
 const MOST_KEPT: usize = 1 << 28;
+/// The memory of an entry beside its bytes: two `Vec`s of 24 bytes, in a list that may have room
+/// for as many again, and what the allocator adds to two allocations.
+const OVERHEAD: usize = 160;
+/// The shortest pause between two rounds. Without a pause, rounds would occupy the store.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Prints the changes of a key or of a prefix, until it is stopped.
 ///
@@ -37,8 +42,8 @@ pub struct Watch {
     /// keeps a copy in memory, at most 256 MiB
     #[arg(long, group = "what")]
     pub prefix: Option<String>,
-    /// The pause between two rounds of --prefix
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, requires = "prefix")]
+    /// The pause between two rounds of --prefix, at least 0.01
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = pause, requires = "prefix")]
     pub every: Duration,
     /// Ends after this many changes
     #[arg(long, short = 'n', value_parser = clap::value_parser!(u64).range(1..))]
@@ -59,6 +64,14 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+fn pause(text: &str) -> std::result::Result<Duration, String> {
+    let pause = seconds(text)?;
+    if pause < SHORTEST_PAUSE {
+        return Err("the shortest pause is 0.01".into());
+    }
+    Ok(pause)
+}
+
 impl Watch {
     /// Runs the command.
     pub fn run(&self, out: &mut Output) -> Result<Outcome> {
@@ -67,13 +80,10 @@ impl Watch {
         let catalog = Catalog::read(&store);
         let end = self.duration.and_then(|duration| Instant::now().checked_add(duration));
         let format = Format { wanted: self.wanted, full: self.full };
-        let mut changes = Changes { out, catalog: &catalog, format, left: self.count, end };
+        let mut changes = Changes { out, catalog, format, left: self.count, end };
         match (&self.key, &self.prefix) {
             (Some(key), _) => of_key(&store, &one_key(key)?, &mut changes)?,
-            (None, prefix) => {
-                let selection = Selection::prefix(prefix.as_deref(), &catalog)?;
-                of_prefix(&store, &selection, self.every, &mut changes)?;
-            }
+            (None, prefix) => of_prefix(&store, prefix.as_deref(), self.every, &mut changes)?,
         }
         Ok(changes.outcome())
     }
@@ -99,6 +109,7 @@ fn of_key(store: &AnyStore, key: &KeyBuf, changes: &mut Changes<'_>) -> Result {
         }
         let new = read()?;
         if new != seen {
+            changes.catalog = Catalog::with_faults(store).0;
             changes.add(key, seen.as_deref(), new.as_deref())?;
             seen = new;
         }
@@ -108,15 +119,19 @@ fn of_key(store: &AnyStore, key: &KeyBuf, changes: &mut Changes<'_>) -> Result {
 
 fn of_prefix(
     store: &AnyStore,
-    selection: &Selection,
+    prefix: Option<&str>,
     every: Duration,
     changes: &mut Changes<'_>,
 ) -> Result {
-    let mut seen = round(store, selection, Vec::new(), &mut |_, _, _| Ok(()))?;
+    let mut selection = Selection::prefix(prefix, &changes.catalog)?;
+    let mut seen = round(store, &selection, Vec::new(), &mut |_, _, _| Ok(()))?;
     note(&format!("watches {} keys", grouped(seen.len() as u64)));
     while let Some(pause) = changes.pause(every) {
         std::thread::sleep(pause);
-        seen = round(store, selection, seen, &mut |key, old, new| changes.add(key, old, new))?;
+        // Another program may have added a table, or moved it. A name that is gone keeps its keys.
+        changes.catalog = Catalog::with_faults(store).0;
+        selection = Selection::prefix(prefix, &changes.catalog).unwrap_or(selection);
+        seen = round(store, &selection, seen, &mut |key, old, new| changes.add(key, old, new))?;
     }
     Ok(())
 }
@@ -142,10 +157,10 @@ fn round(
             if old.as_deref() != Some(*value) {
                 report(key, old.as_deref(), Some(*value))?;
             }
-            bytes += key.len() + value.len();
+            bytes += memory(key, value);
             if bytes > MOST_KEPT {
                 return Err(Failure::new(
-                    "the keys and values of the prefix have more than 256 MiB, which this command would keep in memory; watch a longer prefix, or one key",
+                    "the entries of the prefix need more than 256 MiB of memory; watch a longer prefix, or one key",
                 ));
             }
             kept.push((key.to_vec(), value.to_vec()));
@@ -154,4 +169,21 @@ fn round(
     })?;
     before.try_for_each(|(gone, old)| report(&gone, Some(&old), None))?;
     Ok(kept)
+}
+
+/// The memory of an entry.
+fn memory(key: &[u8], value: &[u8]) -> usize {
+    OVERHEAD + key.len() + value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_entry_needs_memory() {
+        let kept = size_of::<(Vec<u8>, Vec<u8>)>();
+        assert!(memory(b"", b"") >= 3 * kept);
+        assert_eq!(memory(b"key", b"value") - memory(b"", b""), 8);
+    }
 }

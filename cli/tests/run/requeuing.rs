@@ -194,7 +194,9 @@ fn a_queue_that_only_its_program_can_change_is_refused() {
     store.transact(|txn| txn.delete(&other.payloads().space().pack(&ids[0]))).unwrap();
     let ran = requeue(&address, "other", &ids[0].to_string());
     assert!(ran.code == 2 && ran.err.contains("no payload"), "{}", ran.err);
-    assert_eq!(requeue(&address, "shop/other", "all").out, "requeued 0 jobs of other\n");
+    let ran = requeue(&address, "shop/other", "all");
+    assert_eq!((ran.code, &*ran.out), (1, "requeued 0 jobs of other\n"), "{}", ran.err);
+    assert!(ran.err.contains("payload, which stay: 1; call `WorkQueue::repair`"), "{}", ran.err);
     // A table that the queue of another version of the library does not have is not added.
     Schema::open(&store, "shop").unwrap().drop_table("other.done").unwrap();
     let before = definitions(&store);
@@ -204,4 +206,20 @@ fn a_queue_that_only_its_program_can_change_is_refused() {
     assert_eq!(requeue(&address, "nothing", "all").code, 2);
     assert_eq!(run(&["queues", &address, "--requeue=all", "--write"]).code, 2);
     assert_eq!(run(&["queues", &address, "other", "--write"]).code, 2);
+    let ran = run(&["queues", &address, "other", "--requeue=all", "--write", "-n1"]);
+    assert!(ran.code == 2 && ran.err.contains("cannot be used with"), "{}", ran.err);
+}
+
+#[test]
+fn an_error_says_how_many_jobs_were_requeued() {
+    let directory = Directory::new();
+    let address = directory.address("lmdb", "lmdb");
+    let store = Lmdb::open(directory.path().join("lmdb")).unwrap();
+    let mails = open::<String, Postcard>(&store, "mails");
+    let mut ids = bury(&store, &mails, vec!["to Ada".into(); 5]);
+    ids.sort();
+    let fourth = mails.jobs().space().pack(&ids[3]);
+    store.transact(|txn| txn.put(&fourth, b"\xFF")).unwrap();
+    let ran = requeue(&address, "mails", "all");
+    assert!(ran.code == 2 && ran.err.contains("; 3 jobs were requeued"), "{}", ran.err);
 }

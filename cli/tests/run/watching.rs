@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout};
 
 use keyloom::{Lmdb, Store, Writer, pack};
+use keyloom_tables::Schema;
 use serde_json::Value;
 
 use crate::support::{Directory, fine, orders, piped, run, town_hall};
@@ -122,6 +123,28 @@ fn watch_decodes_the_records_of_a_table() {
     assert_eq!(watch.code(), Some(0));
 }
 
+/// The table is added after the start of the command.
+#[test]
+fn watch_decodes_the_records_of_a_new_table() {
+    let directory = Directory::new();
+    let address = directory.lmdb(orders);
+    let (mut watch, _) =
+        Watch::begin(&[&address, "--prefix=()", "--every=0.02", "--for=60", "--full"]);
+    let store = Lmdb::open(directory.path().join("lmdb")).unwrap();
+    let notes = Schema::open(&store, "desk").unwrap().table::<u32, (u8, bool)>("notes").unwrap();
+    let mut line = String::new();
+    while !line.starts_with("+ (\"keyloom\", \"schema\"") {
+        line = watch.line();
+        assert_ne!(line, "", "the command ended");
+    }
+    store.transact(|txn| notes.put(txn, &1, &(7, true))).unwrap();
+    while !line.starts_with("+ (-1, 1)") {
+        line = watch.line();
+        assert_ne!(line, "", "the command ended");
+    }
+    assert_eq!(line, "+ (-1, 1) = [7,true]\n");
+}
+
 #[test]
 fn watch_ends_after_its_time() {
     let directory = Directory::new();
@@ -133,6 +156,8 @@ fn watch_ends_after_its_time() {
         assert_eq!(watch(&["--for=-1"]).code, 2);
         assert_eq!(watch(&["--count=0"]).code, 2);
     }
+    let ran = run(&["watch", &address, "--prefix=(1,)", "--every=0", "--for=0.05"]);
+    assert!(ran.code == 2 && ran.err.contains("the shortest pause is 0.01"), "{}", ran.err);
     assert_eq!(run(&["watch", &address]).code, 2);
     assert_eq!(run(&["watch", &address, "(1,)", "--prefix=(1,)"]).code, 2);
     let redb = run(&["watch", &directory.redb(orders), "(1,)"]);
