@@ -63,13 +63,13 @@ impl Options {
                     out!("{}", HELP.trim_end());
                     return Ok(None);
                 }
-                Long("store") => store = Some(arguments.value()?.string()?),
+                Long("store") => set(&mut store, arguments.value()?.string()?)?,
                 Long("step") => options.step = Some(arguments.value()?.string()?),
                 Long("list") => options.is_list = true,
-                Long("verbose") => options.format = Format::Verbose,
-                Long("json") => options.format = Format::Json,
+                Long("verbose") => options.print_as(Format::Verbose)?,
+                Long("json") => options.print_as(Format::Json)?,
                 Long("data") => options.data = arguments.value()?.into(),
-                Value(value) if store.is_none() => store = Some(checked(value.string()?)?),
+                Value(value) => set(&mut store, checked(value.string()?)?)?,
                 _ => return Err(format!("{}; see --help", argument.unexpected()).into()),
             }
         }
@@ -79,15 +79,32 @@ impl Options {
         options.store = store.unwrap_or_else(default);
         Ok(Some(options))
     }
+
+    fn print_as(&mut self, format: Format) -> TourResult<()> {
+        if ![Format::Summary, format].contains(&self.format) {
+            return Err("--verbose and --json exclude each other; see --help".into());
+        }
+        self.format = format;
+        Ok(())
+    }
+}
+
+fn set(store: &mut Option<String>, address: String) -> TourResult<()> {
+    match store.replace(address) {
+        None => Ok(()),
+        Some(first) => {
+            Err(format!("there is an address already, {first:?}; give one; see --help").into())
+        }
+    }
 }
 
 /// Refuses a bare word: it may be a misspelt option or the name of a step.
 fn checked(given: String) -> TourResult<String> {
-    if given.contains([':', '/', '.']) || Path::new(&given).is_dir() {
+    if given.contains([':', '/', '.']) || Path::new(&given).join("data.mdb").is_file() {
         return Ok(given);
     }
     Err(format!(
-        "there is no directory {given:?}; for a new one write ./{given}, for a step --step {given}; \
+        "there is no store in {given:?}; for a new one write ./{given}, for a step --step {given}; \
          see --help"
     )
     .into())

@@ -24,11 +24,26 @@ pub fn the_summary_is_short_and_plain(store: &Path) {
     ] {
         assert!(text.contains(line), "{line} is not in: {text}");
     }
+    for line in excerpt_of_the_readme() {
+        assert!(text.contains(&line), "{line} of the README is not in: {text}");
+    }
     let is_answer =
         |line: &&str| line.starts_with("    answer: ") || line.starts_with("    result: ");
     assert_eq!(text.lines().filter(is_answer).count(), STEPS, "an answer of each step: {text}");
     let command = format!("keyloom ls {} ", lmdb(store));
     assert!(text.lines().last().unwrap().contains(&command), "{text}");
+}
+
+/// The lines of the README's excerpt, up to the times and costs.
+fn excerpt_of_the_readme() -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let (_, rest) = readme.split_once("\n```text\n4  ").unwrap();
+    let (excerpt, _) = rest.split_once("```").unwrap();
+    let lines = excerpt.lines().filter(|line| *line != "...");
+    let lines: Vec<_> = lines.map(|line| line.split("  [").next().unwrap().to_owned()).collect();
+    assert!(lines.len() >= 8, "{lines:?}");
+    lines
 }
 
 pub fn every_step_is_a_line_of_json(store: &Path) {

@@ -190,6 +190,13 @@ fn it_runs_on_etcd_and_loads_once() {
 fn an_unknown_flag_is_refused_and_help_is_given() {
     fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
     fails_with(&["spatial".as_ref()], &["\"spatial\"", "./spatial", "--step spatial", "--help"]);
+    // The directory exists, but is not a store: the tests run in the directory of the crate.
+    fails_with(&["src".as_ref()], &["no store in \"src\"", "./src"]);
+    let two: [[&Path; 3]; 2] =
+        ["--store", "a:c"].map(|last| ["a:b".as_ref(), last.as_ref(), "a:d".as_ref()]);
+    fails_with(&two[0], &["an address already, \"a:b\""]);
+    fails_with(&two[1], &["an address already, \"a:b\""]);
+    fails_with(&["--json".as_ref(), "--verbose".as_ref()], &["--verbose and --json exclude"]);
     fails_with(&["a:b".as_ref()], &["a:", "./data", "lmdb:, redb:", "--help"]);
     fails_with(
         &["--store".as_ref(), "memory:".as_ref(), "--step".as_ref(), "indexes".as_ref()],
