@@ -6,7 +6,8 @@
 //!
 //! 10,000 tasks write and read on a runtime of two threads. Every hundredth body takes 5 ms. Counts
 //! the polls that took longer than 1 ms, and those among them that blocked: a poll whose thread was
-//! preempted is slow, too.
+//! preempted is slow, too. On two cores, 6 to 33 of some 45,000 polls block. In a trace, 150 of 151
+//! of them waited for the mutex of tokio's `spawn_blocking`, and one for the store's own queue.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
