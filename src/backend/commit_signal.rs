@@ -215,16 +215,7 @@ pub struct ChangeListener {
     /// The longest pause between two polls; `None` if every commit is notified.
     poll: Option<Duration>,
     pause: Duration,
-    guard: Option<Guard>,
-}
-
-/// A value that is only dropped.
-struct Guard(#[allow(dead_code)] Box<dyn Any + Send + Sync>);
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Guard")
-    }
+    _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ChangeListener {
@@ -245,7 +236,7 @@ impl ChangeListener {
     /// Keeps `guard`, such as a task that watches the key, until the listener is dropped.
     #[must_use]
     pub fn with_guard(mut self, guard: impl Send + Sync + 'static) -> Self {
-        self.guard = Some(Guard(Box::new(guard)));
+        self._guard = Some(Box::new(guard));
         self
     }
 
@@ -362,7 +353,7 @@ impl CommitSignal {
         let (number, seen) = (commits.listeners, commits.count.wrapping_sub(1));
         drop(commits);
         let (signal, pause) = (self.clone(), FIRST_PAUSE);
-        ChangeListener { signal, hash, awaited, number, seen, poll: None, pause, guard: None }
+        ChangeListener { signal, hash, awaited, number, seen, poll: None, pause, _guard: None }
     }
 
     /// `pause` for each listener.

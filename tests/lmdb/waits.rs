@@ -22,15 +22,25 @@ fn settle(listener: &mut ChangeListener) {
     while listener.wait(Duration::from_millis(300)) {}
 }
 
+/// A listener of a store that watches its file, and has nothing left to notify of.
+fn watching(store: &Lmdb) -> ChangeListener {
+    let mut listener = store.listen(b"any");
+    let began = Instant::now();
+    // Until the store watches, there are short polls.
+    while listener.pause() < Duration::from_millis(500) {
+        assert!(began.elapsed() < LONG, "the store does not watch");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    settle(&mut listener);
+    listener
+}
+
 #[test]
 fn commits_of_another_process_end_waits() {
     const COMMITS: usize = 20;
     let directory = tempdir().unwrap();
     let store = quick().begin_patience(LONG).open(directory.path()).unwrap();
-    let mut listener = store.listen(b"any");
-    // The first wait ends at once, and another one when the store begins to watch the file.
-    settle(&mut listener);
-    assert!(listener.pause() >= Duration::from_millis(500), "the store does not watch");
+    let mut listener = watching(&store);
     let writer = Holder::of(Child::WriteOn, directory.path());
     for _ in 0..COMMITS {
         assert!(is_notified(&mut listener));
@@ -47,8 +57,7 @@ fn own_commits_wake_the_listeners_of_their_keys() {
     const COMMITS: u32 = 500;
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
-    let mut listener = store.listen(b"any");
-    settle(&mut listener);
+    let mut listener = watching(&store);
     let mut woken = 0;
     let began = Instant::now();
     for n in 0..COMMITS {

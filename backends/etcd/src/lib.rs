@@ -340,6 +340,8 @@ impl Store for Etcd {
         Some(self.shared.link.round_trips())
     }
 
+    // Not by `listen`: a read of one key takes one round trip, a snapshot and a get take two. And a
+    // watch from the revision of the read needs no second read when the watch has begun.
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         check_key(key)?;
         self.shared.wait_for_change(key, seen, timeout)

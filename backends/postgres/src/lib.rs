@@ -84,12 +84,12 @@
 //!
 //! While a thread or task of the process [waits for a change](Store::wait_for_change), one thread
 //! of the store `LISTEN`s on one additional connection, and holds an advisory lock in shared mode.
-//! Every store finds by this lock whether a session listens: ten commits per second carry a
-//! statement that checks it. If there is a listener, each commit carries a `NOTIFY` with the
-//! hashes of its keys, in the message of the commit, but after the transaction: a `NOTIFY` within
-//! it would make commits wait for each other. Without notifications (behind a proxy, on a replica,
-//! for the commits of programs other than keyloom) a wait polls, every 50 ms at most, and once a
-//! second while the store listens.
+//! Every store finds by this lock whether a session listens: ten commits per second are followed by
+//! a statement that checks it. If there is a listener, each commit is followed by a `NOTIFY` with
+//! the hashes of its keys, whose answer the commit does not wait for. A `NOTIFY` within the
+//! transaction would make commits wait for each other. Without notifications (behind a proxy, on a
+//! replica, for the commits of programs other than keyloom) a wait polls, every 50 ms at most, and
+//! once a second while the store listens.
 //!
 //! # Limits
 //!

@@ -144,12 +144,13 @@ fn listen(shared: &Weak<Shared>, watch: &Watch) {
             }
             // A replica in recovery refuses to listen.
             None | Some(Err(Error::ReadOnly)) => retry = Duration::MAX,
-            Some(Err(_)) => retry = retry.saturating_mul(2).min(RETRIES.1),
+            Some(Err(_)) => {}
         }
         let failed = Instant::now();
         while watch.is_needed() && failed.elapsed() < retry {
             thread::sleep(CHECK);
         }
+        retry = retry.saturating_mul(2).min(RETRIES.1);
     }
 }
 
