@@ -15,6 +15,7 @@ const AREAS: &[(&str, &[&str])] = &[
             "src/metered.rs",
             "src/retry.rs",
             "src/store.rs",
+            "src/store/",
             "src/value/",
             "src/error/",
             "src/transaction_state.rs",
