@@ -239,3 +239,177 @@ mod hints {
         assert!(runs_per_commit(&store, false) > 1.3);
     }
 }
+
+/// Work in the background reads with snapshot reads what it may do: a transaction that commits in
+/// the middle of such work does not make it run again.
+mod background {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::{Arc, OnceLock};
+
+    use keyloom::{AnyStore, Metered, Reader, Store, Subspace, Writer};
+    use keyloom_patterns::locking::Expiry;
+    use keyloom_patterns::{AppendLog, Feed, Index, Schema, Table, entry};
+
+    /// Commits a change of another writer when it is first reached.
+    #[derive(Clone, Default)]
+    struct Other {
+        change: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
+        is_done: Arc<AtomicBool>,
+    }
+
+    impl Other {
+        fn will(&self, change: impl Fn() + Send + Sync + 'static) {
+            assert!(self.change.set(Box::new(change)).is_ok());
+        }
+
+        fn reach(&self) {
+            if let Some(change) = self.change.get()
+                && !self.is_done.swap(true, Relaxed)
+            {
+                change();
+            }
+        }
+    }
+
+    /// The conflicts of `work`, in the middle of which the other writer must have committed.
+    fn conflicts(store: &AnyStore, other: &Other, work: impl FnOnce(&Metered<AnyStore>)) -> u64 {
+        let metered = Metered::new(store.clone());
+        let ((), cost) = metered.measure(work);
+        assert!(other.is_done.load(Relaxed), "the work did not reach the other writer");
+        cost.conflicts
+    }
+
+    /// The conflicts of a consumer with an append, and those of the same work with checked reads.
+    fn of_a_consumer(store: &AnyStore, is_checked: bool) -> u64 {
+        let space = Subspace::new("feed");
+        store.transact(|txn| txn.delete_range(space.self_and_children())).unwrap();
+        let feed = Feed::<u64, u64>::new(&space.child("feed"));
+        let table = Table::<u64, u64>::new(&space.child("table")).with(&feed);
+        let consumer = feed.consumer("sum");
+        store.transact(|txn| consumer.start(txn, 0)).unwrap();
+        store.transact(|txn| table.put(txn, &1, &20)).unwrap();
+        let other = Other::default();
+        other.will({
+            let (store, table) = (store.clone(), table.clone());
+            move || store.transact(|txn| table.put(txn, &2, &30)).unwrap()
+        });
+        let sum = space.pack("sum");
+        let run = |store: &Metered<AnyStore>| {
+            let body = |txn: &mut <Metered<AnyStore> as Store>::Transaction<'_>| {
+                if !is_checked {
+                    return consumer.process(txn, 10, |txn, change| {
+                        other.reach();
+                        txn.add(&sum, change.new.unwrap().cast_signed())
+                    });
+                }
+                let batch = consumer.poll(txn, 10)?;
+                other.reach();
+                for change in &batch.changes {
+                    txn.add(&sum, change.new.unwrap().cast_signed())?;
+                }
+                consumer.acknowledge(txn, batch.last)?;
+                Ok(batch.changes.len() as u64)
+            };
+            while store.transact(body).unwrap() > 0 {}
+        };
+        let conflicts = conflicts(store, &other, run);
+        assert_eq!(store.snapshot().unwrap().counter(&sum).unwrap(), 50);
+        conflicts
+    }
+
+    fn a_consumer_does_not_conflict_with_appends(store: &AnyStore) {
+        assert_eq!(of_a_consumer(store, false), 0);
+        assert!(of_a_consumer(store, true) > 0, "the control");
+    }
+
+    /// A put of a record that is due, while a sweep removes other due records.
+    fn a_sweep_does_not_conflict_with_new_records(store: &AnyStore) {
+        let other = Other::default();
+        let schema = Schema::open(store, "sweep").unwrap();
+        let logins = schema.table::<u64, u64>("logins").unwrap();
+        let of_sweep = other.clone();
+        let expiry = Expiry::new(&schema, &logins, "by_deadline", 1, move |_, until| {
+            of_sweep.reach();
+            Some(*until)
+        });
+        let expiry = expiry.unwrap();
+        store.transact(|txn| logins.put_many(txn, (0..10).map(|id| (id, 10 * id)))).unwrap();
+        other.will({
+            let (store, logins) = (store.clone(), logins.clone());
+            move || store.transact(|txn| logins.put(txn, &77, &25)).unwrap()
+        });
+        let found = conflicts(store, &other, |store| {
+            assert_eq!(expiry.sweep(store, 50).unwrap().removed, 6);
+        });
+        assert_eq!(found, 0);
+        assert_eq!(expiry.sweep(store, 50).unwrap().removed, 1);
+        assert_eq!(expiry.index().check(&store.snapshot().unwrap()).unwrap(), []);
+    }
+
+    /// A put that prolongs a record, after the sweep has read that the record is due.
+    fn a_sweep_keeps_a_record_that_is_prolonged(store: &AnyStore) {
+        let other = Other::default();
+        let schema = Schema::open(store, "prolonged").unwrap();
+        let logins = schema.table::<u64, u64>("logins").unwrap();
+        let of_sweep = other.clone();
+        let expiry = Expiry::new(&schema, &logins, "by_deadline", 1, move |_, until| {
+            of_sweep.reach();
+            Some(*until)
+        });
+        let expiry = expiry.unwrap();
+        store.transact(|txn| logins.put_many(txn, (0..10).map(|id| (id, 10 * id)))).unwrap();
+        other.will({
+            let (store, logins) = (store.clone(), logins.clone());
+            move || store.transact(|txn| logins.put(txn, &3, &1_000)).unwrap()
+        });
+        let found = conflicts(store, &other, |store| {
+            assert_eq!(expiry.sweep(store, 50).unwrap().removed, 5);
+        });
+        assert!(found > 0, "the sweep must see that the record has changed");
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(logins.get(&snapshot, &3).unwrap(), Some(1_000));
+        assert_eq!(expiry.index().check(&snapshot).unwrap(), []);
+    }
+
+    /// An append to a log, while a sweep removes the oldest records of the log.
+    fn a_sweep_of_a_log_does_not_conflict_with_appends(store: &AnyStore) {
+        let (other, space) = (Other::default(), Subspace::new("log"));
+        let of_sweep = other.clone();
+        let by_value =
+            Index::<(u64, u64), u64, u64>::new(&space.child("by_value"), move |_, of| {
+                of_sweep.reach();
+                entry(*of)
+            });
+        let log = AppendLog::<u64, u64>::new(&space.child("log")).with(&by_value);
+        let append = |value| store.transact(|txn| log.append(txn, &7, &value)).unwrap();
+        (0..10).for_each(|value| assert_eq!(append(value), value + 1));
+        other.will({
+            let (store, log) = (store.clone(), log.clone());
+            move || assert_eq!(store.transact(|txn| log.append(txn, &7, &99)).unwrap(), 11)
+        });
+        let found = conflicts(store, &other, |store| {
+            assert_eq!(log.sweep(store, &7, 4).unwrap().removed, 6);
+        });
+        assert_eq!(found, 0);
+        let snapshot = store.snapshot().unwrap();
+        let left = log.records().range(&snapshot, ..).unwrap();
+        let left: Vec<u64> = left.map(|found| found.unwrap().1).collect();
+        assert_eq!(left, [6, 7, 8, 9, 99]);
+    }
+
+    macro_rules! on_stores_that_conflict {
+        ($($law:ident),+) => {
+            mod on_optimistic_memory {
+                $(#[test] fn $law() { super::$law(&keyloom_testing::optimistic_memory().into()) })+
+            }
+            keyloom_testing::on_server! { etcd, on_etcd, $([$law] $law),+ }
+        };
+    }
+
+    on_stores_that_conflict! {
+        a_consumer_does_not_conflict_with_appends,
+        a_sweep_does_not_conflict_with_new_records,
+        a_sweep_keeps_a_record_that_is_prolonged,
+        a_sweep_of_a_log_does_not_conflict_with_appends
+    }
+}

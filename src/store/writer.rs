@@ -110,7 +110,8 @@ pub trait Writer: Reader {
     ///
     /// Use this for hints: a rank to show, statistics, a place where a search may begin. Never use
     /// it for a value that decides what the transaction writes: two transactions may then decide on
-    /// the same old value, as if they were not serializable.
+    /// the same old value, as if they were not serializable. A list of candidates is a hint too, if
+    /// each one is read again with a checked read before it is changed.
     ///
     /// Has this effect in memory with optimistic transactions, in etcd and on FoundationDB. On
     /// PostgreSQL and fjall the reads are checked as all others. On stores with one writer there

@@ -14,9 +14,10 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// Removes the records that are expired at `now`, and the data derived from them, in
     /// transactions of at most 1,000 records.
     ///
-    /// Any number of processes may sweep at once: each record is removed once. In the returned
-    /// [`Progress`], `entries` is the number of visited entries of the index, `removed` the number
-    /// of removed records, and `undecodable` the number of entries and records that cannot be read.
+    /// Any number of processes may sweep at once: each record is removed once. A sweep conflicts
+    /// only with a writer of a record that it removes. In the returned [`Progress`], `entries` is
+    /// the number of visited entries of the index, `removed` the number of removed records, and
+    /// `undecodable` the number of entries and records that cannot be read.
     /// The sweep leaves unreadable entries and records unchanged and continues after them;
     /// [`check`](keyloom_tables::Attached::check) of the [index](Expiry::index) names them.
     ///
@@ -80,29 +81,33 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// more after it.
     fn due(
         &self,
-        reader: &impl Reader,
+        txn: &impl Writer,
         now: u64,
         batch: usize,
         progress: &mut Progress,
     ) -> Result<(Vec<K>, Option<KeyBuf>)> {
-        let index = self.by_deadline.at(reader)?;
+        let index = self.by_deadline.at(txn)?;
         refuse_foreign(index.space(), progress.position.last.as_deref())?;
         let mut range = within(..=now).key_range(index.space());
         if let Some(last) = &progress.position.last {
             range = range.resume(Order::Ascending, last).into_owned();
         }
-        let page = reader.page(range, Order::Ascending, batch)?;
-        let mut due = Vec::with_capacity(page.entries.len());
-        for entry in page.entries {
-            progress.entries += 1;
-            let found = Found::<_, K, u64>::new(index.space(), entry);
-            // A damaged entry must not stop the sweep of the others.
-            match found.and_then(|found| found.record_key()) {
-                Ok(key) => due.push(key),
-                Err(_) => progress.undecodable += 1,
+        // A hint: `still_expired` reads the records again, and that read is checked. If this one
+        // were, each writer whose record is due within the range would conflict with the sweep.
+        txn.snapshot_read(|txn| {
+            let page = txn.page(range, Order::Ascending, batch)?;
+            let mut due = Vec::with_capacity(page.entries.len());
+            for entry in page.entries {
+                progress.entries += 1;
+                let found = Found::<_, K, u64>::new(index.space(), entry);
+                // A damaged entry must not stop the sweep of the others.
+                match found.and_then(|found| found.record_key()) {
+                    Ok(key) => due.push(key),
+                    Err(_) => progress.undecodable += 1,
+                }
             }
-        }
-        Ok((due, page.last))
+            Ok((due, page.last))
+        })
     }
 
     /// The keys whose records exist and are expired.

@@ -151,6 +151,15 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     /// [`FeedError::NotStarted`], [`FeedError::OtherShares`] and the errors of [`Feed::read`].
     pub fn poll(&self, reader: &impl Reader, limit: usize) -> Result<Batch<K, V>> {
         let position = self.started(reader)?;
+        self.batch_after(reader, position, limit)
+    }
+
+    fn batch_after(
+        &self,
+        reader: &impl Reader,
+        position: u64,
+        limit: usize,
+    ) -> Result<Batch<K, V>> {
         let mut changes = self.feed.read(reader, position, limit)?;
         let last = changes.last().map_or(position, |change| change.number);
         changes.retain(|change| self.has(&change.key));
@@ -174,6 +183,9 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     /// transaction. So each change is processed exactly once, if the work is in the same store.
     /// Returns how many changes the position passed, including changes of other shares; 0 at the
     /// end of the feed.
+    ///
+    /// Does not conflict with concurrent appends, since it reads the changes with
+    /// [snapshot reads](keyloom::Writer::snapshot_read): changes are only ever added.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Subspace, Writer};
@@ -201,7 +213,10 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     ) -> Result<u64> {
         txn.guarded(|txn| {
             let position = self.started(txn)?;
-            let batch = self.poll(txn, limit)?;
+            // The checked read above excludes another run of this consumer, and stored changes stay
+            // as they are. If this read were checked, a consumer at the end of the feed would
+            // conflict with each append: its range would contain the key of the next change.
+            let batch = txn.snapshot_read(|txn| self.batch_after(txn, position, limit))?;
             let mut writer = DynWriter::new(txn);
             batch.changes.iter().try_for_each(|change| work(&mut writer, change))?;
             if batch.last > position {
