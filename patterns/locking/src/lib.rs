@@ -41,6 +41,7 @@
 //! | semaphores, elections | [`recipes`] |
 //! | a work queue | [`queue`] |
 //! | records that expire | [`expiry`] |
+//! | a rate limit per client | [`rate_limit`] |
 //!
 //! # Key layout
 //!
@@ -167,6 +168,7 @@ mod locks;
 mod mode;
 mod path;
 pub mod queue;
+pub mod rate_limit;
 pub mod recipes;
 mod records;
 mod request;
@@ -183,6 +185,7 @@ pub use locks::{LeaseOptions, Locks};
 pub use mode::Mode;
 pub use path::{Lock, LockPath};
 pub use queue::WorkQueue;
+pub use rate_limit::RateLimit;
 pub use records::{Request, SessionRecord};
 pub use request::{Grant, Outcome};
 pub use session::Session;

@@ -68,8 +68,8 @@
 //!
 //! # When not to use it
 //!
-//! * A semaphore of thousands of permits: each request reads all of them. Limit a rate with
-//!   [`Counters`](keyloom_tables::Counters), or divide the resource into several paths.
+//! * A semaphore of thousands of permits: each request reads all of them. To limit how often
+//!   something is done, use a [rate limit](crate::rate_limit); or divide the resource into paths.
 //! * Barriers, which etcd and Curator have: use an exclusive lock as the barrier. Waiters request a
 //!   shared lock of the same path.
 //! * An election where the leader's writes go to a service that does not check its

@@ -12,6 +12,7 @@ mod fencing;
 mod inspection;
 mod interleavings;
 mod queue;
+mod rate_limits;
 mod recipes;
 mod schedules;
 mod sessions;
