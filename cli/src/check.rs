@@ -2,7 +2,7 @@
 
 use clap::Args;
 use keyloom::key::elements;
-use keyloom::{AnyStore, KeyRange, Reader};
+use keyloom::{AnyStore, KeyRange};
 use serde_json::json;
 
 use crate::address::{Access, open};
@@ -117,14 +117,8 @@ fn entries(
     progress: &mut Progress,
 ) -> Result {
     let Some(table) = catalog.table_of(part) else { return Ok(()) };
-    // A deferred index may have entries of records that its queue still has to remove.
-    let name = format!("{} (queue)", part.name);
-    let queue = catalog.parts.iter().find(|one| one.schema == part.schema && one.name == name);
     pages(store, &KeyRange::prefix(part.space.prefix()), |snapshot, entries| {
-        let is_behind = match queue {
-            Some(queue) => snapshot.first(queue.space.self_and_children())?.is_some(),
-            None => false,
-        };
+        let is_behind = catalog.is_behind(snapshot, part)?;
         for joined in Joined::read(snapshot, part, table, entries)? {
             match joined {
                 Joined::NoEntry { key } => {

@@ -60,7 +60,7 @@ impl<'e, 's> Joined<'e, 's> {
 }
 
 /// The key of the record of an entry, if the entry is one.
-fn record_key(index: &Part, table: &Part, entry: Entry<'_>) -> Option<Vec<u8>> {
+pub fn record_key(index: &Part, table: &Part, entry: Entry<'_>) -> Option<Vec<u8>> {
     let found = Found::<_, (), AnyParts, _>::new(&index.space, entry).ok()?;
     let packed = found.packed_record_key();
     let mut one = elements(packed).ok()?.into_iter();

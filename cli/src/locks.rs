@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use keyloom::key::elements;
+use keyloom::key::{elements, pack};
 use keyloom::{AnySnapshot, Order, Reader, Store};
 use serde_json::{Value, json};
 
@@ -29,12 +29,13 @@ impl Locks {
         let catalog = Catalog::read(&store);
         let snapshot = store.snapshot()?;
         let mut rows = Vec::new();
-        for requests in catalog.parts.iter().filter(|part| part.kind == "table") {
-            let name = requests.name.strip_suffix("_requests");
-            let sessions =
-                name.and_then(|name| catalog.table(&requests.schema, &format!("{name}_sessions")));
-            if let (Some(name), Some(sessions)) = (name, sessions) {
-                rows.extend(list(out, &snapshot, name, requests, sessions)?);
+        for set in sets(&catalog) {
+            for request in set.requests(&snapshot)? {
+                if out.json {
+                    out.line(&json_safe(&request?.object().to_string()))?;
+                } else {
+                    rows.push(request?.cells());
+                }
             }
         }
         if !out.json {
@@ -48,56 +49,122 @@ impl Locks {
     }
 }
 
-/// The rows of one set of locks.
-fn list(
-    out: &mut Output,
-    snapshot: &AnySnapshot<'_>,
-    name: &str,
-    requests: &Part,
-    sessions: &Part,
-) -> Result<Vec<Vec<String>>> {
-    let (now, mut owners, mut rows) = (now(), BTreeMap::new(), Vec::new());
-    for entry in snapshot.range(sessions.space.self_and_children(), Order::Ascending)? {
-        let (key, value) = entry?;
-        owners.insert(first_element(&key, sessions), value::record(&value, sessions));
+/// A set of locks: the tables of its requests and of its sessions.
+pub struct LockSet<'c> {
+    /// The name.
+    pub name: &'c str,
+    /// The table of the requests.
+    pub requests: &'c Part,
+    sessions: &'c Part,
+}
+
+/// The sets of locks of a store.
+pub fn sets(catalog: &Catalog) -> impl Iterator<Item = LockSet<'_>> {
+    catalog.parts.iter().filter(|part| part.kind == "table").filter_map(|requests| {
+        let name = requests.name.strip_suffix("_requests")?;
+        let sessions = catalog.table(&requests.schema, &format!("{name}_sessions"))?;
+        Some(LockSet { name, requests, sessions })
+    })
+}
+
+/// A request that holds its locks or waits for them.
+pub struct Request<'c> {
+    set: &'c LockSet<'c>,
+    request: Value,
+    owner: Option<Value>,
+    now: u64,
+}
+
+impl LockSet<'_> {
+    /// All requests.
+    pub fn requests<'s>(
+        &'s self,
+        snapshot: &'s AnySnapshot<'_>,
+    ) -> Result<impl Iterator<Item = Result<Request<'s>>>> {
+        let (now, mut owners) = (now(), Owners::new());
+        let entries = snapshot.range(self.requests.space.self_and_children(), Order::Ascending)?;
+        Ok(entries.filter_map(move |entry| {
+            let read = || {
+                let (key, value) = entry?;
+                let Some(request) = value::record(&value, self.requests) else { return Ok(None) };
+                let owner = self.owner(snapshot, &key, &mut owners)?;
+                Ok(Some(Request { set: self, request, owner, now }))
+            };
+            read().transpose()
+        }))
     }
-    for entry in snapshot.range(requests.space.self_and_children(), Order::Ascending)? {
-        let (key, value) = entry?;
-        let Some(request) = value::record(&value, requests) else { continue };
-        let owner = owners.get(&first_element(&key, requests)).cloned().flatten();
-        let number = |value: &Value, field: &str| value.get(field).and_then(Value::as_u64);
-        let token = number(&request, "token").unwrap_or_default();
-        let since = number(&request, "since").unwrap_or_default();
-        let expires = owner.as_ref().and_then(|owner| number(owner, "expires"));
-        let locks = request.get("locks").cloned().unwrap_or_default();
-        if out.json {
-            let row = json!({
-                "schema": requests.schema, "locks": name, "session": owner, "held": token > 0,
-                "since": since, "token": token, "paths": locks,
-                "lease_ended": expires.is_none_or(|expires| expires < now),
-            });
-            out.line(&json_safe(&row.to_string()))?;
-            continue;
+
+    /// The session of the request with the key `key`.
+    fn owner(
+        &self,
+        snapshot: &AnySnapshot<'_>,
+        key: &[u8],
+        owners: &mut Owners,
+    ) -> Result<Option<Value>> {
+        let Some(session) = self.session_key(key) else { return Ok(None) };
+        if let Some(known) = owners.get(&session) {
+            return Ok(known.clone());
         }
-        let named = owner.as_ref().and_then(|owner| owner.get("name")).and_then(Value::as_str);
-        let lease = match expires {
+        let value = snapshot.get(&session)?;
+        let owner = value.and_then(|value| value::record(&value, self.sessions));
+        owners.insert(session, owner.clone());
+        Ok(owner)
+    }
+
+    /// The key of the session of a request: the first element of the request's key.
+    fn session_key(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let rest = key.get(self.requests.space.prefix().len()..)?;
+        let session = elements(rest).ok()?.into_iter().next()?;
+        Some([self.sessions.space.prefix(), &pack(&session)].concat())
+    }
+}
+
+/// The sessions that were read, by their keys.
+type Owners = BTreeMap<Vec<u8>, Option<Value>>;
+
+impl Request<'_> {
+    fn number(&self, field: &str) -> u64 {
+        self.request.get(field).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    fn of_owner(&self, field: &str) -> Option<&Value> {
+        self.owner.as_ref().and_then(|owner| owner.get(field))
+    }
+
+    /// The request as JSON.
+    pub fn object(&self) -> Value {
+        let expires = self.of_owner("expires").and_then(Value::as_u64);
+        json!({
+            "schema": self.set.requests.schema, "locks": self.set.name, "session": self.owner,
+            "held": self.number("token") > 0, "since": self.number("since"),
+            "token": self.number("token"), "paths": self.request.get("locks"),
+            "lease_ended": expires.is_none_or(|expires| expires < self.now),
+        })
+    }
+
+    /// The request as cells of a table: the name, the owner, the state, the time, the lease, the
+    /// fencing token, and the locks.
+    pub fn cells(&self) -> Vec<String> {
+        let (now, token) = (self.now, self.number("token"));
+        let lease = match self.of_owner("expires").and_then(Value::as_u64) {
             Some(expires) if expires < now => format!("ended {}", ago(expires, now)),
             Some(expires) => format!("ends {}", ago(expires, now)),
             None => "no session".into(),
         };
-        let locks: Vec<String> = locks.as_array().into_iter().flatten().map(lock).collect();
+        let named = self.of_owner("name").and_then(Value::as_str);
+        let locks = self.request.get("locks").and_then(Value::as_array);
+        let locks: Vec<String> = locks.into_iter().flatten().map(lock).collect();
         let locks = locks.join(", ");
-        rows.push(vec![
-            name.escape_debug().to_string(),
+        vec![
+            self.set.name.escape_debug().to_string(),
             named.unwrap_or("?").escape_debug().to_string(),
             if token > 0 { "held" } else { "waits" }.into(),
-            ago(since, now),
+            ago(self.number("since"), now),
             lease,
             token.to_string(),
             cut(&locks, Some(100), locks.len()).0,
-        ]);
+        ]
     }
-    Ok(rows)
 }
 
 /// A lock: its mode, and its path as a tuple.
@@ -111,10 +178,4 @@ fn lock(lock: &Value) -> String {
     let mode = of("mode").and_then(Value::as_str).unwrap_or_default();
     let range = of("range").map(|range| format!(" range {}", json_safe(&range.to_string())));
     format!("{mode} {}{}", shown::key(&bytes), range.unwrap_or_default())
-}
-
-/// The session, which is the first element of the keys of both tables.
-fn first_element(key: &[u8], part: &Part) -> Option<String> {
-    let rest = key.get(part.space.prefix().len()..)?;
-    elements(rest).ok()?.first().map(shown::element)
 }

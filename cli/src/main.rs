@@ -9,6 +9,8 @@ mod copy;
 mod diff;
 mod digest;
 mod du;
+#[cfg(feature = "explore")]
+mod explore;
 mod export;
 mod failure;
 mod get;
@@ -80,6 +82,8 @@ enum Command {
     Locks(locks::Locks),
     Queues(queues::Queues),
     Watch(watch::Watch),
+    #[cfg(feature = "explore")]
+    Explore(explore::Explore),
     Completions(manual::Completions),
     Man(manual::Man),
 }
@@ -103,6 +107,8 @@ impl Command {
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
             Self::Watch(command) => command.run(out),
+            #[cfg(feature = "explore")]
+            Self::Explore(command) => command.run(out),
             Self::Completions(command) => command.run(out),
             Self::Man(command) => command.run(out),
         }
@@ -127,6 +133,8 @@ impl Command {
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),
             Self::Watch(command) => address::shown(&command.address),
+            #[cfg(feature = "explore")]
+            Self::Explore(command) => address::shown(&command.address),
             Self::Completions(_) | Self::Man(_) => "keyloom".to_owned(),
         }
     }

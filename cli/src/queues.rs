@@ -52,7 +52,8 @@ pub enum State {
 impl State {
     const ALL: [Self; 4] = [Self::Waiting, Self::Leased, Self::Overdue, Self::Dead];
 
-    fn name(self) -> &'static str {
+    /// The name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Leased => "leased",
@@ -62,7 +63,7 @@ impl State {
     }
 
     /// The state of a stored job, and the time of the state.
-    fn of(job: &Value, now: u64) -> Option<(Self, u64)> {
+    pub fn of(job: &Value, now: u64) -> Option<(Self, u64)> {
         let state = job.get("state")?;
         let time = |state: &str, field: &str| job.get("state")?.get(state)?.get(field)?.as_u64();
         if state.get("Dead").is_some() {
@@ -186,7 +187,7 @@ fn list(
 }
 
 /// The tables of jobs with the names of their queues.
-fn queues(catalog: &Catalog) -> impl Iterator<Item = (&Part, &str)> {
+pub fn queues(catalog: &Catalog) -> impl Iterator<Item = (&Part, &str)> {
     catalog.parts.iter().filter(|part| part.kind == "table").filter_map(|part| {
         let name = part.name.strip_suffix(".jobs")?;
         catalog.table(&part.schema, &format!("{name}.payloads"))?;

@@ -77,8 +77,9 @@ fn level(
     Ok(())
 }
 
-/// The group of a key: its first `depth` elements, or all of them if the key has fewer.
-fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>) {
+/// The group of a key with its name and its bytes: the first `depth` elements of the key, or all of
+/// them if the key has fewer.
+pub fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>) {
     let mut input = Unpacker::new(key);
     let mut end = 0;
     for _ in 0..depth {

@@ -1,6 +1,8 @@
 //! Values in readable form.
 
 use clap::ValueEnum;
+#[cfg(feature = "explore")]
+use keyloom::key::Element;
 use keyloom::value::shape::Shape;
 use serde::de::IgnoredAny;
 
@@ -51,8 +53,12 @@ pub struct Format {
 impl Format {
     /// Shows a value of `part`.
     pub fn show(self, value: &[u8], part: Option<&Part>) -> Shown {
+        self.show_at_most((!self.full).then_some(MOST_SHOWN), value, part)
+    }
+
+    /// Shows at most `most` characters of a value of `part`.
+    pub fn show_at_most(self, most: Option<usize>, value: &[u8], part: Option<&Part>) -> Shown {
         let (text, form) = self.text(value, part);
-        let most = (!self.full).then_some(MOST_SHOWN);
         let (text, is_cut) = cut(&text, most, value.len());
         Shown { text, form, is_cut }
     }
@@ -95,6 +101,38 @@ pub fn fault(value: &[u8], part: &Part) -> Option<String> {
 /// A record of `part` as JSON, if its shape is known.
 pub fn record(value: &[u8], part: &Part) -> Option<serde_json::Value> {
     serde_json::from_str(&part.shape.as_ref()?.postcard_to_json(value).ok()?).ok()
+}
+
+/// The different scalars in a record, at most 16, as elements of keys. The record must decode to
+/// JSON.
+#[cfg(feature = "explore")]
+pub fn scalars(value: &[u8], part: &Part) -> Vec<Element> {
+    let decoded = by_codec(value, Some(part));
+    let decoded = decoded.and_then(|(text, _)| serde_json::from_str(&text).ok());
+    let mut found = Vec::new();
+    if let Some(decoded) = decoded {
+        add_scalars(&decoded, &mut found);
+    }
+    found
+}
+
+#[cfg(feature = "explore")]
+fn add_scalars(json: &serde_json::Value, found: &mut Vec<Element>) {
+    use serde_json::Value;
+    let one = match json {
+        Value::Null => Element::Null,
+        Value::Bool(value) => Element::Bool(*value),
+        Value::String(text) => Element::Str(text.clone()),
+        Value::Number(number) => match (number.as_i128(), number.as_f64()) {
+            (Some(whole), _) => Element::Int(whole),
+            (None, float) => Element::F64(float.unwrap_or_default()),
+        },
+        Value::Array(all) => return all.iter().for_each(|one| add_scalars(one, found)),
+        Value::Object(fields) => return fields.values().for_each(|one| add_scalars(one, found)),
+    };
+    if found.len() < 16 && !found.contains(&one) {
+        found.push(one);
+    }
 }
 
 fn by_codec(value: &[u8], part: Option<&Part>) -> Option<(String, &'static str)> {

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod changing;
+#[cfg(feature = "explore")]
+mod exploring;
 mod exporting;
 mod importing;
 mod looking;

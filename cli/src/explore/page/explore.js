@@ -1,0 +1,306 @@
+// The page of `keyloom explore`. Data reaches the page as text nodes alone, so keys and values are
+// shown and never executed.
+
+const SVG = "http://www.w3.org/2000/svg";
+const main = document.getElementById("content");
+const sizes = new Map();
+let overview = null;
+let unit = "bytes";
+
+/** An element with properties and children. Strings become text nodes. */
+function el(name, props = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(props)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
+  }
+  node.append(...children.flat().filter((child) => child !== null).map(asNode));
+  return node;
+}
+const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
+
+function svg(name, props, ...children) {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(props)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+/** Reads a view. Relative to the page, whose path may contain the token. */
+async function read(view, params = {}) {
+  const answer = await fetch(`api/${view}?${new URLSearchParams(params)}`);
+  const isJson = (answer.headers.get("content-type") || "").startsWith("application/json");
+  const body = isJson ? await answer.json() : { error: await answer.text() };
+  if (!answer.ok) throw new Error(body.error);
+  return body;
+}
+
+const link = (view, params = {}) => `#/${view}?${new URLSearchParams(params)}`;
+const number = (value) => value.toLocaleString("en");
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  while (count >= 1024 && at < units.length - 1) [count, at] = [count / 1024, at + 1];
+  return `${at === 0 || count >= 100 ? Math.round(count) : count.toFixed(1)} ${units[at]}`;
+}
+
+/** A table. `#` marks a column of numbers, and `~` one that a narrow page leaves out. */
+function table(head, rows, empty) {
+  if (rows.length === 0) return el("p", { class: "quiet" }, empty);
+  const numeric = new Set(head.map((title, at) => (title.startsWith("#") ? at : -1)));
+  const wide = new Set(head.map((title, at) => (title.startsWith("~") ? at : -1)));
+  const cls = (at) => (numeric.has(at) ? "number" : wide.has(at) ? "wide" : null);
+  const title = (text, at) => el("th", { scope: "col", class: cls(at) }, text.replace(/^[#~]/, ""));
+  const cell = (content, at) => el("td", { class: cls(at) }, content);
+  return el("div", { class: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, head.map(title))),
+    el("tbody", {}, rows.map((row) => el("tr", { class: row.mark }, (row.cells || row).map(cell))))));
+}
+
+const keyLink = (row) => el("a", { href: link("entry", { key: row.key_hex }) }, el("code", {}, row.key));
+const value = (row) => el("code", {}, row.value);
+const color = (row) => (row.kind === "table" ? "table" : row.is_index ? "index" : row.kind ? "derived" : "other");
+
+// Overview
+
+async function showOverview() {
+  overview = await read("overview");
+  const rows = overview.parts.concat(overview.others);
+  const map = el("div", {});
+  const list = el("div", {});
+  const draw = () => {
+    map.replaceChildren(treemap(rows));
+    list.replaceChildren(partsTable(overview.parts), othersTable(overview));
+    for (const button of switches) button.setAttribute("aria-pressed", String(button.dataset.unit === unit));
+  };
+  const choose = (event) => { unit = event.currentTarget.dataset.unit; draw(); };
+  const choice = (name, text) => el("button", { type: "button", "data-unit": name, onclick: choose }, text);
+  const switches = [choice("bytes", "by bytes"), choice("entries", "by keys")];
+  const precise = el("button", { type: "button", onclick: () => load(rows, draw, "yes") }, "Estimate more precisely");
+  const keys = [["table", "tables"], ["index", "indexes"], ["derived", "other derived data"], ["other", "no schema"]];
+  main.replaceChildren(
+    el("h1", {}, "What the store holds"),
+    overview.faults.map((fault) => el("p", { class: "bad" }, `A schema is not readable: ${fault}`)).reduce(append, document.createDocumentFragment()),
+    el("div", { class: "bar" }, switches, keys.map(([name, text]) => el("span", { class: `key ${name}` }, text)), precise),
+    map, list);
+  draw();
+  await load(rows, draw, "no");
+}
+const append = (all, one) => { all.append(one); return all; };
+
+/** Reads the sizes, four at a time: each is an estimate from some 75 keys. */
+async function load(rows, draw, precise) {
+  const isOpen = (row) => precise === "yes" ? (sizes.get(row.prefix_hex) || {}).error_percent != null : !sizes.has(row.prefix_hex);
+  const waiting = rows.filter(isOpen);
+  const worker = async () => {
+    for (let row = waiting.shift(); row; row = waiting.shift()) {
+      sizes.set(row.prefix_hex, await read("size", { prefix: row.prefix_hex, precise }));
+      draw();
+    }
+  };
+  await Promise.all([1, 2, 3, 4].map(worker));
+}
+
+function sizeCells(row) {
+  const size = sizes.get(row.prefix_hex);
+  if (!size) return ["…", "…"];
+  const about = size.error_percent == null ? "" : "about ";
+  const error = size.error_percent == null ? "" : ` ±${number(size.error_percent)} %`;
+  return [`${about}${number(size.entries)}${error}`, `${about}${bytes(size.bytes)}`];
+}
+
+function partsTable(parts) {
+  const rows = parts.map((part) => [
+    el("a", { href: part.is_index ? link("index", { name: part.id }) : link("browse", { select: part.id }) }, part.id),
+    part.kind, part.state, el("code", {}, part.prefix), ...sizeCells(part)]);
+  return el("section", {}, el("h2", {}, "Named by schemas"),
+    table(["Name", "Kind", "~State", "~Subspace", "#Keys", "#Bytes"], rows, "The store has no schema."));
+}
+
+function othersTable({ others, more_others }) {
+  const rows = others.map((one) => [
+    el("a", { href: link("browse", { select: one.prefix.endsWith("…") ? `0x${one.prefix_hex}` : one.prefix }) }, el("code", {}, one.prefix)),
+    one.is_schemas ? "the schemas themselves" : "", ...sizeCells(one)]);
+  return el("section", {}, el("h2", {}, "All other keys, by their first element"),
+    table(["Prefix", "", "#Keys", "#Bytes"], rows, "There are no other keys."),
+    more_others ? el("p", { class: "quiet" }, "There are more groups than this list.") : null);
+}
+
+/** Squares of similar shape whose areas are the sizes (Bruls, Huizing, van Wijk 2000). */
+function treemap(rows) {
+  const [width, height] = [Math.min(1160, main.clientWidth || 1160), matchMedia("(max-width: 640px)").matches ? 220 : 300];
+  const known = rows.map((row) => ({ row, size: (sizes.get(row.prefix_hex) || {})[unit] || 0 }));
+  const items = known.filter((one) => one.size > 0).sort((a, b) => b.size - a.size);
+  const total = items.reduce((sum, one) => sum + one.size, 0);
+  // An area of at least one square pixel, so that a tiny table can be focused.
+  const areas = items.map((one) => ({ ...one, area: Math.max(1, one.size / total * width * height) }));
+  const picture = svg("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "group", "aria-label": `Shares of the store by ${unit}` });
+  let [box, at] = [{ x: 0, y: 0, w: width, h: height }, 0];
+  while (at < areas.length) {
+    const side = Math.max(1, Math.min(box.w, box.h));
+    let strip = [areas[at++]];
+    while (at < areas.length && worst([...strip, areas[at]], side) <= worst(strip, side)) strip.push(areas[at++]);
+    box = lay(strip, box, picture, total);
+  }
+  return picture;
+}
+
+function worst(strip, side) {
+  const sum = strip.reduce((all, one) => all + one.area, 0);
+  return Math.max(...strip.map((one) => Math.max(side ** 2 * one.area / sum ** 2, sum ** 2 / (side ** 2 * one.area))));
+}
+
+/** Lays a strip along the shorter side of the box, and returns the rest of the box. */
+function lay(strip, { x, y, w, h }, picture, total) {
+  const sum = strip.reduce((all, one) => all + one.area, 0);
+  const isTall = w >= h;
+  const thick = sum / Math.max(1, isTall ? h : w);
+  let offset = 0;
+  for (const one of strip) {
+    const long = one.area / thick;
+    picture.append(isTall ? cell(one, x, y + offset, thick, long, total) : cell(one, x + offset, y, long, thick, total));
+    offset += long;
+  }
+  return isTall ? { x: x + thick, y, w: Math.max(0, w - thick), h } : { x, y: y + thick, w, h: Math.max(0, h - thick) };
+}
+
+function cell({ row, size }, x, y, w, h, total) {
+  const name = row.id || row.prefix;
+  const shown = unit === "bytes" ? bytes(size) : `${number(size)} keys`;
+  const label = `${name}: ${shown}, ${(size / total * 100).toFixed(1)} %`;
+  const box = svg("svg", { x, y, width: Math.max(0, w), height: Math.max(0, h) });
+  box.append(svg("rect", { class: color(row), width: "100%", height: "100%" }));
+  if (w > 48 && h > 20) box.append(svg("text", { x: 6, y: 16 }, name));
+  if (w > 48 && h > 38) box.append(svg("text", { x: 6, y: 32 }, shown));
+  const title = svg("title", {}, label);
+  const select = row.id || (row.prefix.endsWith("…") ? `0x${row.prefix_hex}` : row.prefix);
+  return svg("a", { href: link("browse", { select }), "aria-label": label }, title, box);
+}
+
+// Entries
+
+async function showBrowse(params) {
+  const { select = "", after = "", reverse = "" } = params;
+  const page = await read("browse", { select, after, reverse });
+  const input = el("input", { name: "select", value: select, "aria-label": "Keys", placeholder: "a table, or a tuple such as (\"orders\", 7, _)", spellcheck: "false" });
+  const search = (event) => { event.preventDefault(); location.hash = link("browse", { select: input.value, reverse }); };
+  const part = overview.parts.find((one) => one.id === select);
+  const rows = page.entries.map((row) => [keyLink(row), row.part || "", value(row), number(row.bytes)]);
+  main.replaceChildren(
+    el("h1", {}, select || "All keys"),
+    part && part.is_index ? el("p", {}, el("a", { href: link("index", { name: part.id }) }, "With the records beside the entries")) : "",
+    el("form", { class: "bar", onsubmit: search }, input, el("button", {}, "List"),
+      el("a", { href: link("browse", { select, reverse: reverse ? "" : "yes" }) }, reverse ? "ascending" : "descending")),
+    table(["Key", "~Part", "Value", "#Bytes"], rows, `None of the ${page.keys_read} keys of this page match.`),
+    pager("browse", { select, reverse }, after, page.next));
+}
+
+const pager = (view, params, after, next) => el("p", { class: "bar" },
+  after ? el("a", { href: link(view, params) }, "First page") : null,
+  next ? el("a", { href: link(view, { ...params, after: next }) }, "Next page") : el("span", { class: "quiet" }, "There are no more keys."));
+
+async function showEntry({ key }) {
+  const [entry, related] = await Promise.all([read("entry", { key }), read("related", { key })]);
+  const hexNote = entry.value_hex_bytes < entry.bytes ? ` (the first ${number(entry.value_hex_bytes)} of ${number(entry.bytes)} bytes)` : "";
+  const up = entry.part ? el("a", { href: link("browse", { select: entry.part }) }, entry.part) : el("span", { class: "quiet" }, "no schema");
+  main.replaceChildren(
+    el("h1", { class: "mono" }, entry.key),
+    el("dl", {},
+      el("dt", {}, "Part"), el("dd", {}, up, entry.kind ? ` (${entry.kind})` : ""),
+      el("dt", {}, "Key"), el("dd", {}, el("code", {}, entry.key_hex), ` (${number(entry.key_bytes)} bytes)`),
+      el("dt", {}, "Value"), el("dd", {}, `${number(entry.bytes)} bytes, shown as ${entry.form}${entry.cut ? ", cut" : ""}`)),
+    el("h2", {}, "Value"), el("pre", { tabindex: 0 }, pretty(entry)),
+    el("h2", {}, `Value in hexadecimal digits${hexNote}`), el("pre", { tabindex: 0 }, entry.value_hex.replace(/../g, "$& ").trim() || "(empty)"),
+    ...(related.indexes || []).map(indexSection),
+    related.record ? recordSection(related.record) : "");
+}
+
+/** JSON on several lines, but only if nothing is lost: numbers above 2^53 would be. */
+function pretty(entry) {
+  if (entry.cut || entry.form === "utf8" || /\d{16}/.test(entry.value)) return entry.value;
+  try { return JSON.stringify(JSON.parse(entry.value), null, 2); } catch { return entry.value; }
+}
+
+function indexSection({ index, kind, state, entries, complete }) {
+  const none = complete ? "No entry leads to this record." : "No entry was found by the values of the record. Only the program can derive its entries.";
+  return el("section", {},
+    el("h2", {}, el("a", { href: link("index", { name: index }) }, index), ` (${kind}, ${state})`),
+    table(["Entry that leads to this record"], entries.map((row) => [keyLink(row)]), none),
+    complete || entries.length === 0 ? "" : el("p", { class: "quiet" }, "Found by the values of the record; there may be others."));
+}
+
+function recordSection(record) {
+  const found = record.state === "found";
+  return el("section", {}, el("h2", {}, "The record"),
+    found ? table(["Key", "Value"], [[keyLink(record), value(record)]], "") : el("p", {}, status(record), " ", el("code", {}, record.key || "")));
+}
+
+const STATES = {
+  orphaned: "Orphaned: there is no such record.",
+  pending: "Pending: the record is gone, and the queue of the index has changes to apply.",
+  "not an entry": "These bytes are not an index entry.",
+};
+const status = (record) => el("span", { class: record.state === "pending" ? "quiet" : "bad" }, STATES[record.state]);
+
+async function showIndex({ name, after = "" }) {
+  const page = await read("joined", { name, after });
+  const rows = page.rows.map(({ entry, record }) => record.state === "found"
+    ? [keyLink(entry), keyLink(record), value(record)]
+    : { mark: "orphaned", cells: [keyLink(entry), el("code", {}, record.key || ""), status(record)] });
+  main.replaceChildren(
+    el("h1", {}, page.index),
+    el("p", {}, "Entries with their records of ", el("a", { href: link("browse", { select: page.table }) }, page.table), "."),
+    table(["Entry", "Record", "Value"], rows, "The index has no entries."),
+    pager("index", { name }, after, page.next));
+}
+
+// Locks and queues
+
+async function showWork() {
+  const locks = await Promise.all(overview.locks.map((name) => read("locks", { name })));
+  const queues = await Promise.all(overview.queues.map((name) => read("queue", { name })));
+  const lockRows = (set) => set.requests.map(([, owner, state, since, lease, token, paths]) => [owner, state, since, lease, token, el("code", {}, paths)]);
+  main.replaceChildren(
+    el("h1", {}, "Locks and queues"),
+    ...locks.map((set) => el("section", {}, el("h2", {}, `Locks ${set.name}`),
+      table(["Owner", "State", "Since", "Lease", "#Token", "Paths"], lockRows(set), "No lock is held, and no request waits."),
+      more(set.more))),
+    ...queues.flatMap((queue) => [el("h2", {}, `Queue ${queue.name}`), ...queue.states.map(jobs)]),
+    locks.length + queues.length === 0 ? el("p", { class: "quiet" }, "The schemas have neither locks nor queues.") : "");
+}
+
+const TITLES = { waiting: "Waiting", leased: "Leased", dead: "Dead letters" };
+function jobs({ state, jobs: list, more: hasMore }) {
+  const rows = list.map((job) => [
+    el("a", { href: link("entry", { key: job.key_hex }) }, el("code", {}, job.id)), job.tenant || "",
+    el("span", { class: job.state === "overdue" || job.state === "dead" ? "bad" : null }, `${job.state}, ${job.time}`),
+    job.attempts ?? "", job.error || ""]);
+  return el("section", {}, el("h3", {}, `${TITLES[state]}: ${list.length}${hasMore ? " or more" : ""}`),
+    table(["Job", "Tenant", "State", "#Attempts", "Last error"], rows, "None."), more(hasMore));
+}
+const more = (hasMore) => hasMore ? el("p", { class: "quiet" }, "There are more.") : "";
+
+// Navigation
+
+const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, work: showWork };
+
+async function show() {
+  const [view, query] = location.hash.replace(/^#\/?/, "").split("?");
+  try {
+    overview ??= await read("overview");
+    document.getElementById("address").textContent = overview.address;
+    navigate(view);
+    await (VIEWS[view] || showOverview)(Object.fromEntries(new URLSearchParams(query)));
+  } catch (error) {
+    main.replaceChildren(el("h1", {}, "This view cannot be shown"), el("p", { class: "bad" }, error.message));
+  }
+}
+
+function navigate(view) {
+  const entry = (name, text) => el("a", { href: `#/${name}`, "aria-current": name === view ? "page" : null }, text);
+  document.getElementById("nav").replaceChildren(entry("", "Overview"), entry("browse", "Keys"), entry("work", "Locks and queues"));
+}
+
+addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
+show();

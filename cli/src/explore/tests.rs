@@ -1,0 +1,140 @@
+//! The keys that each view reads of a large store, and what it finds there.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use keyloom::{AnyStore, Memory, Metered, Store, Writer, pack};
+use keyloom_locking::{Lock, LockPath, Locks, Session, WorkQueue};
+use keyloom_tables::{Schema, entry};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::api::{Params, answer};
+use super::guard::Guard;
+use super::server::Site;
+use crate::shown;
+
+const PEOPLE: u32 = 20_000;
+/// The keys that a view may read, those of the schemas included.
+const MOST_KEYS: u64 = 100;
+
+#[derive(Serialize, Deserialize)]
+struct Person {
+    name: String,
+    town: u32,
+}
+
+struct Large {
+    store: Metered<Memory>,
+    site: Site,
+}
+
+impl Large {
+    fn new() -> Self {
+        let store = Metered::new(Memory::new());
+        let schema = Schema::open(&store, "hall").unwrap();
+        let people = schema.table::<u32, Person>("people").unwrap();
+        schema.index(&people, "by_town", 1, |_, one: &Person| entry(one.town)).unwrap();
+        schema.index(&people, "by_name", 1, |_, one: &Person| entry((&one.name,))).unwrap();
+        let queue = WorkQueue::<String>::open(&schema, "mails").unwrap();
+        store
+            .transact(|txn| {
+                for id in 0..PEOPLE {
+                    people.put(txn, &id, &Person { name: format!("n{id}"), town: id % 7 })?;
+                    txn.put(&pack(&("loose", id)), b"value")?;
+                    txn.put(&pack(&(format!("group {id}"), id)), b"")?;
+                }
+                (0..100).try_for_each(|id| queue.enqueue(txn, ("ada", id.to_string())).map(drop))
+            })
+            .unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let shown = AnyStore::other("metered", store.clone());
+        let site = Site { store: shown, address: String::new(), guard: Guard::new(listen) };
+        Self { store, site }
+    }
+
+    /// A view, which must read few keys.
+    fn view(&self, view: &str, params: Params) -> Value {
+        let (found, cost) = self.store.measure(|_| answer(&self.site, view, &params).unwrap());
+        println!("{view} {params:?}: {} keys, {} ranges", cost.keys_read, cost.ranges);
+        assert!(cost.keys_read <= MOST_KEYS, "{view} {params:?}: {cost}");
+        assert_eq!((cost.keys_written, cost.commits), (0, 0), "{view}");
+        found.unwrap()
+    }
+}
+
+fn named(name: &str) -> Params {
+    Params { name: name.into(), ..Params::default() }
+}
+
+fn of_key(key: &[u8]) -> Params {
+    Params { key: shown::hex(key), ..Params::default() }
+}
+
+#[test]
+fn views_read_few_keys_of_a_large_store() {
+    let large = Large::new();
+    let overview = large.view("overview", Params::default());
+    assert_eq!(overview["more_others"], true);
+    for one in overview["parts"].as_array().unwrap() {
+        let prefix = one["prefix_hex"].as_str().unwrap().to_owned();
+        let size = large.view("size", Params { prefix: prefix.clone(), ..Params::default() });
+        let name = one["name"].as_str().unwrap();
+        if !["people", "people.by_town", "people.by_name"].contains(&name) {
+            continue;
+        }
+        // An estimate of names from so few keys may be too low by far; its error is not small.
+        assert!(size["error_percent"].as_u64().unwrap() >= 10, "{one}: {size}");
+        let precise = Params { prefix, precise: "yes".into(), ..Params::default() };
+        let precise = answer(&large.site, "size", &precise).unwrap().unwrap();
+        for size in [&precise, &size].into_iter().take(if name.ends_with("name") { 1 } else { 2 }) {
+            let entries = size["entries"].as_u64().unwrap();
+            let off = entries.abs_diff(PEOPLE.into()) * 100 / entries;
+            assert!(off <= 2 * size["error_percent"].as_u64().unwrap(), "{one}: {size}");
+        }
+    }
+    for select in ["", "hall/people", "hall/people.by_town", "(\"loose\", _)", "(_, 7)"] {
+        let page = large.view("browse", Params { select: select.into(), ..Params::default() });
+        assert_eq!(page["keys_read"], 50, "{select}");
+    }
+    let joined = large.view("joined", named("hall/people.by_town"));
+    assert!(joined["rows"].as_array().unwrap().iter().all(|row| row["record"]["state"] == "found"));
+    large.view("queue", named("hall/mails"));
+}
+
+/// The entries lie anywhere in long indexes, so they must be found by the record's values.
+#[test]
+fn a_record_finds_its_entries_in_long_indexes() {
+    let large = Large::new();
+    let schema = Schema::open(&large.store, "hall").unwrap();
+    let people = schema.table::<u32, Person>("people").unwrap();
+    let key = people.space().pack(&12_345);
+    assert_eq!(large.view("entry", of_key(&key))["part"], "hall/people");
+    let related = large.view("related", of_key(&key));
+    let indexes = related["indexes"].as_array().unwrap();
+    assert_eq!(indexes.len(), 2);
+    for (index, ending) in indexes.iter().zip(["\"n12345\", 12345)", "4, 12345)"]) {
+        let [found] = &index["entries"].as_array().unwrap()[..] else { panic!("{index}") };
+        assert!(found["key"].as_str().unwrap().ends_with(ending), "{index}");
+        assert_eq!(index["complete"], false);
+    }
+}
+
+#[test]
+fn locks_of_many_sessions_are_listed_up_to_a_limit() {
+    let store = Metered::new(Memory::new());
+    let locks = Locks::open(&Schema::open(&store, "files").unwrap(), "locks").unwrap();
+    let sessions: Vec<_> =
+        (0..45).map(|n| Session::begin(&store, &locks, &format!("editor {n}")).unwrap()).collect();
+    let lock = |n: usize| [Lock::exclusive(LockPath::of(["book", &n.to_string()]))];
+    let guards: Vec<_> =
+        sessions.iter().enumerate().map(|(n, one)| one.lock(&lock(n)).unwrap()).collect();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let shown = AnyStore::other("metered", store.clone());
+    let site = Site { store: shown, address: String::new(), guard: Guard::new(listen) };
+    let view = || answer(&site, "locks", &named("files/locks")).unwrap().unwrap();
+    let (found, cost) = store.measure(|_| view());
+    assert!(cost.keys_read <= MOST_KEYS, "{cost}");
+    assert_eq!(found["requests"].as_array().unwrap().len(), 40);
+    assert_eq!(found["more"], true);
+    assert_eq!(found["requests"][0][2], "held");
+    drop(guards);
+}
