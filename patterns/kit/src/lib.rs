@@ -80,6 +80,7 @@ mod positions;
 mod progress;
 mod record_key;
 mod sample;
+mod sample_within;
 mod select;
 mod shortened;
 mod stages;
@@ -97,7 +98,8 @@ pub use parallel::{in_parallel, in_parallel_each};
 pub use positions::{page_behind, refuse_foreign};
 pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use record_key::{RecordKey, get_many, pack_one};
-pub use sample::{Sample, sample, sample_within, split};
+pub use sample::{Sample, sample, split};
+pub use sample_within::sample_within;
 pub use select::{
     Select, SelectValues, SelectedValues, StartingWith, Untyped, Within, key_range_between,
     starting_with, within,

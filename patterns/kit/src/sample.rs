@@ -25,7 +25,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             entries: self.entries + other.entries,
             bytes: self.bytes + other.bytes,
@@ -70,65 +70,9 @@ pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Sample> {
     Ok(total)
 }
 
-/// Estimates the size of a range with reads of about `most_keys` keys: a fast [`sample`], for a
-/// page that must appear at once.
-///
-/// A range with fewer than `most_keys / 3` entries is counted, and its error is 0. Otherwise the
-/// error is large: with 75 keys, mostly half of the estimate for integers. For strings, such a
-/// small sample may miss the branches with most keys, and may be too low by orders of magnitude.
-///
-/// ```
-/// use keyloom::{KeyRange, Memory, Metered, Store, Writer, pack};
-/// use keyloom_kit::sample_within;
-/// let store = Metered::new(Memory::new());
-/// store.transact(|txn| (0..50_000_u32).try_for_each(|n| txn.put(&pack(&n), b"")))?;
-/// let snapshot = store.snapshot()?;
-/// let (found, cost) = store.measure(|_| sample_within(&snapshot, &KeyRange::all(), 70));
-/// let found = found?;
-/// assert!((found.entries - 50_000.0).abs() <= 4.0 * found.error);
-/// assert!(cost.keys_read <= 100);
-/// # Ok::<(), keyloom::Error>(())
-/// ```
-///
-/// # Errors
-/// Any error of the store.
-pub fn sample_within(
-    reader: &impl Reader,
-    range: &KeyRange<'_>,
-    most_keys: usize,
-) -> Result<Sample> {
-    /// Small, because the keys of a leaf would be a large share of all keys.
-    const LEAF: usize = 2;
-    let mut sampler = Sampler::new(reader, range, (most_keys / 3).max(LEAF));
-    sampler.most_keys = most_keys;
-    if let Some(all) = sampler.leaf(&Branch::default())? {
-        return Ok(all);
-    }
-    let few = sampler.leaf as f64;
-    sampler.leaf = LEAF;
-    let strata = sampler.strata()?;
-    let mut found = vec![Vec::new(); strata.len()];
-    let mut round = 0;
-    while round == 0 || sampler.keys_read + round <= most_keys {
-        let before = sampler.keys_read;
-        for (stratum, found) in strata.iter().zip(&mut found) {
-            found.push(sampler.descend(stratum.clone())?);
-        }
-        round = sampler.keys_read - before;
-    }
-    let rounds = found.first().map_or(1, Vec::len) as f64;
-    let total = found.iter().fold(Sample::default(), |sum, found| {
-        let (mean, error) = mean_of(found);
-        sum.plus(Sample { error, ..mean })
-    });
-    // A few descents that agree are not a proof.
-    let error = total.error.max(total.entries / rounds / 2.0);
-    Ok(Sample { entries: total.entries.max(few), error, ..total })
-}
-
 /// The mean of estimates, and its standard error. The error of a single estimate is unknown, and 0
 /// here.
-fn mean_of(found: &[Sample]) -> (Sample, f64) {
+pub(crate) fn mean_of(found: &[Sample]) -> (Sample, f64) {
     let n = found.len().max(1) as f64;
     let mean = found.iter().fold(Sample::default(), |sum, one| sum.plus(*one)).times(1.0 / n);
     let squares = found.iter().map(|one| (one.entries - mean.entries).powi(2)).sum::<f64>();
@@ -187,24 +131,24 @@ pub fn split(
 
 /// Keys that a descent may choose: all keys with a prefix, or one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Branch {
+pub(crate) struct Branch {
     prefix: Vec<u8>,
     is_one_key: bool,
 }
 
-struct Sampler<'r, R> {
-    reader: &'r R,
+pub(crate) struct Sampler<'r, R> {
+    pub(crate) reader: &'r R,
     range: &'r KeyRange<'r>,
     /// A branch with fewer entries is not descended into.
-    leaf: usize,
+    pub(crate) leaf: usize,
     random: u64,
-    keys_read: usize,
+    pub(crate) keys_read: usize,
     /// The keys after which a descent ends early.
-    most_keys: usize,
+    pub(crate) most_keys: usize,
 }
 
 impl<'r, R: Reader> Sampler<'r, R> {
-    fn new(reader: &'r R, range: &'r KeyRange<'r>, leaf: usize) -> Self {
+    pub(crate) fn new(reader: &'r R, range: &'r KeyRange<'r>, leaf: usize) -> Self {
         Self { reader, range, leaf, random: 1, keys_read: 0, most_keys: usize::MAX }
     }
 
@@ -254,25 +198,6 @@ impl<'r, R: Reader> Sampler<'r, R> {
         Ok(divided)
     }
 
-    /// Branches that [`sample_within`] samples separately: those of the whole range if there are at
-    /// most four, since integers of one, two and three bytes are branches of very different sizes.
-    fn strata(&mut self) -> Result<Vec<Branch>> {
-        let root = Branch::default();
-        let range = self.of(&root).into_owned();
-        self.keys_read += 2;
-        let ends = (self.reader.first(range.clone())?, self.reader.last(range)?);
-        let (Some((first, _)), Some((last, _))) = ends else { return Ok(vec![root]) };
-        let differ = first.iter().zip(last.iter()).find(|(a, b)| a != b);
-        match differ {
-            Some((a, b)) if b - a < 4 => {
-                let branches = self.branches(&root)?;
-                self.keys_read += branches.len() + 2;
-                Ok(branches)
-            }
-            _ => Ok(vec![root]),
-        }
-    }
-
     /// The mean of several descents, with its error.
     fn part(&mut self, branch: &Branch) -> Result<Sample> {
         if let Some(leaf) = self.leaf(branch)? {
@@ -292,7 +217,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
     }
 
     /// An estimate of the entries of `branch`.
-    fn descend(&mut self, mut branch: Branch) -> Result<Sample> {
+    pub(crate) fn descend(&mut self, mut branch: Branch) -> Result<Sample> {
         let mut weight = 1.0;
         loop {
             if let Some(leaf) = self.leaf(&branch)? {
@@ -339,7 +264,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
         Ok(Some((Branch { prefix, is_one_key: false }, share)))
     }
 
-    fn of<'b>(&self, branch: &'b Branch) -> KeyRange<'b> {
+    pub(crate) fn of<'b>(&self, branch: &'b Branch) -> KeyRange<'b> {
         let range = match branch.is_one_key {
             true => KeyRange::single(&branch.prefix),
             false => KeyRange::prefix(&branch.prefix),
@@ -348,7 +273,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
     }
 
     /// The entries of `branch`, if there are few.
-    fn leaf(&mut self, branch: &Branch) -> Result<Option<Sample>> {
+    pub(crate) fn leaf(&mut self, branch: &Branch) -> Result<Option<Sample>> {
         let first = self.read_leaf(branch)?;
         Ok((first.entries < self.leaf as f64).then_some(first))
     }
@@ -363,7 +288,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
 
     /// The branches below `branch`: the prefixes that are one byte longer than the common beginning
     /// of all of its keys. Costs a seek for each.
-    fn branches(&self, branch: &Branch) -> Result<Vec<Branch>> {
+    pub(crate) fn branches(&self, branch: &Branch) -> Result<Vec<Branch>> {
         let mut rest = self.of(branch).into_owned();
         let (first, last) = (self.reader.first(rest.clone())?, self.reader.last(rest.clone())?);
         let (Some((first, _)), Some((last, _))) = (first, last) else { return Ok(Vec::new()) };

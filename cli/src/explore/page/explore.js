@@ -115,7 +115,7 @@ function partsTable(parts) {
     el("a", { href: part.is_index ? link("index", { name: part.id }) : link("browse", { select: part.id }) }, part.id),
     part.kind, part.state, el("code", {}, part.prefix), ...sizeCells(part)]);
   return el("section", {}, el("h2", {}, "Named by schemas"),
-    table(["Name", "Kind", "~State", "~Subspace", "#Keys", "#Bytes"], rows, "The store has no schema."));
+    table(["Name", "~Kind", "~State", "~Subspace", "#Keys", "#Bytes"], rows, "The store has no schema."));
 }
 
 function othersTable({ others, more_others }) {
@@ -129,7 +129,8 @@ function othersTable({ others, more_others }) {
 
 /** Squares of similar shape whose areas are the sizes (Bruls, Huizing, van Wijk 2000). */
 function treemap(rows) {
-  const [width, height] = [Math.min(1160, main.clientWidth || 1160), matchMedia("(max-width: 640px)").matches ? 220 : 300];
+  const isNarrow = matchMedia("(max-width: 640px)").matches;
+  const [width, height] = [main.clientWidth - (isNarrow ? 24 : 40), isNarrow ? 220 : 300];
   const known = rows.map((row) => ({ row, size: (sizes.get(row.prefix_hex) || {})[unit] || 0 }));
   const items = known.filter((one) => one.size > 0).sort((a, b) => b.size - a.size);
   const total = items.reduce((sum, one) => sum + one.size, 0);
