@@ -67,8 +67,10 @@ async fn until_interrupted(listener: std::net::TcpListener, site: Site) -> std::
     let router = Router::new().fallback(respond).with_state(Arc::new(site));
     // Not a graceful shutdown: it would wait for connections that a browser keeps open.
     tokio::select! {
-        served = axum::serve(listener, router) => served,
+        // First, so that an interrupt after the first answer finds its handler.
+        biased;
         interrupted = tokio::signal::ctrl_c() => interrupted,
+        served = axum::serve(listener, router) => served,
     }
 }
 

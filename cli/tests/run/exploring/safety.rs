@@ -124,6 +124,7 @@ fn a_store_that_is_missing_is_an_error() {
 fn an_interrupt_ends_the_explorer() {
     let directory = Directory::new();
     let mut explorer = Explorer::start(&directory.lmdb(orders), &[]);
+    assert_eq!(explorer.get("").status, 200);
     // A connection that a browser keeps open does not delay the end.
     let _open = std::net::TcpStream::connect(&explorer.host).unwrap();
     let id = explorer.child.id().to_string();
