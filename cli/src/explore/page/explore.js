@@ -6,6 +6,7 @@ const main = document.getElementById("content");
 const sizes = new Map();
 let overview = null;
 let unit = "bytes";
+let redraw = () => {};
 
 /** An element with properties and children. Strings become text nodes. */
 function el(name, props = {}, ...children) {
@@ -84,6 +85,7 @@ async function showOverview() {
     overview.faults.map((fault) => el("p", { class: "bad" }, `A schema is not readable: ${fault}`)).reduce(append, document.createDocumentFragment()),
     el("div", { class: "bar" }, switches, keys.map(([name, text]) => el("span", { class: `key ${name}` }, text)), precise),
     map, list);
+  redraw = draw;
   draw();
   await load(rows, draw, "no");
 }
@@ -288,6 +290,7 @@ const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: s
 
 async function show() {
   const [view, query] = location.hash.replace(/^#\/?/, "").split("?");
+  redraw = () => {};
   try {
     overview ??= await read("overview");
     document.getElementById("address").textContent = overview.address;
@@ -303,5 +306,6 @@ function navigate(view) {
   document.getElementById("nav").replaceChildren(entry("", "Overview"), entry("browse", "Keys"), entry("work", "Locks and queues"));
 }
 
+addEventListener("resize", () => redraw());
 addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
 show();
