@@ -1,4 +1,4 @@
-//! Bidirectional search for the shortest path without weights.
+//! Bidirectional search for shortest paths without weights.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -6,24 +6,52 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{Pack, Reader, Result};
 use keyloom_kit::Explain;
+use smallvec::{SmallVec, smallvec};
 
 use crate::Path;
 use crate::keys::VertexId;
 use crate::search::{GraphSearch, Searched};
 
-/// One half of the search: the reached vertices, each with its depth and the edge that led to it.
-struct Half<I> {
-    reached: HashMap<I, (usize, Option<(I, String)>)>,
-    open: Vec<I>,
-    depth: usize,
+/// Edges that lead to a vertex: the previous vertex and the label. Most vertices have one.
+type Ways<I> = SmallVec<[(I, String); 1]>;
+
+/// One half of the search: the reached vertices, each with its depth and the edges that led to it.
+pub(crate) struct Half<I> {
+    reached: HashMap<I, (usize, Ways<I>)>,
+    pub(crate) open: Vec<I>,
+    pub(crate) depth: usize,
+}
+
+/// Both halves after they met, and a shortest path through them: its number of edges, and the
+/// vertex at which the halves met.
+pub(crate) struct Met<I> {
+    pub(crate) forward: Half<I>,
+    pub(crate) backward: Half<I>,
+    best: Option<(usize, I)>,
+}
+
+/// Which edges to a reached vertex a search keeps.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Keep {
+    /// The first edge.
+    First,
+    /// All edges of shortest paths.
+    All,
 }
 
 impl<I: VertexId> Half<I> {
     fn new(from: I) -> Self {
-        Self { reached: HashMap::from([(from.clone(), (0, None))]), open: vec![from], depth: 0 }
+        let reached = HashMap::from([(from.clone(), (0, Ways::new()))]);
+        Self { reached, open: vec![from], depth: 0 }
     }
 
-    fn depth_of(&self, vertex: &I) -> Option<usize> {
+    /// The edges that led to `vertex`, from vertices that are one edge closer to the start of this
+    /// half.
+    pub(crate) fn ways(&self, vertex: &I) -> &[(I, String)] {
+        self.reached.get(vertex).map_or(&[], |(_, ways)| ways)
+    }
+
+    pub(crate) fn depth_of(&self, vertex: &I) -> Option<usize> {
         self.reached.get(vertex).map(|(depth, _)| *depth)
     }
 
@@ -31,7 +59,7 @@ impl<I: VertexId> Half<I> {
     fn back(&self, vertex: &I) -> Vec<(I, String)> {
         let mut edges = Vec::new();
         let mut at = vertex;
-        while let Some((_, Some((before, label)))) = self.reached.get(at) {
+        while let Some((before, label)) = self.ways(at).first() {
             edges.push((before.clone(), label.clone()));
             at = before;
         }
@@ -68,7 +96,25 @@ where
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
     {
-        let (target, mut explain) = (target.to_owned(), Explain::default());
+        let mut explain = Explain::default();
+        let Met { forward, backward, best } =
+            self.meet(target.to_owned(), Keep::First, &mut explain)?;
+        let found = best.map(|(edges, middle)| {
+            let mut before = forward.back(&middle);
+            before.reverse();
+            let after = backward.back(&middle);
+            let labels = before.iter().chain(&after).map(|(_, label)| label.clone()).collect();
+            let mut vertices: Vec<I> = before.into_iter().map(|(vertex, _)| vertex).collect();
+            vertices.push(middle);
+            vertices.extend(after.into_iter().map(|(vertex, _)| vertex));
+            Path { vertices, labels, cost: edges as f64 }
+        });
+        Ok(Searched { found, explain })
+    }
+
+    /// Searches from both ends until the halves meet. All vertices at which the halves meet are
+    /// then in the last level of both.
+    pub(crate) fn meet(&self, target: I, keep: Keep, explain: &mut Explain) -> Result<Met<I>> {
         let (mut forward, mut backward) = (Half::new(self.from.clone()), Half::new(target.clone()));
         let mut best = (self.from == target).then_some((0, target));
         // A whole level is searched at a time: the first vertex at which the halves meet may not be
@@ -86,39 +132,35 @@ where
             own.depth += 1;
             let level = std::mem::take(&mut own.open);
             let mut reach = |vertex: &I, before: &I, label: &str| {
-                if !own.reached.contains_key(vertex) {
-                    let way = Some((before.clone(), label.to_owned()));
-                    own.reached.insert(vertex.clone(), (own.depth, way));
-                    if let Some(rest) = other.depth_of(vertex) {
-                        let edges = own.depth + rest;
-                        if best.as_ref().is_none_or(|(fewest, _)| edges < *fewest) {
-                            best = Some((edges, vertex.clone()));
+                let way = || (before.clone(), label.to_owned());
+                match own.reached.get_mut(vertex) {
+                    None => {
+                        own.reached.insert(vertex.clone(), (own.depth, smallvec![way()]));
+                        if let Some(rest) = other.depth_of(vertex) {
+                            let edges = own.depth + rest;
+                            if best.as_ref().is_none_or(|(fewest, _)| edges < *fewest) {
+                                best = Some((edges, vertex.clone()));
+                            }
                         }
+                        own.open.push(vertex.clone());
                     }
-                    own.open.push(vertex.clone());
+                    Some((depth, ways)) if keep == Keep::All && *depth == own.depth => {
+                        ways.push(way());
+                    }
+                    Some(_) => {}
                 }
                 self.refuse_more(own.reached.len() + other.reached.len())?;
                 Ok(ControlFlow::Continue(()))
             };
             match is_forward {
                 true => {
-                    self.expand(&level, &mut explain, |_, hop| reach(hop.to, hop.from, hop.label))?;
+                    self.expand(&level, explain, |_, hop| reach(hop.to, hop.from, hop.label))?;
                 }
-                false => self.expand_backward(&level, &mut explain, |_, hop| {
+                false => self.expand_backward(&level, explain, |_, hop| {
                     reach(hop.from, hop.to, hop.label)
                 })?,
             }
         }
-        let found = best.map(|(edges, middle)| {
-            let mut before = forward.back(&middle);
-            before.reverse();
-            let after = backward.back(&middle);
-            let labels = before.iter().chain(&after).map(|(_, label)| label.clone()).collect();
-            let mut vertices: Vec<I> = before.into_iter().map(|(vertex, _)| vertex).collect();
-            vertices.push(middle);
-            vertices.extend(after.into_iter().map(|(vertex, _)| vertex));
-            Path { vertices, labels, cost: edges as f64 }
-        });
-        Ok(Searched { found, explain })
+        Ok(Met { forward, backward, best })
     }
 }

@@ -113,6 +113,7 @@ mod parallel;
 mod path;
 mod remove;
 pub mod search;
+mod shortest;
 pub mod steps;
 mod view;
 
@@ -126,5 +127,6 @@ pub use keys::{EdgeKey, VertexId};
 pub use neighbours::Neighbour;
 pub use path::Path;
 pub use search::{GraphSearch, Searched, Visit};
+pub use shortest::ShortestPaths;
 pub use steps::Steps;
 pub use view::GraphView;

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`breadth_first`](GraphSearch::breadth_first) | m | d, and 1 more for each 1,024 vertices of a level |
 //! | [`depth_first`](GraphSearch::depth_first), [`simple_paths`](GraphSearch::simple_paths) | m | n |
-//! | [`shortest_path`](GraphSearch::shortest_path), [`reaches`](GraphSearch::reaches) | the edges around both ends, up to half of the distance each | d |
+//! | [`shortest_path`](GraphSearch::shortest_path), [`reaches`](GraphSearch::reaches), [`all_shortest_paths`](GraphSearch::all_shortest_paths) | the edges around both ends, up to half of the distance each | d |
 //! | [`cheapest_path`](GraphSearch::cheapest_path) | m; a vertex is read again if a cheaper path to it is found | n / 64 at best, n at worst |
 //!
 //! Vertices with more than 128 edges cost further round trips; each round trip reads 8 times as

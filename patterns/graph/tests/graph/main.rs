@@ -15,6 +15,7 @@ mod loads;
 mod messages;
 mod model;
 mod searches;
+mod shortest;
 mod steps;
 
 use keyloom::Store;
@@ -41,6 +42,7 @@ on_every_store_and_server! {
     searches::searches_agree_with_petgraph,
     searches::costs_are_added_in_the_order_of_a_path,
     searches::bounded_cheapest_paths_agree_with_layers,
+    shortest::all_shortest_paths_agree_with_enumeration,
     steps::steps_agree_with_a_naive_evaluation,
     bad_input::bad_input_is_refused_and_nothing_lost,
     costs::steps_cost_one_round_trip_each,
