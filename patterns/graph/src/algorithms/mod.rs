@@ -28,10 +28,11 @@
 //! |---|---|---|---|
 //! | [`bfs`] | fewest edges from a vertex | n + m | Graphalytics |
 //! | [`shortest_paths`] | least weight from a vertex | about n + m | Graphalytics SSSP; delta-stepping, Meyer and Sanders 2003 |
-//! | [`page_rank`] | importance by incoming edges | m per iteration | Graphalytics PR |
+//! | [`page_rank`], [`weighted_page_rank`] | importance by incoming edges | m per iteration | Graphalytics PR; steps by weight, Xing and Ghorbani 2004 |
 //! | [`weak_components`] | connected parts | about m | Graphalytics WCC; Afforest, Sutton et al. 2018 |
 //! | [`strong_components`] | parts with paths both ways | n + m | Tarjan 1972 |
 //! | [`label_propagation`] | communities | m log d per iteration | Graphalytics CDLP |
+//! | [`louvain`], [`modularity`] | communities by modularity | m per pass | Blondel et al. 2008; Newman 2004 |
 //! | [`local_clustering`], [`triangles`] | how connected neighbours are | m<sup>1.5</sup> | Graphalytics LCC |
 //! | [`core_numbers`] | how densely a vertex is embedded | n + m | Batagelj and Zaveršnik 2003 |
 //! | [`betweenness`] | the number of shortest paths through a vertex | (n + m) per sample | Brandes 2001, sampled |
@@ -44,7 +45,8 @@
 //!
 //! No algorithm reads the store, so a [`Budget`](keyloom::Budget) stops the reading of the rows,
 //! but not the algorithm. The table bounds the work of an algorithm in advance, by n, m, and the
-//! number of iterations or samples that the caller passes.
+//! number of iterations or samples that the caller passes. Only [`louvain`] runs until a pass gains
+//! too little.
 
 // A vertex number is below the number of vertices: `Adjacency::check` checked every list. The
 // arrays have one value per vertex.
@@ -56,11 +58,14 @@ mod components;
 mod core;
 mod degrees;
 mod label_propagation;
+mod modularity;
+mod network;
 mod page_rank;
 mod shortest_paths;
 mod strong;
 mod topological;
 mod triangles;
+mod weighted_page_rank;
 
 pub use self::core::core_numbers;
 pub use betweenness::{Betweenness, betweenness};
@@ -68,9 +73,11 @@ pub use bfs::bfs;
 pub use components::weak_components;
 pub use degrees::{DegreeStats, degree_stats};
 pub use label_propagation::label_propagation;
+pub use modularity::{louvain, modularity};
 pub(crate) use page_rank::check_damping;
 pub use page_rank::{PageRankOptions, page_rank};
 pub use shortest_paths::shortest_paths;
 pub use strong::strong_components;
 pub use topological::topological_order;
 pub use triangles::{local_clustering, triangles};
+pub use weighted_page_rank::weighted_page_rank;

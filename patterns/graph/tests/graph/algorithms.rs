@@ -18,7 +18,7 @@ const VERTICES: u32 = 9;
 const ISOLATED: u32 = vertex(VERTICES);
 
 /// Rows of random edges, an isolated vertex, and the model.
-fn with_rows(is_directed: bool, all: &Edges, check: impl FnOnce(&Csr<'_, u32>, &Model)) {
+pub fn with_rows(is_directed: bool, all: &Edges, check: impl FnOnce(&Csr<'_, u32>, &Model)) {
     let store = keyloom_testing::memory();
     let graph = put(&store, is_directed, all);
     store.transact(|txn| graph.put_vertex(txn, &ISOLATED, &1)).unwrap();
@@ -31,23 +31,23 @@ fn with_rows(is_directed: bool, all: &Edges, check: impl FnOnce(&Csr<'_, u32>, &
     check(&csr, &model);
 }
 
-struct Model {
+pub struct Model {
     ids: Vec<u32>,
     edges: Edges,
     is_directed: bool,
 }
 
 impl Model {
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    fn place(&self, id: u32) -> u32 {
+    pub fn place(&self, id: u32) -> u32 {
         self.ids.binary_search(&id).unwrap() as u32
     }
 
     /// The neighbours and weights of a vertex, by number.
-    fn around(&self, vertex: u32, direction: Direction) -> Vec<(u32, f64)> {
+    pub fn around(&self, vertex: u32, direction: Direction) -> Vec<(u32, f64)> {
         let id = self.ids[vertex as usize];
         let found = neighbours(&self.edges, self.is_directed, id, direction);
         let found = found.into_iter().map(|(_, other, weight)| (self.place(other), weight.into()));
@@ -58,7 +58,7 @@ impl Model {
         self.around(vertex, Direction::Out).into_iter().map(|(other, _)| other).collect()
     }
 
-    fn all(&self) -> std::ops::Range<u32> {
+    pub fn all(&self) -> std::ops::Range<u32> {
         0..self.len() as u32
     }
 
@@ -108,11 +108,11 @@ fn smallest(groups: Vec<Vec<u32>>, count: usize) -> Vec<u32> {
 }
 
 /// Converts row numbers to the numbers of the model.
-fn plain(vertices: Vec<VertexNumber>) -> Vec<u32> {
+pub fn plain(vertices: Vec<VertexNumber>) -> Vec<u32> {
     vertices.into_iter().map(|vertex| vertex.index() as u32).collect()
 }
 
-fn close(found: &[f64], expected: &[f64]) -> bool {
+pub fn close(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len()
         && found
             .iter()

@@ -4,6 +4,7 @@
 mod algorithms;
 mod bad_input;
 mod blocks;
+mod communities;
 mod costs;
 mod damage;
 mod error_names;
@@ -17,6 +18,7 @@ mod model;
 mod searches;
 mod shortest;
 mod steps;
+mod weighted_ranks;
 
 use keyloom::Store;
 use keyloom_graph::Graph;
