@@ -23,6 +23,14 @@ pub enum GraphError {
         /// The edge, as its key.
         edge: String,
     },
+    /// A line of an [edge list](crate::EdgeList) is not an edge, or cannot be read.
+    #[error("line {line} of the edge list {why}; correct it, and import the list again")]
+    BadEdgeLine {
+        /// The number of the line, from 1.
+        line: u64,
+        /// The reason, as text.
+        why: String,
+    },
     /// A vertex still has edges, and the graph refuses edges without their vertices.
     #[error(
         "the vertex {vertex} still has edges; delete it in steps with `Graph::delete_vertex`, \

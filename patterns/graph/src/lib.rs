@@ -74,6 +74,8 @@
 //! | [`degree`](GraphView::degree) | 1 get per label and direction, or 1 range over the labels of the vertex | |
 //! | [`to_csr`](GraphView::to_csr) | 1 range over the edges, 1 over the vertices | |
 //!
+//! [`Graph::import_edges`] loads a text with one edge per line, in bounded transactions.
+//!
 //! # Whole graphs
 //!
 //! [`algorithms`] such as PageRank run over [compressed sparse rows](Csr). These are built in
@@ -100,6 +102,7 @@ mod cheapest;
 mod check;
 mod csr;
 mod direction;
+mod edge_list;
 mod error;
 mod expand;
 mod graph;
@@ -120,6 +123,7 @@ mod view;
 pub use blocks::{BlockOptions, Blocks};
 pub use csr::{Adjacency, Csr, CsrBuilder, VertexNumber};
 pub use direction::Direction;
+pub use edge_list::EdgeList;
 pub use error::GraphError;
 pub use expand::Hop;
 pub use graph::Graph;

@@ -7,6 +7,7 @@ mod blocks;
 mod communities;
 mod costs;
 mod damage;
+mod edge_lists;
 mod error_names;
 mod faults;
 mod graphalytics;
@@ -41,6 +42,7 @@ on_every_store_and_server! {
     model::pages_make_up_the_neighbours,
     model::vertices_with_many_edges_are_deleted_in_steps,
     loads::loads_leave_the_bytes_of_single_puts,
+    edge_lists::imports_leave_the_bytes_of_puts,
     searches::searches_agree_with_petgraph,
     searches::costs_are_added_in_the_order_of_a_path,
     searches::bounded_cheapest_paths_agree_with_layers,
