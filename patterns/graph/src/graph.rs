@@ -149,6 +149,8 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     /// The table of edges, with the key `(source, label, target)`: use it to derive data from
     /// edges, such as an index by a property. In an undirected graph the smaller end is the source,
     /// so write edges with the methods of the graph.
+    /// An index by source, label and a time returns the newest edges first; see the
+    /// [crate](crate#other-orders-of-the-edges).
     pub fn edges(&self) -> &Table<EdgeKey<I>, E, C> {
         &self.edges
     }

@@ -51,6 +51,30 @@
 //! In the key of an edge each id is one element, so a tuple is nested: `((2, 7), label, target)`.
 //! In the key of a vertex the id is alone, so a tuple is flat: `(2, 7)`.
 //!
+//! # Other orders of the edges
+//!
+//! An index by source, label and a property returns the edges of a vertex in the order of this
+//! property (a vertex-centric index). A page of the newest edges costs one get and one range,
+//! and each edge is one more key to write:
+//!
+//! ```
+//! use keyloom::{Desc, Memory, Store};
+//! use keyloom_graph::Graph;
+//! use keyloom_tables::{Schema, entry};
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "social")?;
+//! let posts = Graph::<u32, (), u64>::directed(&schema, "posts")?;
+//! let newest = schema.index(posts.edges(), "newest", 1, |(source, label, _), time| {
+//!     entry((*source, label, Desc(*time)))
+//! })?;
+//! let all = (0..1_000).map(|n| ((7, "posted".to_owned(), n), u64::from(n) + 60));
+//! store.transact(|txn| posts.put_edges(txn, all.clone()))?;
+//! let page = newest.query().prefix((7, "posted")).limit(2).keys(&store.snapshot()?)?;
+//! let targets: Vec<u32> = page.items.into_iter().map(|(_, _, target)| target).collect();
+//! assert_eq!(targets, [999, 998]);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
 //! # Invariants
 //!
 //! 1. `incoming` has exactly one entry for each edge, with the same properties. So following an
