@@ -165,6 +165,7 @@ const STEPS: &[Step] = &[
         When::Nightly,
         "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --workspace --exclude keyloom-compare --all-features",
     ),
+    step("browser", When::Nightly, "tests/browser/run.sh"),
     step("campaigns", When::Nightly, "cargo campaign ci --results target/campaigns"),
     // With four times the random cases, on every store, and with the tests that take long.
     step(
