@@ -1,8 +1,6 @@
 //! Measures the entries and bytes of a range, by counting or by sampling.
 
 use keyloom::{KeyRange, Order, Reader, Result};
-#[cfg(feature = "explore")]
-use keyloom_kit::sample_within;
 use keyloom_kit::{Sample, sample};
 
 /// The entries that are counted one by one before a range is sampled.
@@ -56,14 +54,6 @@ pub fn measure(reader: &impl Reader, range: &KeyRange<'_>, limit: u64) -> Result
         }
     }
     Ok(size)
-}
-
-/// Estimates a range with reads of some 75 keys. Fewer than 25 entries are counted.
-#[cfg(feature = "explore")]
-pub fn glance(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Size> {
-    let found = sample_within(reader, range, 75)?;
-    let size = Size::from(found);
-    Ok(Size { error: size.error.filter(|_| found.error > 0.0), ..size })
 }
 
 impl From<Sample> for Size {

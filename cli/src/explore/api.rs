@@ -25,8 +25,6 @@ pub struct Params {
     pub after: String,
     /// `yes` for the keys before `after`, in descending order.
     pub reverse: String,
-    /// `yes` for an estimate that reads thousands of keys.
-    pub precise: String,
 }
 
 impl Params {

@@ -9,14 +9,15 @@ use super::server::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::Result;
 use crate::locks::sets;
-use crate::measure::{glance, measure};
+use crate::measure::measure;
 use crate::queues::queues;
 use crate::shown;
 use crate::tree::group_of;
 
 /// The groups that are read for one overview. Each costs one key.
 const MOST_GROUPS: usize = 60;
-/// The entries that a precise size counts before it estimates the rest.
+/// The entries that a size counts before it estimates the rest. A table of a million entries then
+/// takes some 0.1 s, and a page has tens of tables.
 const COUNTED: u64 = 10_000;
 
 /// Tables, derived data, and groups of other keys. Sizes are read one by one, by [`size`].
@@ -31,7 +32,7 @@ pub fn overview(site: &Site) -> Result<Value> {
     let queues: Vec<_> =
         queues(&catalog).map(|(jobs, name)| format!("{}/{name}", jobs.schema)).collect();
     Ok(json!({
-        "address": site.address, "parts": parts, "others": others, "more_others": has_more,
+        "address": site.address, "is_remote": site.store.round_trips().is_some(), "parts": parts, "others": others, "more_others": has_more,
         "faults": faults, "locks": locks, "queues": queues,
     }))
 }
@@ -80,14 +81,13 @@ fn after(rest: KeyRange<'static>, skipped: &KeyRange<'_>, key: &[u8]) -> KeyRang
     rest.intersect(KeyRange::new(start, Unbounded).into_owned())
 }
 
-/// The size of the keys with a prefix.
+/// The size of the keys with a prefix. Reads thousands of keys if there are many, so the page reads
+/// sizes only after it is shown, and from a server only if the user wishes.
+// An estimate from 75 keys was tried: it showed 12 million cities where there are 135,233.
 pub fn size(site: &Site, params: &Params) -> Result<Value> {
     let range = beginning_with(&hex("prefix", &params.prefix)?);
     let snapshot = site.store.snapshot()?;
-    let size = match params.precise == "yes" {
-        true => measure(&snapshot, &range, COUNTED)?,
-        false => glance(&snapshot, &range)?,
-    };
+    let size = measure(&snapshot, &range, COUNTED)?;
     Ok(json!({"entries": size.entries, "bytes": size.bytes, "error_percent": size.error}))
 }
 

@@ -9,7 +9,7 @@
 //! | which keys a query reads, and in which order | [`Select`], [`within`], [`starting_with`], [`SelectValues`], [`OrderedRange`], [`descending`] |
 //! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
 //! | scans that skip entries and count their reads | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
-//! | reads on several threads, estimates of sizes | [`in_parallel`], [`split()`], [`sample()`], [`sample_within`] |
+//! | reads on several threads, estimates of sizes | [`in_parallel`], [`split()`], [`sample()`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
 //! | work in bounded transactions | [`in_batches`], [`Stages`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
 //!
@@ -80,7 +80,6 @@ mod positions;
 mod progress;
 mod record_key;
 mod sample;
-mod sample_within;
 mod select;
 mod shortened;
 mod stages;
@@ -99,7 +98,6 @@ pub use positions::{page_behind, refuse_foreign};
 pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use record_key::{RecordKey, get_many, pack_one};
 pub use sample::{Sample, sample, split};
-pub use sample_within::sample_within;
 pub use select::{
     Select, SelectValues, SelectedValues, StartingWith, Untyped, Within, key_range_between,
     starting_with, within,

@@ -25,7 +25,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn plus(self, other: Self) -> Self {
+    fn plus(self, other: Self) -> Self {
         Self {
             entries: self.entries + other.entries,
             bytes: self.bytes + other.bytes,
@@ -68,16 +68,6 @@ pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Sample> {
         total = total.plus(sampler.part(&branch)?);
     }
     Ok(total)
-}
-
-/// The mean of estimates, and its standard error. The error of a single estimate is unknown, and 0
-/// here.
-pub(crate) fn mean_of(found: &[Sample]) -> (Sample, f64) {
-    let n = found.len().max(1) as f64;
-    let mean = found.iter().fold(Sample::default(), |sum, one| sum.plus(*one)).times(1.0 / n);
-    let squares = found.iter().map(|one| (one.entries - mean.entries).powi(2)).sum::<f64>();
-    let error = (squares / (n * (n - 1.0).max(1.0))).sqrt();
-    (mean, error)
 }
 
 /// Divides a range into at most `parts` disjoint ranges with similar numbers of entries, in the
@@ -131,25 +121,22 @@ pub fn split(
 
 /// Keys that a descent may choose: all keys with a prefix, or one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Branch {
+struct Branch {
     prefix: Vec<u8>,
     is_one_key: bool,
 }
 
-pub(crate) struct Sampler<'r, R> {
-    pub(crate) reader: &'r R,
+struct Sampler<'r, R> {
+    reader: &'r R,
     range: &'r KeyRange<'r>,
     /// A branch with fewer entries is not descended into.
-    pub(crate) leaf: usize,
+    leaf: usize,
     random: u64,
-    pub(crate) keys_read: usize,
-    /// The keys after which a descent ends early.
-    pub(crate) most_keys: usize,
 }
 
 impl<'r, R: Reader> Sampler<'r, R> {
-    pub(crate) fn new(reader: &'r R, range: &'r KeyRange<'r>, leaf: usize) -> Self {
-        Self { reader, range, leaf, random: 1, keys_read: 0, most_keys: usize::MAX }
+    fn new(reader: &'r R, range: &'r KeyRange<'r>, leaf: usize) -> Self {
+        Self { reader, range, leaf, random: 1 }
     }
 
     /// The entries that need no sampling, and the parts with the remaining entries.
@@ -203,9 +190,10 @@ impl<'r, R: Reader> Sampler<'r, R> {
         if let Some(leaf) = self.leaf(branch)? {
             return Ok(leaf);
         }
-        let (_, found) = self.mean(branch, DESCENTS)?;
-        let (mean, error) = mean_of(&found);
-        Ok(Sample { error, ..mean })
+        let (mean, found) = self.mean(branch, DESCENTS)?;
+        let n = DESCENTS as f64;
+        let squares = found.iter().map(|one| (one.entries - mean.entries).powi(2)).sum::<f64>();
+        Ok(Sample { error: (squares / (n * (n - 1.0))).sqrt(), ..mean })
     }
 
     /// The mean of some descents, and their results.
@@ -217,15 +205,11 @@ impl<'r, R: Reader> Sampler<'r, R> {
     }
 
     /// An estimate of the entries of `branch`.
-    pub(crate) fn descend(&mut self, mut branch: Branch) -> Result<Sample> {
+    fn descend(&mut self, mut branch: Branch) -> Result<Sample> {
         let mut weight = 1.0;
         loop {
             if let Some(leaf) = self.leaf(&branch)? {
                 return Ok(leaf.times(weight));
-            }
-            if self.keys_read >= self.most_keys {
-                // Too low, but the limit holds for keys whose common beginnings are long, too.
-                return Ok(self.read_leaf(&branch)?.times(weight));
             }
             let Some((below, share)) = self.choose(&branch)? else { return Ok(Sample::default()) };
             branch = below;
@@ -240,7 +224,6 @@ impl<'r, R: Reader> Sampler<'r, R> {
     /// previous branch. This costs four seeks; a choice with equal probabilities would have to find
     /// all branches, with one seek each.
     fn choose(&mut self, branch: &Branch) -> Result<Option<(Branch, f64)>> {
-        self.keys_read += 4;
         let range = self.of(branch).into_owned();
         let ends = (self.reader.first(range.clone())?, self.reader.last(range.clone())?);
         let (Some((first, _)), Some((last, _))) = ends else { return Ok(None) };
@@ -264,7 +247,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
         Ok(Some((Branch { prefix, is_one_key: false }, share)))
     }
 
-    pub(crate) fn of<'b>(&self, branch: &'b Branch) -> KeyRange<'b> {
+    fn of<'b>(&self, branch: &'b Branch) -> KeyRange<'b> {
         let range = match branch.is_one_key {
             true => KeyRange::single(&branch.prefix),
             false => KeyRange::prefix(&branch.prefix),
@@ -273,22 +256,16 @@ impl<'r, R: Reader> Sampler<'r, R> {
     }
 
     /// The entries of `branch`, if there are few.
-    pub(crate) fn leaf(&mut self, branch: &Branch) -> Result<Option<Sample>> {
-        let first = self.read_leaf(branch)?;
-        Ok((first.entries < self.leaf as f64).then_some(first))
-    }
-
-    /// The first entries of `branch`, as many as a leaf may have.
-    fn read_leaf(&mut self, branch: &Branch) -> Result<Sample> {
+    fn leaf(&self, branch: &Branch) -> Result<Option<Sample>> {
         let page = self.reader.page(self.of(branch), Order::Ascending, self.leaf)?;
-        self.keys_read += page.entries.len() + usize::from(page.last.is_some());
         let bytes: usize = page.entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-        Ok(Sample { entries: page.entries.len() as f64, bytes: bytes as f64, error: 0.0 })
+        let (entries, bytes) = (page.entries.len() as f64, bytes as f64);
+        Ok((page.entries.len() < self.leaf).then_some(Sample { entries, bytes, error: 0.0 }))
     }
 
     /// The branches below `branch`: the prefixes that are one byte longer than the common beginning
     /// of all of its keys. Costs a seek for each.
-    pub(crate) fn branches(&self, branch: &Branch) -> Result<Vec<Branch>> {
+    fn branches(&self, branch: &Branch) -> Result<Vec<Branch>> {
         let mut rest = self.of(branch).into_owned();
         let (first, last) = (self.reader.first(rest.clone())?, self.reader.last(rest.clone())?);
         let (Some((first, _)), Some((last, _))) = (first, last) else { return Ok(Vec::new()) };

@@ -78,26 +78,26 @@ async function showOverview() {
   const choose = (event) => { unit = event.currentTarget.dataset.unit; draw(); };
   const choice = (name, text) => el("button", { type: "button", "data-unit": name, onclick: choose }, text);
   const switches = [choice("bytes", "by bytes"), choice("entries", "by keys")];
-  const precise = el("button", { type: "button", onclick: () => load(rows, draw, "yes") }, "Estimate more precisely");
+  const measure = el("button", { type: "button", onclick: () => { measure.remove(); load(rows, draw); } }, "Read the sizes");
   const keys = [["table", "tables"], ["index", "indexes"], ["derived", "other derived data"], ["other", "no schema"]];
   main.replaceChildren(
     el("h1", {}, "What the store holds"),
     overview.faults.map((fault) => el("p", { class: "bad" }, `A schema is not readable: ${fault}`)).reduce(append, document.createDocumentFragment()),
-    el("div", { class: "bar" }, switches, keys.map(([name, text]) => el("span", { class: `key ${name}` }, text)), precise),
+    el("div", { class: "bar" }, switches, keys.map(([name, text]) => el("span", { class: `key ${name}` }, text)), overview.is_remote ? measure : null),
     map, list);
   redraw = draw;
   draw();
-  await load(rows, draw, "no");
+  // From a server, sizes take thousands of reads over the network.
+  if (!overview.is_remote) await load(rows, draw);
 }
 const append = (all, one) => { all.append(one); return all; };
 
-/** Reads the sizes, four at a time: each is an estimate from some 75 keys. */
-async function load(rows, draw, precise) {
-  const isOpen = (row) => precise === "yes" ? (sizes.get(row.prefix_hex) || {}).error_percent != null : !sizes.has(row.prefix_hex);
-  const waiting = rows.filter(isOpen);
+/** Reads the sizes, four at a time. */
+async function load(rows, draw) {
+  const waiting = rows.filter((row) => !sizes.has(row.prefix_hex));
   const worker = async () => {
     for (let row = waiting.shift(); row; row = waiting.shift()) {
-      sizes.set(row.prefix_hex, await read("size", { prefix: row.prefix_hex, precise }));
+      sizes.set(row.prefix_hex, await read("size", { prefix: row.prefix_hex }));
       draw();
     }
   };
