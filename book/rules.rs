@@ -157,6 +157,64 @@ fn the_readme_of_the_patterns_names_every_feature() {
     assert_eq!(unnamed(&readme.replace("`locking`", "")), ["locking"]);
 }
 
+/// The part of the summary whose chapters are for looking things up.
+const APPENDIX: &str = "\n# Appendix\n";
+
+/// The number of words that a reader reads in twelve minutes, code included.
+const CHAPTER_WORDS: usize = 2_400;
+
+/// The words of a text, as `wc -w` counts them.
+fn words(text: &str) -> usize {
+    text.split_ascii_whitespace().count()
+}
+
+/// The chapters before the appendix that are longer than twelve minutes, with their words.
+fn long_chapters(summary: &str, read: impl Fn(&str) -> String) -> Vec<(String, usize)> {
+    let (chapters, _) = summary.split_once(APPENDIX).unwrap();
+    let counted = listed(chapters).into_iter().map(|name| {
+        let words = words(&read(&name));
+        (name, words)
+    });
+    counted.filter(|(_, words)| *words > CHAPTER_WORDS).collect()
+}
+
+#[test]
+fn no_chapter_takes_more_than_twelve_minutes() {
+    let long = long_chapters(&read("src/SUMMARY.md"), |name| read(&format!("src/{name}")));
+    assert_eq!(long, [], "divide these chapters by their questions");
+}
+
+#[test]
+fn the_checker_finds_long_chapters_before_the_appendix() {
+    let summary = "# Start\n\n- [A](a.md)\n  - [B](b.md)\n\n# Appendix\n\n- [C](c.md)\n";
+    let found = |a: usize, b: usize| {
+        let long = |name: &str| match name {
+            "a.md" => "a word\n".repeat(a),
+            "b.md" => "one ".repeat(b),
+            _ => "one ".repeat(2 * CHAPTER_WORDS),
+        };
+        long_chapters(summary, long).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(found(CHAPTER_WORDS / 2, CHAPTER_WORDS), [""; 0]);
+    assert_eq!(found(CHAPTER_WORDS / 2 + 1, CHAPTER_WORDS), ["a.md"]);
+    assert_eq!(found(1, CHAPTER_WORDS + 1), ["b.md"]);
+}
+
+/// The chapters that a text links to from the beginning of a line, in order.
+fn in_order<'t>(text: &'t str, begin: &str) -> Vec<&'t str> {
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix(begin));
+    lines.filter_map(|line| line.split_once("](")?.1.split(')').next()).collect()
+}
+
+#[test]
+fn the_introduction_has_the_order_of_the_summary() {
+    let (summary, introduction) = (read("src/SUMMARY.md"), read("src/introduction.md"));
+    let listed = in_order(&summary, "- [");
+    assert!(!listed.is_empty());
+    assert_eq!(in_order(&introduction, "| ["), listed);
+    assert_eq!(in_order("| [A](a.md) | why? |\n| b | c |\n| [B](b.md) |", "| ["), ["a.md", "b.md"]);
+}
+
 #[test]
 fn every_rust_block_of_the_book_and_the_readme_runs() {
     let mut rust = 0;
@@ -228,8 +286,9 @@ fn cannot_be_copied(block: &Block<'_>, dependencies: &str) -> Option<String> {
         |name: &&&str| block.lines.iter().any(|line| line.contains(&format!("{name}::")));
     let mut crates = used.chain(WITHOUT_USE.iter().filter(is_named).copied());
     let is_shown = |name: &str| {
-        let line = format!("\n{} = ", name.replace('_', "-"));
-        name == "std" || dependencies.contains(&line)
+        let names = [name.to_owned(), name.replace('_', "-")];
+        let has = |name: &String| dependencies.contains(&format!("\n{name} = "));
+        name == "std" || names.iter().any(has)
     };
     let missing = crates.find(|name| !is_shown(name))?;
     Some(format!("{missing:?} is not among the dependencies"))

@@ -1,5 +1,5 @@
 //! Measures the costs of a remote store: how often an operation waits for the server, and how often
-//! a transaction runs when many writers conflict. The book's chapter on remote stores contains the
+//! a transaction runs when many writers conflict. The book's chapters on remote stores contain the
 //! tables that it prints.
 //!
 //! ```text

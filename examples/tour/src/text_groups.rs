@@ -18,7 +18,7 @@ use crate::{About, Step, Tour, TourResult, TourStore};
 pub const ABOUT: About = About {
     name: "full-text search: groups of texts",
     title: "Search the texts of one tenant only",
-    chapter: "book/src/text.md",
+    chapter: "book/src/text_results.md",
     layout: "(names_in_countries.by_country, 2, country, field, term, last id) -> postings",
     data: &["names_in_countries", "names_in_countries.by_country", "names_in_countries.of_all"],
     shown: "(the group)",

@@ -64,7 +64,7 @@
 //! three overflow pages. A container of 2<sup>13</sup> ids stays in the B+tree, but then a long AND
 //! walks four times as many entries. For a chunk that is neither dense nor nearly empty, the blocks
 //! form takes one byte per id instead of two, so these chunks stay in the B+tree as well. For
-//! measurements see the [book](https://github.com/keyloom/keyloom/blob/main/book/src/bitmaps.md).
+//! measurements see the [book](https://github.com/keyloom/keyloom/blob/main/book/src/measurements.md).
 //!
 //! ## Columns
 //!
