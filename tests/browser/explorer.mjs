@@ -1,0 +1,184 @@
+// Clicks through the views of `keyloom explore`, and compares them with the command: see run.sh.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { WIDTHS, launch, report, sideways } from './browser.mjs';
+
+const [KEYLOOM, STORE] = process.argv.slice(2);
+const HOSTILE = '<img src=x onerror="window.harmed = true"><script>window.harmed = true</script>';
+
+/** The lines that the command prints as JSON. */
+function keyloom(...args) {
+    const printed = execFileSync(KEYLOOM, [...args, '--json'], { encoding: 'utf8', maxBuffer: 1 << 26 });
+    return printed.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+}
+
+/** Starts the explorer. Returns its URL, and the process. */
+async function start() {
+    const explorer = spawn(KEYLOOM, ['explore', STORE, '--open', 'no', '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const line = await new Promise((done, failed) => {
+        explorer.stdout.once('data', (bytes) => done(bytes.toString()));
+        explorer.once('exit', (status) => failed(new Error(`the explorer ended with status ${status}`)));
+    });
+    return { explorer, url: JSON.parse(line).url };
+}
+
+/** Waits until the page shows a heading with this text. */
+const heading = (tab, text) => tab.waitForFunction(
+    (text) => document.querySelector('main h1')?.textContent.includes(text), { timeout: 10_000 }, text);
+
+const texts = (tab, selector) => tab.$$eval(selector, (all) => all.map((one) => one.textContent));
+
+/** Clicks the first link in the content with this text. */
+async function follow(tab, text, within = 'main') {
+    const link = await tab.evaluateHandle((text, within) =>
+        [...document.querySelectorAll(`${within} a`)].find((link) => link.textContent === text), text, within);
+    assert.ok(link.asElement(), `there is no link ${text}`);
+    await link.asElement().click();
+}
+
+/** Goes to the next page, and waits until it is shown. */
+async function turn(tab) {
+    const first = () => document.querySelector('main tbody td')?.textContent;
+    const before = await tab.evaluate(first);
+    await follow(tab, 'Next page');
+    await tab.waitForFunction(
+        (before) => ![undefined, before].includes(document.querySelector('main tbody td')?.textContent),
+        { timeout: 10_000 }, before);
+}
+
+/** The views, each with the way to it by clicks, and what it must show. */
+const VIEWS = {
+    async overview(tab, url) {
+        await tab.goto(url, { waitUntil: 'networkidle0' });
+        await heading(tab, 'What the store holds');
+        await tab.waitForFunction(() => !document.querySelector('main').textContent.includes('…'), { timeout: 60_000 });
+        const expected = keyloom('ls', STORE).filter((row) => row.kind);
+        const names = await texts(tab, 'main section:first-of-type tbody tr td:first-child');
+        assert.deepEqual(names.sort(), expected.map((row) => `${row.schema}/${row.name}`).sort());
+        assert.ok((await tab.$$('svg.map a')).length > 5, 'the map has few cells');
+        // An estimate of the largest table, beside the count of the command.
+        const [cities] = expected.filter((row) => row.name === 'cities');
+        const row = await tab.$$eval('main tbody tr', (rows) =>
+            rows.find((row) => row.children[0].textContent === 'tour/cities').children[4].textContent);
+        const [, entries, error] = row.match(/^about ([\d,]+) ±(\d+) %$/);
+        const off = Math.abs(Number(entries.replaceAll(',', '')) / cities.entries - 1) * 100;
+        assert.ok(off <= 2 * Number(error) && Number(error) < 60, `${row} of ${cities.entries}`);
+    },
+    async 'a table'(tab) {
+        await follow(tab, 'tour/nations');
+        await heading(tab, 'tour/nations');
+        const keys = await texts(tab, 'main tbody tr td:first-child');
+        const expected = keyloom('scan', STORE, 'nations', '--limit', String(keys.length)).map((row) => row.key);
+        assert.ok(keys.length > 10);
+        assert.deepEqual(keys, expected.slice(0, keys.length));
+    },
+    async 'a record beside its index'(tab) {
+        await tab.click('main tbody tr td:first-child a');
+        await tab.waitForSelector('main dl');
+        const sections = await texts(tab, 'main section h2');
+        assert.ok(sections.some((text) => text.startsWith('tour/nations.by_continent (index')), sections.join());
+    },
+    async 'an index beside its records'(tab) {
+        await follow(tab, 'tour/nations.by_continent');
+        await heading(tab, 'nations.by_continent');
+        const rows = [];
+        for (let more = true; more;) {
+            rows.push(...await tab.$$eval('main tbody tr', (rows) =>
+                rows.map((row) => [row.className, row.children[0].textContent])));
+            more = (await texts(tab, 'main .bar a')).includes('Next page');
+            if (more) await turn(tab);
+        }
+        const orphaned = rows.filter(([mark]) => mark === 'orphaned').map(([, entry]) => entry);
+        assert.equal(new Set(rows.map(([, entry]) => entry)).size, rows.length, 'an entry is listed twice');
+        assert.deepEqual(orphaned, orphans('nations.by_continent').map((fault) => fault.key));
+        assert.equal(orphaned.length, 1, 'the record that was removed');
+    },
+    async 'locks and queues'(tab) {
+        await follow(tab, 'Locks and queues', 'header');
+        await heading(tab, 'Locks and queues');
+        assert.ok((await texts(tab, 'main h2')).some((text) => text === 'Locks tour/locks'));
+    },
+    async 'hostile content'(tab, url) {
+        await tab.goto(`${url}#/browse?select=${encodeURIComponent('("hostile", _)')}`, { waitUntil: 'networkidle0' });
+        await tab.reload({ waitUntil: 'networkidle0' });
+        const shown = await tab.$eval('main', (main) => main.textContent);
+        assert.ok(shown.includes('<img src=x onerror='), shown.slice(0, 200));
+        await tab.click('main tbody tr td:first-child a');
+        await tab.waitForSelector('main dl');
+        assert.ok((await tab.$eval('main', (main) => main.textContent)).includes('<script>'));
+    },
+};
+
+/** The entries of an index whose record is gone, as the command finds them. */
+function orphans(index) {
+    try {
+        keyloom('check', STORE, index);
+        return [];
+    } catch (failed) {
+        return failed.stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    }
+}
+
+/** Tab and Enter alone lead from the first focus to the keys of a table. */
+async function keyboard(tab, url) {
+    await tab.goto(url, { waitUntil: 'networkidle0' });
+    const focused = () => tab.evaluate(() => document.activeElement.textContent);
+    for (let step = 0; step < 80 && (await focused()) !== 'tour/nations'; step += 1) {
+        await tab.keyboard.press('Tab');
+    }
+    assert.equal(await focused(), 'tour/nations', 'the focus does not reach the table');
+    const outline = await tab.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.notEqual(outline, 'none', 'the focus is not visible');
+    await tab.keyboard.press('Enter');
+    await heading(tab, 'tour/nations');
+}
+
+keyloom('put', STORE, `("hostile", ${JSON.stringify(HOSTILE)})`, HOSTILE, '--as', 'utf8', '--write');
+const [gone] = keyloom('scan', STORE, 'nations', '--limit', '1');
+keyloom('rm', STORE, gone.key, '--write', '--bypass-schema');
+
+const { explorer, url } = await start();
+const browser = await launch();
+const faults = [];
+try {
+    const tab = await browser.newPage();
+    tab.on('dialog', (dialog) => { faults.push({ kind: 'dialog', what: dialog.message(), where: tab.url() }); dialog.dismiss(); });
+    tab.on('pageerror', (error) => faults.push({ kind: 'error', what: error.message, where: tab.url() }));
+    let looks = 0;
+    for (const scheme of ['light', 'dark']) {
+        await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+        for (const width of WIDTHS) {
+            await tab.setViewport({ width, height: 900 });
+            for (const [name, view] of Object.entries(VIEWS)) {
+                const where = `${name}, ${width} px, ${scheme}`;
+                await view(tab, url).catch((error) => faults.push({ kind: 'view', what: error.message, where }));
+                const found = await tab.evaluate(sideways);
+                faults.push(...found.map(([kind, what]) => ({ kind, what, where })));
+                if (await tab.evaluate(() => window.harmed)) faults.push({ kind: 'executed', what: 'content', where });
+                looks += 1;
+                if (process.env.SCREENSHOTS) {
+                    const file = `${name.replaceAll(' ', '-')}-${width}-${scheme}.png`;
+                    await tab.screenshot({ path: join(process.env.SCREENSHOTS, file) });
+                }
+            }
+        }
+    }
+    await keyboard(tab, url).catch((error) => faults.push({ kind: 'keyboard', what: error.message, where: url }));
+
+    // The controls: a wide page is found, and the content would do harm in a page without the
+    // explorer's headers.
+    const wide = await tab.evaluate(() => { document.querySelector('main').style.minWidth = '3000px'; })
+        .then(() => tab.evaluate(sideways));
+    await tab.goto('about:blank');
+    await tab.evaluate((content) => { document.body.innerHTML = content; }, HOSTILE);
+    await new Promise((done) => setTimeout(done, 300));
+    const controls = [wide.length > 0, (await tab.evaluate(() => window.harmed)) === true];
+
+    report(`${Object.keys(VIEWS).length} views, ${looks} looks, faults`, faults);
+    console.log(`controls: ${controls.filter(Boolean).length} of ${controls.length} found`);
+    process.exitCode = faults.length || controls.includes(false) ? 1 : 0;
+} finally {
+    await browser.close();
+    explorer.kill();
+}
