@@ -28,6 +28,8 @@ mod locking;
 mod options;
 mod output;
 mod property_index;
+#[cfg(feature = "locking")]
+mod queue;
 mod report;
 mod schema_changes;
 mod sequence;

@@ -8,14 +8,14 @@ use serde::Serialize;
 use crate::documents;
 #[cfg(feature = "graph")]
 use crate::graph;
-#[cfg(feature = "locking")]
-use crate::locking;
 use crate::options::Options;
 use crate::{Tour, TourResult, TourStore};
 use crate::{
     aggregate, bitmaps, denormalize, entity, feed, index, index_table, join, property_index,
     schema_changes, sequence, spatial, trees, versioned,
 };
+#[cfg(feature = "locking")]
+use crate::{locking, queue};
 #[cfg(feature = "text")]
 use crate::{text, text_groups};
 
@@ -75,6 +75,8 @@ pub const STEPS: &[(&About, NewStep)] = &[
     (&denormalize::ABOUT, |tour| Ok(Box::new(denormalize::Denormalization::new(tour)?))),
     #[cfg(feature = "locking")]
     (&locking::ABOUT, |tour| Ok(Box::new(locking::LocksAndWork::new(tour)?))),
+    #[cfg(feature = "locking")]
+    (&queue::ABOUT, |tour| Ok(Box::new(queue::Mails::new(tour)?))),
     (&property_index::ABOUT, |tour| {
         Ok(Box::new(property_index::IndexWithoutTransactions::new(tour)))
     }),
