@@ -201,20 +201,7 @@ use session::{SnapshotSession, TransactionSession};
 
 use keyloom::backend::ChangeListener;
 use keyloom::{AnyStore, Limits, Result, RetryPolicy, Store, check_key};
-use keyloom_remote::{Link, RemoteEntries, RemoteSnapshot, RemoteTransaction};
-
-/// A snapshot of an [`Etcd`] store: a revision.
-pub type EtcdSnapshot = RemoteSnapshot<SnapshotSession>;
-
-/// A transaction of an [`Etcd`] store: it reads at the revision of its first read, and buffers its
-/// writes until the commit.
-pub type EtcdTransaction = RemoteTransaction<TransactionSession>;
-
-/// The entries of a range of an [`EtcdSnapshot`].
-pub type EtcdEntries<'r> = RemoteEntries<'r, SnapshotSession>;
-
-/// The entries of a range of an [`EtcdTransaction`]. The transaction records them as read.
-pub type EtcdTrackedEntries<'r> = RemoteEntries<'r, TransactionSession>;
+use keyloom_remote::{Link, RemoteSnapshot, RemoteTransaction};
 
 /// A store in an etcd cluster. Clones are cheap and share the store, and all threads may use it.
 ///
@@ -304,26 +291,28 @@ impl fmt::Debug for Etcd {
 }
 
 impl Etcd {
-    fn snapshot_at(&self, revision: i64) -> EtcdSnapshot {
+    fn snapshot_at(&self, revision: i64) -> RemoteSnapshot<SnapshotSession> {
         RemoteSnapshot::new(SnapshotSession::new(Arc::clone(&self.shared), revision))
     }
 }
 
 impl Store for Etcd {
-    type Snapshot<'s> = EtcdSnapshot;
-    type Transaction<'s> = EtcdTransaction;
+    /// A revision.
+    type Snapshot<'s> = RemoteSnapshot<SnapshotSession>;
+    /// Reads at the revision of its first read, and buffers its writes until the commit.
+    type Transaction<'s> = RemoteTransaction<TransactionSession>;
 
-    fn snapshot(&self) -> Result<EtcdSnapshot> {
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
         let revision = self.shared.revision()?;
         Ok(self.snapshot_at(revision))
     }
 
-    fn parallel_snapshots(&self, count: usize) -> Result<Vec<EtcdSnapshot>> {
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
         let revision = self.shared.revision()?;
         Ok((0..count.max(1)).map(|_| self.snapshot_at(revision)).collect())
     }
 
-    fn begin(&self) -> Result<EtcdTransaction> {
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
         let session = TransactionSession::new(Arc::clone(&self.shared));
         Ok(RemoteTransaction::new(session, self.limits()))
     }

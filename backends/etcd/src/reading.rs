@@ -12,15 +12,15 @@ use tokio::task::JoinSet;
 
 use super::{Shared, error};
 use keyloom::backend::Span;
-use keyloom::{Order, Result};
-use keyloom_remote::{Outcome, Pair};
+use keyloom::{Entry, Order, Result};
+use keyloom_remote::Outcome;
 
 /// A key's value, and the revision of its last change.
 pub(super) type Found = Option<(Bytes, i64)>;
 
 /// Some entries, each with the revision of its last change.
 pub(super) struct Entries {
-    pub(super) entries: Vec<(Pair, i64)>,
+    pub(super) entries: Vec<(Entry<Bytes>, i64)>,
     pub(super) more: bool,
     pub(super) count: u64,
     pub(super) revision: i64,

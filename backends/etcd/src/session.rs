@@ -11,8 +11,8 @@ use super::reading::{Entries, MOST_RANGES, Wanted};
 use super::validation::Reads;
 use super::{Shared, error};
 use keyloom::backend::Span;
-use keyloom::{Error, Order, Result};
-use keyloom_remote::{Buffer, Fetched, Outcome, Pair, Session, WriteSession};
+use keyloom::{Entry, Error, Order, Result};
+use keyloom_remote::{Buffer, Fetched, Outcome, Session, WriteSession};
 
 /// Reads at one revision.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl SnapshotSession {
     }
 }
 
-fn fetched(entries: Vec<(Pair, i64)>, more: bool) -> Fetched {
+fn fetched(entries: Vec<(Entry<Bytes>, i64)>, more: bool) -> Fetched {
     Fetched { entries: entries.into_iter().map(|(entry, _)| entry).collect(), more }
 }
 

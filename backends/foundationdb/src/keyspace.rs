@@ -4,8 +4,7 @@ use bytes::{Bytes, BytesMut};
 use foundationdb::future::FdbValues;
 
 use keyloom::backend::Span;
-use keyloom::prefix_end;
-use keyloom_remote::Pair;
+use keyloom::{Entry, prefix_end};
 
 /// The keys of one store: those that begin with its prefix.
 #[derive(Clone, Debug)]
@@ -41,7 +40,7 @@ impl Keyspace {
     }
 
     /// The entries with keys of the store, in one allocation.
-    pub(super) fn entries(&self, values: &FdbValues) -> Vec<Pair> {
+    pub(super) fn entries(&self, values: &FdbValues) -> Vec<Entry<Bytes>> {
         let bytes = values.iter().map(|entry| entry.key().len() + entry.value().len()).sum();
         let mut page = BytesMut::with_capacity(bytes);
         for entry in values {

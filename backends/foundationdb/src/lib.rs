@@ -155,18 +155,9 @@ use address::ClusterFile;
 use again::Again;
 use keyloom::backend::{ChangeListener, CommitSignal};
 use keyloom::{AnyStore, Error, Limits, Result, RetryPolicy, ServerError, Store};
-use keyloom_remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
+use keyloom_remote::{Link, Outcome, RemoteSnapshot, RemoteTransaction};
 use keyspace::Keyspace;
 use session::{FoundationDbSession, Kind};
-
-/// A snapshot of a [`FoundationDb`] store: a read version, valid for five seconds.
-pub type FoundationDbSnapshot = RemoteSnapshot<FoundationDbSession>;
-
-/// A transaction of a [`FoundationDb`] store.
-pub type FoundationDbTransaction = RemoteTransaction<FoundationDbSession>;
-
-/// The entries of a range of a [`FoundationDb`] store.
-pub type FoundationDbEntries<'r> = RemoteEntries<'r, FoundationDbSession>;
 
 /// A store on FoundationDB. Clones are cheap and share the store, and all threads may use it; see
 /// the [module](self).
@@ -286,14 +277,15 @@ impl fmt::Debug for FoundationDb {
 }
 
 impl Store for FoundationDb {
-    type Snapshot<'s> = FoundationDbSnapshot;
-    type Transaction<'s> = FoundationDbTransaction;
+    /// A read version, valid for five seconds.
+    type Snapshot<'s> = RemoteSnapshot<FoundationDbSession>;
+    type Transaction<'s> = RemoteTransaction<FoundationDbSession>;
 
-    fn snapshot(&self) -> Result<FoundationDbSnapshot> {
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
         Ok(RemoteSnapshot::new(self.look()?))
     }
 
-    fn begin(&self) -> Result<FoundationDbTransaction> {
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
         Ok(RemoteTransaction::new(self.session(Kind::Transaction)?, self.limits()))
     }
 

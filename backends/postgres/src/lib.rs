@@ -149,7 +149,7 @@ pub fn shown_address(address: &str) -> Result<String> {
 use connect::Connector;
 use keyloom::backend::ChangeListener;
 use keyloom::{AnyStore, Error, Limits, Result, RetryPolicy, ServerError, Store};
-use keyloom_remote::{Link, RemoteEntries, RemoteSnapshot, RemoteTransaction};
+use keyloom_remote::{Link, RemoteSnapshot, RemoteTransaction};
 use pool::Pool;
 use session::{Kind, PostgresSession};
 use sql::Sql;
@@ -162,15 +162,6 @@ const MAX_VALUE_BYTES: usize = 64 << 20;
 /// The longest pause between two polls of a wait for a change, without notifications.
 // A poll is two round trips. Longer pauses cost fewer polls, and add to the latency of a change.
 const POLL: Duration = Duration::from_millis(50);
-
-/// A snapshot of a [`Postgres`] store.
-pub type PostgresSnapshot = RemoteSnapshot<PostgresSession>;
-
-/// A transaction of a [`Postgres`] store.
-pub type PostgresTransaction = RemoteTransaction<PostgresSession>;
-
-/// The entries of a range of a [`Postgres`] store.
-pub type PostgresEntries<'r> = RemoteEntries<'r, PostgresSession>;
 
 /// A store on PostgreSQL. Clones are handles of the same pool of connections; see the
 /// [module](self).
@@ -254,21 +245,21 @@ impl Postgres {
 }
 
 impl Store for Postgres {
-    type Snapshot<'s> = PostgresSnapshot;
-    type Transaction<'s> = PostgresTransaction;
+    type Snapshot<'s> = RemoteSnapshot<PostgresSession>;
+    type Transaction<'s> = RemoteTransaction<PostgresSession>;
 
-    fn snapshot(&self) -> Result<PostgresSnapshot> {
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
         let session = match self.look() {
             // The server was restarted while the connection was in the pool: try another
             // connection.
             Err(Error::Server(ServerError::ConnectionLost { .. })) => self.look()?,
             looked => looked?,
         };
-        Ok(PostgresSnapshot::new(session))
+        Ok(RemoteSnapshot::new(session))
     }
 
-    fn begin(&self) -> Result<PostgresTransaction> {
-        Ok(PostgresTransaction::new(self.session(Kind::Transaction)?, self.limits()))
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
+        Ok(RemoteTransaction::new(self.session(Kind::Transaction)?, self.limits()))
     }
 
     fn limits(&self) -> Limits {

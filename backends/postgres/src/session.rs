@@ -13,10 +13,8 @@ use super::sql::Sql;
 use super::watch::Notice;
 use super::{Shared, error};
 use keyloom::backend::Span;
-use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Result};
-use keyloom_remote::{
-    Buffer, Fetched, LARGEST_PAGE, Outcome, PAGE_BYTES, Pair, Session, WriteSession,
-};
+use keyloom::{Entry, Error, KeyBuf, MAX_KEY_BYTES, Order, Result};
+use keyloom_remote::{Buffer, Fetched, LARGEST_PAGE, Outcome, PAGE_BYTES, Session, WriteSession};
 
 /// Buffered writes are sent before the commit if they exceed this number of bytes.
 // A higher limit keeps more in the memory of the client; a lower one adds round trips to large
@@ -322,7 +320,7 @@ fn bytes(row: &Row, column: usize) -> Result<Bytes, PgError> {
     row.try_get::<_, &[u8]>(column).map(Bytes::copy_from_slice)
 }
 
-fn pairs(rows: &[Row]) -> Result<Vec<Pair>, PgError> {
+fn pairs(rows: &[Row]) -> Result<Vec<Entry<Bytes>>, PgError> {
     rows.iter().map(|row| Ok((bytes(row, 0)?, bytes(row, 1)?))).collect()
 }
 

@@ -26,26 +26,25 @@
 //!
 //! [redb]: https://www.redb.org
 
+mod reading;
+
 use std::fmt;
 use std::fs;
 use std::io;
-use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use keyloom::backend::{
-    ChangeListener, ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, refused_address,
-    sync_name, unfinished_path,
+    ChangeListener, CommitSignal, Process, WriterSlot, refused_address, sync_name, unfinished_path,
 };
 use keyloom::{
-    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
-    Store, Transaction, TransactionState, Writer, check_key, check_value,
+    AnyStore, Error, HeldPages, Limits, Result, RetryPolicy, StorageError, Store, TransactionState,
 };
 use redb::{
-    AccessGuard, CommitError, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
+    CommitError, Database, ReadableDatabase, TableDefinition, TableError, WriteTransaction,
 };
-use self_cell::self_cell;
+
+use reading::{Open, RedbSnapshot, RedbTransaction};
 
 type Bytes = &'static [u8];
 type Table<'t> = redb::Table<'t, Bytes, Bytes>;
@@ -265,7 +264,7 @@ impl Redb {
     /// Syncs all commits to the disk. Useful with [`Durability::MayLoseCommits`].
     ///
     /// # Errors
-    /// The errors of [`Store::begin`] and [`Transaction::commit`].
+    /// The errors of [`Store::begin`] and [`Transaction::commit`](keyloom::Transaction::commit).
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         let _turn = self.shared.slot.take()?;
@@ -366,174 +365,6 @@ impl Store for Redb {
 
 fn limits() -> Limits {
     Limits::default().with_max_value_bytes(MAX_VALUE_BYTES)
-}
-
-self_cell! {
-    /// A transaction of redb and its table, which borrows it. A table opened for each operation
-    /// could not return a range.
-    struct Open {
-        owner: WriteTransaction,
-        #[covariant]
-        dependent: Table,
-    }
-}
-
-/// A snapshot of a [`Redb`] store.
-pub struct RedbSnapshot<'s> {
-    table: ReadOnlyTable<Bytes, Bytes>,
-    shared: &'s Shared,
-}
-
-/// A transaction of a [`Redb`] store.
-pub struct RedbTransaction<'s> {
-    // Dropped in this order: the engine's transaction must end before the next writer may begin.
-    open: Open,
-    shared: &'s Shared,
-    state: TransactionState,
-    has_written: bool,
-    changed: ChangedKeys,
-    _turn: WriterTurn<'s>,
-}
-
-/// Bytes in a page of redb. The page stays in memory as long as this value.
-pub struct RedbBytes<'r>(AccessGuard<'r, Bytes>);
-
-impl Deref for RedbBytes<'_> {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        self.0.value()
-    }
-}
-
-/// The entries of a range of a [`Redb`] store.
-pub struct RedbEntries<'r> {
-    /// `None` once the iterator has ended or failed.
-    range: Option<Range<'r, Bytes, Bytes>>,
-    order: Order,
-    shared: &'r Shared,
-}
-
-impl<'r> Iterator for RedbEntries<'r> {
-    type Item = Result<(RedbBytes<'r>, RedbBytes<'r>)>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let range = self.range.as_mut()?;
-        let next = match self.order {
-            Order::Ascending => range.next(),
-            Order::Descending => range.next_back(),
-        };
-        match next {
-            Some(Ok((key, value))) => Some(Ok((RedbBytes(key), RedbBytes(value)))),
-            ended => {
-                self.range = None;
-                ended?.err().map(|error| Err(named(&self.shared.path, error.into())))
-            }
-        }
-    }
-}
-
-macro_rules! reads {
-    ($reader:ident, $self:ident => $table:expr) => {
-        impl Reader for $reader<'_> {
-            type Bytes<'r>
-                = RedbBytes<'r>
-            where
-                Self: 'r;
-            type Entries<'r>
-                = RedbEntries<'r>
-            where
-                Self: 'r;
-
-            #[inline]
-            fn get(&$self, key: &[u8]) -> Result<Option<RedbBytes<'_>>> {
-                check_key(key)?;
-                let value = ReadableTable::get($table, key);
-                Ok(value.named(&$self.shared.path)?.map(RedbBytes))
-            }
-
-            fn range(&$self, range: KeyRange<'_>, order: Order) -> Result<RedbEntries<'_>> {
-                let bounds = range.normalized();
-                let range = bounds.map(|bounds| ReadableTable::range::<&[u8]>($table, bounds));
-                let range = range.transpose().named(&$self.shared.path)?;
-                Ok(RedbEntries { range, order, shared: $self.shared })
-            }
-
-            fn count(&$self, range: KeyRange<'_>) -> Result<u64> {
-                if range.normalized() == Some((Bound::Unbounded, Bound::Unbounded)) {
-                    return $table.len().named(&$self.shared.path);
-                }
-                let mut entries = $self.range(range, Order::Ascending)?;
-                entries.try_fold(0, |count, entry| entry.map(|_| count + 1))
-            }
-        }
-
-        impl fmt::Debug for $reader<'_> {
-            /// Omits keys and values.
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($reader)).finish_non_exhaustive()
-            }
-        }
-    };
-}
-
-reads!(RedbSnapshot, self => &self.table);
-reads!(RedbTransaction, self => self.open.borrow_dependent());
-
-impl RedbTransaction<'_> {
-    /// A failed write may have changed some pages, so the transaction refuses to commit afterwards.
-    fn write(&mut self, write: impl FnOnce(&mut Table<'_>) -> redb::Result<()>) -> Result<()> {
-        self.has_written = true;
-        let written = self.open.with_dependent_mut(|_, table| write(table));
-        written.named(&self.shared.path).inspect_err(|error| self.state.note(error))
-    }
-}
-
-impl Writer for RedbTransaction<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        check_key(key)?;
-        check_value(key, value, MAX_VALUE_BYTES)?;
-        self.changed.note(key);
-        self.write(|table| table.insert(key, value).map(drop))
-    }
-
-    fn delete(&mut self, key: &[u8]) -> Result<()> {
-        check_key(key)?;
-        self.changed.note(key);
-        self.write(|table| table.remove(key).map(drop))
-    }
-
-    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
-        self.changed.note_any();
-        match range.normalized() {
-            Some(bounds) => self.write(|table| table.retain_in::<&[u8], _>(bounds, |_, _| false)),
-            None => Ok(()),
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        limits()
-    }
-
-    fn state(&mut self) -> &mut TransactionState {
-        &mut self.state
-    }
-}
-
-impl Transaction for RedbTransaction<'_> {
-    fn commit(self) -> Result<()> {
-        self.state.check()?;
-        let Self { open, shared, has_written, changed, _turn: turn, .. } = self;
-        shared.process.check(&shared.path)?;
-        if has_written {
-            shared.commit(open.into_owner())?;
-            shared.signal.notify(changed);
-        }
-        drop(turn);
-        Ok(())
-    }
 }
 
 /// Converts results of redb.

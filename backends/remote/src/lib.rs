@@ -17,11 +17,11 @@ mod reader;
 mod remembered;
 mod session;
 
-pub use link::{Link, Outcome, Task};
+pub use link::{Link, Outcome};
 pub use name::{NAME_RULE, checked_name, is_name};
-pub use pages::{LARGEST_PAGE, PAGE_BYTES, RemoteEntries};
+pub use pages::{LARGEST_PAGE, PAGE_BYTES};
 pub use reader::{RemoteSnapshot, RemoteTransaction};
-pub use session::{Fetched, Native, Pair, Session, Write, WriteSession};
+pub use session::{Fetched, Native, Session, Write, WriteSession};
 
 use keyloom::backend::{Overlay, Span};
 

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::pages::{LARGEST_PAGE, pair};
 use super::session::refuse_no_progress;
-use super::{Buffer, Fetched, Pair, Session, Span};
+use super::{Buffer, Fetched, Session, Span};
 use keyloom::backend::Merge;
-use keyloom::{EntryPage, KeyBuf, KeyRange, Order, Result};
+use keyloom::{Entry, EntryPage, KeyBuf, KeyRange, Order, Result};
 
 /// A range whose first page is being read.
 struct Head {
@@ -14,7 +14,7 @@ struct Head {
     span: Option<Span>,
     /// The span still to be fetched.
     rest: Option<Span>,
-    fetched: Vec<Pair>,
+    fetched: Vec<Entry<Bytes>>,
 }
 
 /// Returns the first page of each range. Each round of requests reads all ranges that still need
@@ -70,7 +70,7 @@ impl Head {
                 rest = buffer.beyond_cleared(rest, Order::Ascending)?;
                 let span = self.span.as_ref()?;
                 let seen = Span { start: span.start.clone(), end: Some(rest.start.clone()) };
-                let is_visible = |(key, _): &&Pair| buffer.get(key).is_none();
+                let is_visible = |(key, _): &&Entry<Bytes>| buffer.get(key).is_none();
                 self.fetched.iter().filter(is_visible).count() + buffer.puts(&seen, wanted)
             }
         };
@@ -141,7 +141,7 @@ mod tests {
             let mut room = self.most;
             let fetch = |span: &Span| {
                 let inside = self.map.iter().filter(|(key, _)| span.contains(key));
-                let mut entries: Vec<Pair> =
+                let mut entries: Vec<Entry<Bytes>> =
                     inside.map(|(key, value)| (key.clone().into(), value.clone().into())).collect();
                 let more = entries.len() > limit.min(room);
                 entries.truncate(limit.min(room));
@@ -220,7 +220,7 @@ mod tests {
         for ranges in [vec![KeyRange::all()], vec![KeyRange::all(), KeyRange::prefix(b"b")]] {
             assert!(first_pages(&session, None, &ranges, 5).is_err());
         }
-        let entries = super::super::RemoteEntries::open(
+        let entries = super::super::pages::RemoteEntries::open(
             &session,
             None,
             &KeyRange::all(),

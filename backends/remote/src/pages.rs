@@ -5,9 +5,9 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::session::refuse_no_progress;
-use super::{Buffer, Fetched, Pair, Session, Span};
+use super::{Buffer, Fetched, Session, Span};
 use keyloom::backend::{Merge, Merged};
-use keyloom::{KeyRange, Order, Result};
+use keyloom::{Entry, KeyRange, Order, Result};
 
 /// The number of entries of the first page of a range in a snapshot. Sending this many entries
 /// costs about as much as the request.
@@ -49,7 +49,7 @@ struct Pages<'r, S> {
     /// The span still to be fetched.
     rest: Option<Span>,
     order: Order,
-    page: std::vec::IntoIter<Pair>,
+    page: std::vec::IntoIter<Entry<Bytes>>,
     next_page: usize,
     /// Whether the commit checks these reads.
     is_checked: bool,
@@ -123,7 +123,7 @@ impl<S: Session> Pages<'_, S> {
 }
 
 impl<S: Session> Iterator for Pages<'_, S> {
-    type Item = Result<Pair>;
+    type Item = Result<Entry<Bytes>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.page.len() == 0
@@ -136,7 +136,7 @@ impl<S: Session> Iterator for Pages<'_, S> {
 }
 
 impl<S: Session> Iterator for RemoteEntries<'_, S> {
-    type Item = Result<Pair>;
+    type Item = Result<Entry<Bytes>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let merge = match &mut self.walk {
@@ -147,7 +147,7 @@ impl<S: Session> Iterator for RemoteEntries<'_, S> {
     }
 }
 
-pub(super) fn pair(entry: Merged<'_, Bytes, Bytes>) -> Pair {
+pub(super) fn pair(entry: Merged<'_, Bytes, Bytes>) -> Entry<Bytes> {
     match entry {
         Merged::Written(key, value) => (Bytes::copy_from_slice(key), value.clone()),
         Merged::Below(key, value) => (key, value),

@@ -6,9 +6,9 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::many::first_pages;
-use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE};
+use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE, RemoteEntries};
 use super::remembered::Remembered;
-use super::{Buffer, Native, Pair, RemoteEntries, Session, Span, Write, WriteSession};
+use super::{Buffer, Native, Session, Span, Write, WriteSession};
 use keyloom::backend::{TransactionSize, apply_by_reading, stamp_by_counting};
 use keyloom::key::Versionstamp;
 use keyloom::{
@@ -132,7 +132,7 @@ impl<'r, S: Session> Parts<'r, S> {
         let limit = limit.max(1);
         // One entry beyond the limit shows in the same message whether there are more.
         let mut walk = self.range(range, order, limit.saturating_add(1).min(LARGEST_PAGE));
-        let entries = walk.by_ref().take(limit).collect::<Result<Vec<Pair>>>()?;
+        let entries = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
         let last = match (entries.last(), walk.next().transpose()?) {
             (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
             _ => None,

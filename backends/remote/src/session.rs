@@ -3,10 +3,7 @@
 use bytes::Bytes;
 
 use super::{Buffer, Span};
-use keyloom::{AtomicOp, Error, Order, Result, VersionstampedKey};
-
-/// A key and a value as sent by a server. Clones share the bytes.
-pub type Pair = (Bytes, Bytes);
+use keyloom::{AtomicOp, Entry, Error, Order, Result, VersionstampedKey};
 
 /// Whether the server executes an operation natively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +18,7 @@ pub enum Native {
 #[derive(Debug)]
 pub struct Fetched {
     /// The entries, in the requested order.
-    pub entries: Vec<Pair>,
+    pub entries: Vec<Entry<Bytes>>,
     /// Whether the span contains more entries after these.
     pub more: bool,
 }

@@ -8,17 +8,18 @@ use keyloom::{
     Error, KeyRange, Order, Reader, Result, Store, Subspace, Transaction, VersionstampedKey, Writer,
 };
 use keyloom_foundationdb::FoundationDb;
-use keyloom_foundationdb::FoundationDbTransaction;
 use keyloom_tables::sequence::VersionstampedLog;
 
 use crate::cluster::{fresh, is_conflict, key, plant};
+
+type Txn<'s> = <FoundationDb as Store>::Transaction<'s>;
 
 /// How often `writers` threads ran `body` in total, for `each` commits per thread.
 fn runs(
     store: &FoundationDb,
     writers: usize,
     each: usize,
-    body: impl Fn(&mut FoundationDbTransaction) -> Result<()> + Sync,
+    body: impl Fn(&mut Txn<'_>) -> Result<()> + Sync,
 ) -> u64 {
     let runs = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -81,8 +82,8 @@ fn the_other_operations_never_conflict_either() {
 /// Two concurrent transactions; the one that reads commits last.
 fn outcome(
     store: &FoundationDb,
-    read: impl Fn(&FoundationDbTransaction),
-    write: impl Fn(&mut FoundationDbTransaction) -> Result<()>,
+    read: impl Fn(&Txn<'_>),
+    write: impl Fn(&mut Txn<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut txn = store.begin().unwrap();
     read(&txn);
@@ -102,7 +103,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
         outcome(&store, |txn| drop(txn.get(&key(6)).unwrap()), |txn| txn.put(&key(7), b""));
     assert!(beside.is_ok(), "{beside:?}");
     // Only the fetched part of a range conflicts: one page of 128.
-    let walk = |txn: &FoundationDbTransaction| {
+    let walk = |txn: &Txn<'_>| {
         txn.range(KeyRange::all(), Order::Ascending).unwrap().take(10).for_each(drop);
     };
     assert!(is_conflict(&outcome(&store, |txn| walk(txn), |txn| txn.put(&key(100), b""))));
@@ -120,9 +121,7 @@ fn only_what_was_read_conflicts_and_it_is_named() {
     );
     assert!(is_conflict(&met), "{met:?}");
     plant(&*store, 1_000);
-    let gone = |txn: &mut FoundationDbTransaction| {
-        txn.delete_range(KeyRange::half_open(&key(50), &key(60)))
-    };
+    let gone = |txn: &mut Txn<'_>| txn.delete_range(KeyRange::half_open(&key(50), &key(60)));
     assert!(is_conflict(&outcome(&store, |txn| drop(txn.get(&key(55)).unwrap()), gone)));
 }
 

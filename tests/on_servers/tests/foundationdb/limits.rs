@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use keyloom::{Error, KeyRange, Limits, Order, Reader, Store, Transaction, Writer};
-use keyloom_foundationdb::FoundationDbTransaction;
+use keyloom_foundationdb::FoundationDb;
 use keyloom_tables::{BatchSize, Schema, entry};
 
 use crate::cluster::{fresh, key, plant};
@@ -64,7 +64,8 @@ fn a_value_over_the_limit_is_refused_and_the_rest_stays() {
 #[test]
 fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
     let store = fresh!();
-    type Write = fn(&mut FoundationDbTransaction, &[u8], &[u8]) -> keyloom::Result<()>;
+    type Write =
+        fn(&mut <FoundationDb as Store>::Transaction<'_>, &[u8], &[u8]) -> keyloom::Result<()>;
     let put: Write = |txn, key, value| txn.put(key, value);
     let delete: Write = |txn, key, _| txn.delete(key);
     let delete_range: Write = |txn, key, _| txn.delete_range(KeyRange::prefix(key));

@@ -120,7 +120,7 @@ fn it_works_within_an_async_runtime() {
 #[test]
 fn snapshot_is_stored_in_a_struct_and_sent_to_a_thread() {
     struct Report {
-        snapshot: keyloom_postgres::PostgresSnapshot,
+        snapshot: <Postgres as Store>::Snapshot<'static>,
     }
     let Some(store) = open() else { return };
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
