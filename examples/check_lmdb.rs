@@ -38,16 +38,11 @@ fn check(path: &Path) -> Result<FileReport, std::io::Error> {
 
 fn print(report: &FileReport, mut to: impl Write) -> Result<(), std::io::Error> {
     writeln!(to, "{} bytes, {} free pages", report.file_bytes, report.free_pages)?;
-    for found in &report.databases {
+    for (name, found) in &report.databases {
         writeln!(
             to,
-            "{:?}: {} entries, depth {}, pages: {} branch, {} leaf, {} overflow",
-            found.name,
-            found.entries,
-            found.depth,
-            found.branch_pages,
-            found.leaf_pages,
-            found.overflow_pages
+            "{name:?}: {} entries, depth {}, pages: {} branch, {} leaf, {} overflow",
+            found.entries, found.depth, found.branch_pages, found.leaf_pages, found.overflow_pages
         )?;
     }
     for fault in &report.faults {

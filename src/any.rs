@@ -81,9 +81,6 @@ macro_rules! of_crate {
     };
 }
 
-/// A function that opens the store at an address; see [`AnyStore::open_with`].
-pub type Opener = fn(&str) -> Result<AnyStore>;
-
 impl AnyStore {
     /// Opens the store at `address`: `memory:` or `lmdb:PATH`.
     ///
@@ -124,7 +121,7 @@ impl AnyStore {
     ///
     /// # Errors
     /// The errors of [`open`](AnyStore::open), or the error of the function.
-    pub fn open_with(address: &str, backends: &[(&str, Opener)]) -> Result<Self> {
+    pub fn open_with(address: &str, backends: &[(&str, fn(&str) -> Result<Self>)]) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         let of = |scheme| backends.iter().find(|(name, _)| scheme == Some(*name));
         // PostgreSQL's tools accept both schemes.

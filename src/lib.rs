@@ -123,26 +123,26 @@ mod trace;
 mod transaction_state;
 pub mod value;
 
-pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opener};
+pub use any::{AnyBytes, AnySnapshot, AnyStore};
 #[cfg(feature = "tokio")]
 pub use async_store::{AsyncOptions, AsyncStore};
 pub use atomic::{AtomicOp, VersionstampedKey};
-pub use batched::{BatchCounts, Batched, BatchedEntries, BatchedTransaction, MAX_BATCH};
-pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};
-pub use dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction, DynWriter};
+pub use batched::{BatchCounts, Batched, BatchedTransaction, MAX_BATCH};
+pub use budget::{Budget, Budgeted, OverBudget};
+pub use dynamic::{DynStore, DynWriter};
 pub use error::{
     BoxedError, Error, HeldPages, LmdbError, OldestReader, Result, ServerError, Shared,
     SharedError, StorageError,
 };
-pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};
+pub use faulty::{Fault, Faulty};
 pub use key::{Desc, Element, List, Pack, Subspace, Unpack, pack, unpack};
 pub use limits::{Limits, MAX_KEY_BYTES, check_key, check_value};
 #[cfg(feature = "lmdb")]
 pub use lmdb::Lmdb;
 pub use memory::Memory;
-pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
-pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
+pub use metered::{Cost, Metered};
+pub use range::{KeyBuf, KeyRange, Order, prefix_end, successor};
 pub use retry::RetryPolicy;
-pub use snapshots::{Snapshots, SnapshotsEntries};
+pub use snapshots::Snapshots;
 pub use store::{Entry, EntryPage, Reader, Store, Transaction, Writer};
 pub use transaction_state::TransactionState;

@@ -15,9 +15,6 @@ use crate::MAX_KEY_BYTES;
 /// An owned key or bound: up to 64 bytes stay on the stack.
 pub type KeyBuf = SmallVec<[u8; 64]>;
 
-/// A start and an end, as engines take them.
-pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
-
 /// The direction of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Order {
@@ -263,7 +260,7 @@ impl<'k> KeyRange<'k> {
     /// assert_eq!(KeyRange::prefix(b"").normalized(), Some((Unbounded, Unbounded)));
     /// assert_eq!(KeyRange::half_open(b"b", b"a").normalized(), None);
     /// ```
-    pub fn normalized(&self) -> Option<KeyBounds<'_>> {
+    pub fn normalized(&self) -> Option<(Bound<&[u8]>, Bound<&[u8]>)> {
         let start = match as_slices(&self.start) {
             Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,
             Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {

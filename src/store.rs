@@ -48,10 +48,13 @@ const POLL: Duration = Duration::from_millis(50);
 /// ```
 pub trait Store: Send + Sync + 'static {
     /// A snapshot of the store. It can be sent to another thread.
+    ///
+    /// Many of these types have no path of their own. A struct field or a function names the type
+    /// as `<Redb as Store>::Snapshot<'s>`.
     type Snapshot<'s>: Reader + Send
     where
         Self: 's;
-    /// A transaction of the store.
+    /// A transaction of the store. A program names the type as `<Redb as Store>::Transaction<'s>`.
     type Transaction<'s>: Transaction
     where
         Self: 's;

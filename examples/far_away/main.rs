@@ -19,13 +19,13 @@ mod waits;
 use std::error::Error;
 use std::process::ExitCode;
 
-use keyloom::{AnyStore, Memory, Metered, Opener, Store, Subspace, Writer};
+use keyloom::{AnyStore, Memory, Metered, Store, Subspace, Writer};
 
 /// The store of all steps.
 type FarStore = Metered<AnyStore>;
 type FarResult<T = ()> = Result<T, Box<dyn Error>>;
 
-const BACKENDS: &[(&str, Opener)] = &[
+const BACKENDS: &[(&str, fn(&str) -> keyloom::Result<AnyStore>)] = &[
     #[cfg(feature = "postgres")]
     ("postgres", keyloom_postgres::Postgres::open_address),
     #[cfg(feature = "etcd")]

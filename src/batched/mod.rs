@@ -13,7 +13,7 @@ use crate::{Error, Limits, Result, RetryPolicy, Store};
 
 pub use group::BatchCounts;
 use group::Group;
-pub use transaction::{BatchedEntries, BatchedTransaction};
+pub use transaction::BatchedTransaction;
 
 /// The largest number of bodies in one batch.
 ///

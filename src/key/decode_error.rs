@@ -17,14 +17,12 @@ use super::Element;
 pub struct DecodeError {
     /// The position of the invalid byte, or of the beginning of the element.
     pub offset: usize,
-    /// The kind of the error.
-    pub kind: DecodeErrorKind,
+    pub(super) kind: DecodeErrorKind,
 }
 
 /// The kinds of decoding errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DecodeErrorKind {
+pub(super) enum DecodeErrorKind {
     /// The key ends inside an element. The key was truncated, or is not a tuple.
     Truncated {
         /// The element that was being read.
@@ -92,8 +90,7 @@ pub enum DecodeErrorKind {
 
 /// An integer and the type whose range it exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OutOfRange {
+pub(super) struct OutOfRange {
     /// The integer: an [`Element::Int`] or [`Element::BigInt`].
     pub value: Element,
     /// The name of the type.
@@ -102,8 +99,7 @@ pub struct OutOfRange {
 
 /// A key and the subspace that does not contain the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OutsideSubspace {
+pub(super) struct OutsideSubspace {
     /// The key, as [`display`](super::display) shows it.
     pub key: Box<str>,
     /// The prefix of the subspace, in the same form.
@@ -112,9 +108,7 @@ pub struct OutsideSubspace {
 
 /// The types of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each is its own name")]
-pub enum Type {
+pub(super) enum Type {
     Any,
     Null,
     Bytes,

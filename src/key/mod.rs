@@ -157,7 +157,8 @@ mod versionstamp;
 mod words;
 
 pub use big_int::BigInt;
-pub use decode_error::{DecodeError, DecodeErrorKind, OutOfRange, OutsideSubspace, Type};
+pub use decode_error::DecodeError;
+use decode_error::{DecodeErrorKind, OutOfRange, OutsideSubspace, Type};
 pub use desc::Desc;
 pub use display::display;
 pub use element::{Element, elements};

@@ -78,9 +78,7 @@ impl Subspace {
     /// ```
     ///
     /// # Errors
-    /// [`OutsideSubspace`](super::DecodeErrorKind::OutsideSubspace) if the key is not in the
-    /// subspace; another [`DecodeErrorKind`](super::DecodeErrorKind) if the rest of the key is not
-    /// a `K`.
+    /// [`DecodeError`] if the key is not in the subspace, or if the rest of the key is not a `K`.
     #[inline]
     pub fn unpack<'k, K: Unpack<'k>>(&self, key: &'k [u8]) -> Result<K, DecodeError> {
         if !self.contains(key) {

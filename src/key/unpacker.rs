@@ -65,7 +65,7 @@ pub fn unpack<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
 /// ```
 ///
 /// # Errors
-/// The errors of [`unpack`], and [`NotShortest`](super::DecodeErrorKind::NotShortest).
+/// The errors of [`unpack`], and [`DecodeError`] for an integer that is not in its shortest form.
 #[inline]
 pub fn unpack_strict<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
     Unpacker { strict: true, ..Unpacker::new(bytes) }.whole()

@@ -96,7 +96,7 @@ use crate::{
     check_key,
 };
 
-pub use entries::LmdbEntries;
+pub(crate) use entries::LmdbEntries;
 use gate::{Holder, Ticket};
 pub use options::{Durability, LmdbOptions};
 use owned_by::OwnedBy;

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use super::entry::Entry;
-use crate::KeyBounds;
+use super::tree::KeyBounds;
 
 /// A short part of a key, usually stored without an allocation.
 pub(super) type Separator = SmallVec<[u8; 24]>;

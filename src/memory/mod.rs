@@ -20,6 +20,7 @@
 //!
 //! Each entry is one allocation: the key followed by the value.
 
+mod entries;
 mod entry;
 mod leaf;
 mod optimistic;
@@ -34,10 +35,11 @@ use std::time::Instant;
 use crate::backend::{ChangeListener, CommitSignal, WriterSlot};
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
+pub(crate) use entries::MemoryEntries;
 use optimistic::Committed;
-pub use optimistic::Tracked;
+pub(crate) use optimistic::Tracked;
 pub use transaction::MemoryTransaction;
-use tree::{Tree, Walk};
+use tree::Tree;
 
 /// A store in memory. Clones are handles of the same store; see the [module](self).
 ///
@@ -239,40 +241,5 @@ impl Reader for MemorySnapshot<'_> {
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MemoryEntries<'_>> {
         self.shared.check_age(self.started)?;
         Ok(MemoryEntries::open(self.shared, self.started, &self.tree, &range, order))
-    }
-}
-
-/// The entries of a range of a [`Memory`] store.
-#[derive(Debug)]
-pub struct MemoryEntries<'r> {
-    walk: Option<Walk<'r>>,
-    /// The time of the snapshot, if the store limits the age of snapshots.
-    clock: Option<(&'r Shared, Instant)>,
-}
-
-impl<'r> MemoryEntries<'r> {
-    fn open(
-        shared: &'r Shared,
-        started: Option<Instant>,
-        tree: &'r Tree,
-        range: &KeyRange<'_>,
-        order: Order,
-    ) -> Self {
-        let walk = range.normalized().map(|bounds| tree.walk(bounds, order));
-        Self { walk, clock: started.map(|started| (shared, started)) }
-    }
-}
-
-impl<'r> Iterator for MemoryEntries<'r> {
-    type Item = Result<(&'r [u8], &'r [u8])>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Some((shared, started)) = self.clock
-            && let Err(error) = shared.check_age(Some(started))
-        {
-            return self.walk.take().map(|_| Err(error));
-        }
-        Some(Ok(self.walk.as_mut()?.next()?.parts()))
     }
 }

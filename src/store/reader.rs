@@ -18,7 +18,8 @@ pub trait Reader {
     type Bytes<'r>: Deref<Target = [u8]>
     where
         Self: 'r;
-    /// The entries of a range, in order.
+    /// The entries of a range, in order. A program names the type of a snapshot's entries as
+    /// `<<Redb as Store>::Snapshot<'s> as Reader>::Entries<'r>`.
     type Entries<'r>: Iterator<Item = Result<(Self::Bytes<'r>, Self::Bytes<'r>)>>
     where
         Self: 'r;

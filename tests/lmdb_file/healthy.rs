@@ -18,7 +18,7 @@ fn a_file_without_any_database_is_sound() {
 fn empty_databases_are_sound() {
     let report = Store::new().assert_sound();
     assert_eq!(
-        report.databases.iter().map(|db| db.name.as_str()).collect::<Vec<_>>(),
+        report.databases.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
         ["left", "right"]
     );
 }
@@ -28,7 +28,7 @@ fn many_small_entries_are_sound() {
     let store = Store::new();
     store.put_all(counted(60_000, 20));
     let report = store.assert_sound();
-    assert_eq!(report.databases[0].depth, 3);
+    assert_eq!(report.databases[0].1.depth, 3);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn long_keys_make_a_deep_tree_that_is_sound() {
         key.extend(rng.u32(..).to_be_bytes());
         (key, vec![1; rng.usize(..9)])
     }));
-    assert!(store.assert_sound().databases[0].depth >= 5);
+    assert!(store.assert_sound().databases[0].1.depth >= 5);
 }
 
 #[test]

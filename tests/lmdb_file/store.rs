@@ -99,7 +99,7 @@ impl Store {
         assert!(report.is_sound());
         let txn = self.env.read_txn().unwrap();
         assert_eq!(report.databases.len(), 2);
-        for (found, db) in report.databases.iter().zip([self.left, self.right]) {
+        for ((_, found), db) in report.databases.iter().zip([self.left, self.right]) {
             let stat = db.stat(&txn).unwrap();
             assert_eq!(u32::from(found.depth), stat.depth);
             assert_eq!(found.entries, stat.entries as u64);

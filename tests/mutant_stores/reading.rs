@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use keyloom::memory::MemorySnapshot;
 use keyloom::{
-    EntryPage, Error, KeyBounds, KeyBuf, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store,
-    check_key, successor,
+    EntryPage, Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, check_key,
+    successor,
 };
 
 use super::flaw::STOPS_AT;
@@ -339,7 +339,7 @@ fn signed(key: &[u8]) -> Vec<i8> {
     key.iter().map(|byte| byte.cast_signed()).collect()
 }
 
-fn has_long_bound(bounds: Option<KeyBounds<'_>>) -> bool {
+fn has_long_bound(bounds: Option<(Bound<&[u8]>, Bound<&[u8]>)>) -> bool {
     let is_long = |bound| match bound {
         Bound::Included(key) | Bound::Excluded(key) => <[u8]>::len(key) >= MAX_KEY_BYTES,
         Bound::Unbounded => false,

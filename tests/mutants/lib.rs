@@ -5,7 +5,7 @@ pub mod key;
 mod range;
 
 pub use key::{Desc, Element, List, Pack, Subspace, Unpack, pack, unpack};
-pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
+pub use range::{KeyBuf, KeyRange, Order, prefix_end, successor};
 
 /// The same value as in `limits.rs`.
 pub const MAX_KEY_BYTES: usize = 511;

@@ -8,7 +8,7 @@ use super::compare::{
 };
 use super::values::longest_value;
 use super::{Blob, Outcome};
-use keyloom::{KeyBounds, KeyRange, Order, Reader, Store, Writer};
+use keyloom::{KeyRange, Order, Reader, Store, Writer};
 
 /// Bounds for [`awkward_keys`]: keys, byte strings between keys, and invalid keys.
 fn awkward_bounds() -> Vec<Blob> {
@@ -117,7 +117,7 @@ pub(super) fn bounds_that_are_no_keys_are_ordinary<S: Store>(store: &S) -> Outco
     let model = plant(store, &awkward_keys())?;
     let snapshot = store.snapshot()?;
     let (long, longer) = (padded(b"a", 0x00, 512), padded(b"a", 0xFF, 600));
-    let cases: [(&str, KeyBounds<'_>); 6] = [
+    let cases: [(&str, (Bound<&[u8]>, Bound<&[u8]>)); 6] = [
         ("from the empty bound", (Included(b""), Unbounded)),
         ("behind the empty bound", (Excluded(b""), Unbounded)),
         ("from 512 bytes", (Included(&long), Unbounded)),

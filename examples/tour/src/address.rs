@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use keyloom::{AnyStore, Opener};
+use keyloom::{AnyStore, Result};
 use keyloom_redb::Redb;
 
 use crate::TourResult;
 
 /// The backends of other crates, with their schemes. To run the tour on another backend, add it
 /// here.
-const BACKENDS: &[(&str, Opener)] = &[
+const BACKENDS: &[(&str, fn(&str) -> Result<AnyStore>)] = &[
     ("redb", Redb::open_address),
     #[cfg(feature = "postgres")]
     ("postgres", keyloom_postgres::Postgres::open_address),
@@ -38,8 +38,8 @@ pub fn full(given: &str) -> TourResult<String> {
 /// Opens the store. The error of an unknown address has the addresses that this program opens.
 pub fn open(address: &str) -> TourResult<AnyStore> {
     let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
-    let is_known = |&(known, _): &(&str, Opener)| known == scheme;
-    if ["memory", "lmdb"].contains(&scheme) || BACKENDS.iter().any(is_known) {
+    let is_backend = BACKENDS.iter().any(|&(known, _)| known == scheme);
+    if ["memory", "lmdb"].contains(&scheme) || is_backend {
         return Ok(AnyStore::open_with(address, BACKENDS)?);
     }
     let known: Vec<_> = BACKENDS.iter().map(|(known, _)| format!("{known}:")).collect();

@@ -131,8 +131,9 @@ pub struct FileReport {
     pub free_pages: u64,
     /// The number of free pages past the end of the file, where they are harmless.
     pub free_pages_past_end: u64,
-    /// The named databases, in the order of their names.
-    pub databases: Vec<DatabaseReport>,
+    /// The named databases in the order of their names, with the counts that the walk found. Bytes
+    /// of a name that are not UTF-8 are shown as U+FFFD.
+    pub databases: Vec<(String, TreeRecord)>,
     /// The first [`MAX_LISTED_FAULTS`] faults.
     pub faults: Vec<Fault>,
     /// The number of faults, listed or not.
@@ -166,24 +167,6 @@ impl FileReport {
             self.faults.push(fault);
         }
     }
-}
-
-/// One named database, with the counts of [`verify`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DatabaseReport {
-    /// The name. Bytes that are not UTF-8 are shown as U+FFFD.
-    pub name: String,
-    /// The number of levels of the tree, 0 if it is empty.
-    pub depth: u16,
-    /// The number of entries found.
-    pub entries: u64,
-    /// Pages that refer to other pages.
-    pub branch_pages: u64,
-    /// Pages with entries.
-    pub leaf_pages: u64,
-    /// Pages with values that are too large for a leaf.
-    pub overflow_pages: u64,
 }
 
 /// Reads the newest sound meta page of the data file `path`. Costs two reads.
@@ -242,7 +225,7 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
 /// store.transact(|txn| txn.put(b"a", b"1"))?;
 /// let report = verify(directory.path().join("data.mdb"), |_done, _total| ())?;
 /// assert!(report.is_sound());
-/// assert_eq!(report.databases.iter().map(|database| database.entries).sum::<u64>(), 2);
+/// assert_eq!(report.databases.iter().map(|(_, tree)| tree.entries).sum::<u64>(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -8,7 +8,7 @@ use super::free_list::{FreePages, FreeRecord};
 use super::page::{HEADER_BYTES, Kind, Page, Target, pages_for, run_pages};
 use super::page_set::PageSet;
 use super::tree::{Checked, Found, Holds, Place, Tree};
-use super::{DatabaseReport, Fault, FileReport, FileRule, MAX_DEPTH, Meta, TreeRecord};
+use super::{Fault, FileReport, FileRule, MAX_DEPTH, Meta, TreeRecord};
 
 /// The number of pages between two reports of progress.
 // With pages of 4 KiB, this is one report for each MiB. Fewer pages cost more calls; more pages
@@ -67,14 +67,14 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             }
             let tree =
                 self.walk_tree(page, &format!("the database {name:?}"), Holds::Values, &record);
-            self.report.databases.push(DatabaseReport {
-                name,
-                depth: record.depth,
+            let counted = TreeRecord {
                 entries: tree.entries,
                 branch_pages: tree.branch_pages,
                 leaf_pages: tree.leaf_pages,
                 overflow_pages: tree.overflow_pages,
-            });
+                ..record
+            };
+            self.report.databases.push((name, counted));
         }
         self.finish()
     }

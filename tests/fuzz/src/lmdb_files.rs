@@ -137,7 +137,7 @@ fn agree(report: &FileReport, quick: &QuickCheck, file_bytes: u64) {
             "every page is accounted for"
         );
         assert!(report.free_pages_past_end <= report.free_pages);
-        let entries: u64 = report.databases.iter().map(|database| database.entries).sum();
+        let entries: u64 = report.databases.iter().map(|(_, tree)| tree.entries).sum();
         assert!(entries <= file_bytes);
     }
 }
