@@ -11,7 +11,7 @@ use keyloom_tables::stands_on_index;
 
 use super::area::BoundingBox;
 use super::extent_query::ExtentQuery;
-use super::group::{Group, entries, shape};
+use super::group::{Group, SpatialGroup, entries, shape};
 use super::position::LatLng;
 use super::xz::{Wanted, code};
 
@@ -188,8 +188,8 @@ impl<K: RecordKey, V, G: 'static> ExtentIndex<K, V, G> {
 
     /// The extents of the group with these leading parts. All of the parts must be given; only the
     /// entries of this group are read.
-    pub fn group(&self, parts: impl PackAs<G>) -> ExtentGroup<K> {
-        ExtentGroup { space: self.index.space().child(&parts), key: PhantomData }
+    pub fn group(&self, parts: impl PackAs<G>) -> SpatialGroup<Self> {
+        SpatialGroup::new(self, self.index.space().child(&parts))
     }
 }
 
@@ -267,25 +267,8 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
 
 stands_on_index!(ExtentIndex<G>; |_| "extents", parts |_| shape::<G>());
 
-/// The extents of one group of an [`ExtentIndex`]; see [`ExtentIndex::group`].
-pub struct ExtentGroup<K> {
-    space: Subspace,
-    key: PhantomData<fn() -> K>,
-}
-
-impl<K> Clone for ExtentGroup<K> {
-    fn clone(&self) -> Self {
-        Self { space: self.space.clone(), key: PhantomData }
-    }
-}
-
-impl<K> fmt::Debug for ExtentGroup<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ExtentGroup").field(&self.space).finish()
-    }
-}
-
-impl<K: RecordKey> ExtentGroup<K> {
+/// The extents of one group.
+impl<K: RecordKey, V, G> SpatialGroup<ExtentIndex<K, V, G>> {
     /// A query for the extents of the group that overlap `area`; see [`ExtentIndex::overlapping`].
     pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
         ExtentQuery::new(&self.space, area, Wanted::Overlapping)

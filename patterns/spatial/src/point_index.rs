@@ -11,7 +11,7 @@ use keyloom_tables::stands_on_index;
 
 use super::area::Area;
 use super::cell::{GeoCell, code};
-use super::group::{Group, entries, shape};
+use super::group::{Group, SpatialGroup, entries, shape};
 use super::located::Located;
 use super::nearest::NearestPoint;
 use super::position::LatLng;
@@ -177,9 +177,8 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// assert_eq!(tenants, ["acme", "globex"]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    pub fn group(&self, parts: impl PackAs<G>) -> PointGroup<K> {
-        let index = self.index.space();
-        PointGroup { index: index.clone(), space: index.child(&parts), key: PhantomData }
+    pub fn group(&self, parts: impl PackAs<G>) -> SpatialGroup<Self> {
+        SpatialGroup::new(self, self.index.space().child(&parts))
     }
 }
 
@@ -280,30 +279,11 @@ impl<K: RecordKey, V> PointIndex<K, V> {
 // In format 1, the position was in the value.
 stands_on_index!(PointIndex<G>; |_| "points", format 2, parts |_| shape::<G>());
 
-/// The points of one group of a [`PointIndex`]; see [`PointIndex::group`].
-pub struct PointGroup<K> {
-    index: Subspace,
-    /// The subspace of the entries of the group.
-    space: Subspace,
-    key: PhantomData<fn() -> K>,
-}
-
-impl<K> Clone for PointGroup<K> {
-    fn clone(&self) -> Self {
-        Self { index: self.index.clone(), space: self.space.clone(), key: PhantomData }
-    }
-}
-
-impl<K> fmt::Debug for PointGroup<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PointGroup").field(&self.space).finish()
-    }
-}
-
-impl<K: RecordKey> PointGroup<K> {
+/// The points of one group.
+impl<K: RecordKey, V, G> SpatialGroup<PointIndex<K, V, G>> {
     /// A query for the points of the group in `area`; see [`PointIndex::within`].
     pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
-        AreaQuery::new(&self.index, &self.space, area)
+        AreaQuery::new(self.index.index.space(), &self.space, area)
     }
 
     /// All points of the group, the nearest to `from` first. Reads on demand; see
@@ -315,7 +295,7 @@ impl<K: RecordKey> PointGroup<K> {
         &self,
         reader: &'r R,
         from: LatLng,
-    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K>> {
+    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K, V, G>> {
         self.within(GeoCell::WORLD).by_distance(reader, from)
     }
 
@@ -327,7 +307,7 @@ impl<K: RecordKey> PointGroup<K> {
         &self,
         reader: &'r R,
         cell: GeoCell,
-    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, R, K>>
+    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, R, K, V, G>>
     {
         let space = self.space.clone();
         let entries = reader.range(within(cell.codes()).key_range(&space), Order::Ascending)?;

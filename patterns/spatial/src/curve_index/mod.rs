@@ -77,7 +77,7 @@ use keyloom_tables::index::{Found, Index, IndexEntries};
 use keyloom_tables::stands_on_index;
 
 use super::curve::{Dimension, Morton};
-use super::group::{Group, entries, shape};
+use super::group::{Group, SpatialGroup, entries, shape};
 use super::located::Place;
 
 pub use query::CurveQuery;
@@ -195,9 +195,8 @@ where
 
     /// The records of the group with these leading parts. All of the parts must be given; only the
     /// entries of this group are read.
-    pub fn group(&self, parts: impl PackAs<G>) -> CurveGroup<K, N> {
-        let space = self.index.space().child(&parts);
-        CurveGroup { space, quantizer: self.quantizer, key: PhantomData }
+    pub fn group(&self, parts: impl PackAs<G>) -> SpatialGroup<Self> {
+        SpatialGroup::new(self, self.index.space().child(&parts))
     }
 }
 
@@ -236,29 +235,8 @@ where
     }
 }
 
-/// The records of one group of a [`CurveIndex`]; see [`CurveIndex::group`].
-pub struct CurveGroup<K, const N: usize> {
-    space: Subspace,
-    quantizer: Quantizer<N>,
-    key: PhantomData<fn() -> K>,
-}
-
-impl<K, const N: usize> Clone for CurveGroup<K, N> {
-    fn clone(&self) -> Self {
-        Self { space: self.space.clone(), quantizer: self.quantizer, key: PhantomData }
-    }
-}
-
-impl<K, const N: usize> fmt::Debug for CurveGroup<K, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CurveGroup")
-            .field("space", &self.space)
-            .field("quantizer", &self.quantizer)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<K: RecordKey, const N: usize> CurveGroup<K, N>
+/// The records of one group.
+impl<K: RecordKey, V, const N: usize, G> SpatialGroup<CurveIndex<K, V, N, G>>
 where
     u64: Morton<N, Coordinate = u32>,
 {
@@ -267,7 +245,7 @@ where
     /// # Errors
     /// Errors of [`CurveIndex::within`].
     pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<CurveQuery<'q, K, N>> {
-        CurveQuery::new(&self.space, self.quantizer, ranges)
+        CurveQuery::new(&self.space, self.index.quantizer, ranges)
     }
 }
 

@@ -92,7 +92,7 @@ use super::area::{Area, CellRelation};
 use super::cell::{OnSphere, coordinates};
 use super::cover::Region;
 use super::curve::Morton;
-use super::group::{Group, entries, shape};
+use super::group::{Group, SpatialGroup, entries, shape};
 use super::interval::{Interval, all_of};
 use super::position::LatLng;
 
@@ -210,9 +210,8 @@ impl<K: RecordKey, V, G: 'static> SpaceTimeIndex<K, V, G> {
 
     /// The events of the group with these leading parts. All of the parts must be given; only the
     /// entries of this group are read.
-    pub fn group(&self, parts: impl PackAs<G>) -> SpaceTimeGroup<K> {
-        let space = self.index.space().child(&parts);
-        SpaceTimeGroup { space, bins: self.bins, key: PhantomData }
+    pub fn group(&self, parts: impl PackAs<G>) -> SpatialGroup<Self> {
+        SpatialGroup::new(self, self.index.space().child(&parts))
     }
 }
 
@@ -257,36 +256,15 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
 
 stands_on_index!(SpaceTimeIndex<G>; |_| "points in space and time", parts |_| shape::<G>(), options |index| index.options());
 
-/// The events of one group of a [`SpaceTimeIndex`]; see [`SpaceTimeIndex::group`].
-pub struct SpaceTimeGroup<K> {
-    space: Subspace,
-    bins: Bins,
-    key: PhantomData<fn() -> K>,
-}
-
-impl<K> Clone for SpaceTimeGroup<K> {
-    fn clone(&self) -> Self {
-        Self { space: self.space.clone(), bins: self.bins, key: PhantomData }
-    }
-}
-
-impl<K> fmt::Debug for SpaceTimeGroup<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpaceTimeGroup")
-            .field("space", &self.space)
-            .field("bins", &self.bins)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<K: RecordKey> SpaceTimeGroup<K> {
+/// The events of one group.
+impl<K: RecordKey, V, G> SpatialGroup<SpaceTimeIndex<K, V, G>> {
     /// A query for the events of the group in `area` at `times`; see [`SpaceTimeIndex::within`].
     pub fn within<'q, A: Area>(
         &self,
         area: A,
         times: impl RangeBounds<i64>,
     ) -> SpaceTimeQuery<'q, K, A> {
-        SpaceTimeQuery::new(&self.space, self.bins, area, times)
+        SpaceTimeQuery::new(&self.space, self.index.bins, area, times)
     }
 }
 
