@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, pack};
-use keyloom_kit::Untyped;
+use keyloom_kit::untyped;
 
 use crate::direction::Direction;
 use crate::graph::Graph;
@@ -141,7 +141,7 @@ where
             sum += match label {
                 Some(label) => self.reader.counter(&degrees.space().pack(&(side, id, label)))?,
                 None => {
-                    let labels = degrees.range(self.reader, Untyped((side, id)))?;
+                    let labels = degrees.range(self.reader, untyped((side, id)))?;
                     labels.map(|total| total.map(|(_, count)| count)).sum::<Result<i64>>()?
                 }
             };

@@ -99,8 +99,8 @@ pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use record_key::{RecordKey, get_many, pack_one};
 pub use sample::{Sample, sample, split};
 pub use select::{
-    Select, SelectValues, SelectedValues, StartingWith, Untyped, Within, key_range_between,
-    starting_with, within,
+    Select, SelectValues, SelectedValues, StartingWith, Within, key_range_between, starting_with,
+    untyped, within,
 };
 pub use shortened::{digest, shortened};
 pub use stages::Stages;

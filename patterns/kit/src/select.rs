@@ -122,7 +122,11 @@ impl<Q: Pack> Within<Q> {
 }
 
 /// Uses a selection for keys of another type that has the same packed form.
-pub struct Untyped<S>(pub S);
+pub fn untyped<P>(selection: impl Select) -> impl Select<P> {
+    Untyped(selection)
+}
+
+struct Untyped<S>(S);
 
 impl<P, S: Select> Select<P> for Untyped<S> {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {

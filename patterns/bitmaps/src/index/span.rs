@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, unpack};
-use keyloom_kit::{Inconsistency, RecordKey, Rule, Untyped, get_many, within};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many, untyped, within};
 use keyloom_tables::table::Table;
 
 use super::InvertedIndex;
@@ -236,7 +236,7 @@ fn same_records<K: RecordKey, V, C: Codec<V>>(
     reader: &impl Reader,
     span: &Span,
 ) -> Result<Vec<(u64, K, V)>> {
-    let records = table.range(reader, Untyped(within(span.0.clone())))?;
+    let records = table.range(reader, untyped(within(span.0.clone())))?;
     let records = records.map(|record| record.map(|(key, value)| ((ids.id)(&key), key, value)));
     records.filter(|record| !matches!(record, Ok((id, ..)) if !ids.has(*id))).collect()
 }
