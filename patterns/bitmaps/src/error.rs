@@ -49,6 +49,19 @@ pub enum InvertedIndexError {
         /// A stored value of the field, printable.
         holds: String,
     },
+    /// An audience of a [`Batch`](crate::report::Batch) uses a stored bitmap that is not in the
+    /// forward index. Read the bitmap into memory first, or evaluate the audience by itself.
+    #[error(
+        "audience {audience} of the batch has the bitmap in {bitmap}, which does not belong to the inverted index {index}; read it into memory first, or evaluate the audience by itself"
+    )]
+    NotInForwardIndex {
+        /// The number of the audience, counted from 0.
+        audience: usize,
+        /// The subspace of the bitmap.
+        bitmap: String,
+        /// The subspace of the index.
+        index: String,
+    },
     /// [`store_in`](crate::BitmapExpr::store_in) was called with an expression of an index that
     /// assigns ids. These ids are reused after a deletion, so a stored bitmap would soon contain
     /// other records. Evaluate the expression again, store the [keys](crate::InvertedIndex::keys)

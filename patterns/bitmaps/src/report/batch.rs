@@ -5,7 +5,9 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, pack};
+#[cfg(doc)]
+use keyloom::Error;
+use keyloom::{KeyBuf, Order, Reader, Result, Subspace, pack};
 use keyloom_kit::{Fnv, Progress, RecordKey};
 use roaring::RoaringTreemap;
 
@@ -13,7 +15,7 @@ use crate::bitmap::id_at;
 use crate::column::{Integers, Values, blocks_of, place_in_block};
 use crate::expression::{ChunkExpr, ChunkMachine, Leaf};
 use crate::index::{ColumnWalk, FieldKind, null};
-use crate::{BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words};
+use crate::{BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, InvertedIndexError, Words};
 
 /// Many audiences, computed together from the forward index; returned by [`InvertedIndex::batch`].
 ///
@@ -31,21 +33,6 @@ pub struct Batch<'i, K, V> {
     /// The leaf for all records.
     all: Option<usize>,
     leaves: usize,
-}
-
-/// An audience of a [`Batch`] uses a bitmap that is not in the forward index.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "audience {audience} of the batch has the bitmap in {bitmap}, which does not belong to the inverted index {index}; \
-     read it into memory first, or evaluate the audience by itself"
-)]
-pub struct BatchError {
-    /// The number of the audience, counted from 0.
-    pub audience: usize,
-    /// The subspace of the bitmap.
-    pub bitmap: String,
-    /// The subspace of the index.
-    pub index: String,
 }
 
 /// The parts of a field that the audiences use.
@@ -77,7 +64,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// results of [`any_term`](InvertedIndex::any_term)), and of ranges of ids.
     ///
     /// # Errors
-    /// [`BatchError`] if an audience uses a stored bitmap that is not in the forward index.
+    /// [`InvertedIndexError::NotInForwardIndex`] if an audience uses a stored bitmap that is not in
+    /// the forward index.
     pub fn batch<E: Into<BitmapExpr>>(
         &self,
         audiences: impl IntoIterator<Item = E>,
@@ -143,7 +131,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
             }
         }
         let (bitmap, index) = (space.named(), self.index.space().named());
-        Err(Error::other(BatchError { audience, bitmap, index }))
+        Err(InvertedIndexError::NotInForwardIndex { audience, bitmap, index }.into())
     }
 
     /// Returns the number of records in each audience, in order. Costs one range over the chunks of

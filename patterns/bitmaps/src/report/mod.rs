@@ -61,7 +61,7 @@ use std::fmt;
 
 use keyloom_kit::RecordKey;
 
-pub use batch::{Batch, BatchError};
+pub use batch::Batch;
 pub use rows::{Breakdown, ValueSum};
 
 use super::{BitmapExpr, InvertedIndex};

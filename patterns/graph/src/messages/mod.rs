@@ -11,7 +11,7 @@
 //! ```
 //! use keyloom::{Memory, Result, Store};
 //! use keyloom_graph::Graph;
-//! use keyloom_graph::messages::{Combiner, Computation, Vertex, VertexProgram};
+//! use keyloom_graph::messages::{Computation, Vertex, VertexProgram};
 //! use keyloom_tables::Schema;
 //!
 //! /// The largest vertex from which each vertex can be reached.
@@ -36,7 +36,7 @@
 //!         Ok(())
 //!     }
 //!
-//!     fn combiner(&self) -> Option<Combiner<u32>> {
+//!     fn combiner(&self) -> Option<fn(u32, u32) -> u32> {
 //!         Some(u32::max)
 //!     }
 //! }
@@ -143,7 +143,7 @@ mod stream;
 
 pub use aggregate::Aggregate;
 pub use computation::Computation;
-pub use program::{Combiner, Edge, Vertex, VertexProgram};
+pub use program::{Edge, Vertex, VertexProgram};
 
 #[cfg(doc)]
 use crate::GraphError;

@@ -8,20 +8,19 @@ use keyloom::{KeyBuf, Result, Subspace, pack};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::program::Combiner;
 use super::reading::OVERHEAD;
 use super::stream::joined;
 
 /// A message from a computing thread to the outbox.
 pub(super) enum Payload<M> {
     /// A message that is combined with others to the same vertex.
-    Combined(M, Combiner<M>),
+    Combined(M, fn(M, M) -> M),
     /// A message encoded with Postcard, shared by all receivers.
     Listed(Arc<[u8]>),
 }
 
 impl<M: Serialize + DeserializeOwned> Payload<M> {
-    pub(super) fn new(message: M, combiner: Option<Combiner<M>>) -> Result<Self> {
+    pub(super) fn new(message: M, combiner: Option<fn(M, M) -> M>) -> Result<Self> {
         match combiner {
             Some(combine) => Ok(Self::Combined(message, combine)),
             None => encode(&message).map(Self::Listed),

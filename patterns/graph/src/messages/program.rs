@@ -12,9 +12,6 @@ use super::aggregate::Aggregate;
 use crate::VertexId;
 use crate::direction::Direction;
 
-/// Combines two messages to the same vertex into one. Must be commutative and associative.
-pub type Combiner<M> = fn(M, M) -> M;
-
 /// A program that runs on every vertex of a graph, superstep by superstep; see the
 /// [module](super).
 ///
@@ -55,9 +52,10 @@ pub trait VertexProgram<I: VertexId, E>: Send + Sync + Sized + 'static {
         Direction::Out
     }
 
-    /// The function that combines messages to the same vertex. Default: `None`. A combiner makes
-    /// runs faster, because fewer messages are stored.
-    fn combiner(&self) -> Option<Combiner<Self::Message>> {
+    /// The function that combines two messages to the same vertex into one. It must be commutative
+    /// and associative. Default: `None`. A combiner makes runs faster, because fewer messages are
+    /// stored.
+    fn combiner(&self) -> Option<fn(Self::Message, Self::Message) -> Self::Message> {
         None
     }
 

@@ -113,7 +113,8 @@ use crate::table::Table;
 pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
-pub use found::{Found, FoundEntries};
+pub use found::Found;
+use found::FoundEntries;
 pub use query::IndexQuery;
 pub(crate) use query::{QuerySource, existing, nothing};
 

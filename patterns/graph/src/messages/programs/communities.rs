@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::VertexId;
 use crate::direction::Direction;
-use crate::messages::{Combiner, Vertex, VertexProgram};
+use crate::messages::{Vertex, VertexProgram};
 
 /// Weakly connected components: the state of each vertex is the smallest vertex of its component.
 /// Edges count in both directions.
@@ -43,7 +43,7 @@ where
         Direction::Both
     }
 
-    fn combiner(&self) -> Option<Combiner<I>> {
+    fn combiner(&self) -> Option<fn(I, I) -> I> {
         Some(std::cmp::min)
     }
 }

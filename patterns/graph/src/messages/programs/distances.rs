@@ -7,7 +7,7 @@ use keyloom::{Result, pack};
 
 use crate::csr::checked_weight;
 use crate::keys::shown;
-use crate::messages::{Combiner, Edge, Vertex, VertexProgram};
+use crate::messages::{Edge, Vertex, VertexProgram};
 use crate::{GraphError, VertexId};
 
 /// Breadth-first search: the smallest number of edges from a source to each vertex; `None` for
@@ -43,7 +43,7 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for BreadthFirst<I> {
         Ok(())
     }
 
-    fn combiner(&self) -> Option<Combiner<()>> {
+    fn combiner(&self) -> Option<fn((), ()) -> ()> {
         Some(|(), ()| ())
     }
 
@@ -133,7 +133,7 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for ShortestPaths<I, E> {
         Ok(())
     }
 
-    fn combiner(&self) -> Option<Combiner<f64>> {
+    fn combiner(&self) -> Option<fn(f64, f64) -> f64> {
         Some(f64::min)
     }
 

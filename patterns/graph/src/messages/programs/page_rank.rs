@@ -6,7 +6,7 @@ use keyloom::Result;
 
 use crate::VertexId;
 use crate::algorithms::check_damping;
-use crate::messages::{Combiner, Vertex, VertexProgram};
+use crate::messages::{Vertex, VertexProgram};
 
 /// PageRank: the probability that a random walk is at a vertex. Each step follows an outgoing edge
 /// with the probability `damping`; otherwise the walk jumps to a random vertex. From a vertex
@@ -97,7 +97,7 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for PageRank<I> {
         Ok(())
     }
 
-    fn combiner(&self) -> Option<Combiner<f64>> {
+    fn combiner(&self) -> Option<fn(f64, f64) -> f64> {
         Some(|a, b| a + b)
     }
 
