@@ -25,7 +25,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use keyloom::{Error, Store};
 use keyloom_patterns::spatial::{Circle, LatLng};
-use keyloom_patterns::text::{QueryParser, SearchError};
+use keyloom_patterns::text::{QueryParser, TextError};
 use keyloom_patterns::{Continuation, Page};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -60,7 +60,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let is_of_search = match error.downcast_ref() {
             // The index is damaged.
-            Some(SearchError::NoRecord { .. }) | None => false,
+            Some(TextError::NoRecord { .. }) | None => false,
             Some(_) => true,
         };
         match error {

@@ -33,7 +33,6 @@
 //! | [`search`] | which records match, and which are the most relevant? |
 //! | [`highlight`] | which words of a text does a query match? |
 //! | [`suggest`] | which terms begin with these letters, or are similar to this word? |
-//! | [`terms`] | which terms of a dictionary does a pattern match? |
 //!
 //! An index of many tenants is [`grouped`](TextIndex::grouped): each tenant has its own dictionary
 //! and statistics, and a search reads only the entries of one tenant.
@@ -53,15 +52,14 @@ pub mod query;
 pub mod search;
 mod shown;
 pub mod suggest;
-pub mod terms;
+mod terms;
 
 pub use analysis::Analyzer;
 pub use highlight::{Fragment, Highlighter};
-pub use index::{MoreLikeThis, TextError, TextGroup, TextIndex};
+pub use index::{MoreLikeThis, TextError, TextIndex};
 pub use keyloom_tables::parts::Group;
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, ParseError, Query, QueryError, QueryParser, Spans};
 pub use search::{
-    Bm25, Decay, Explanation, Hit, Ranked, RankedMatches, Ranking, RecordHit, Search, SearchError,
-    SearchExplain,
+    Bm25, Decay, Explanation, Hit, Ranked, RankedMatches, Ranking, RecordHit, Search, SearchExplain,
 };

@@ -3,7 +3,7 @@
 use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
 use keyloom_bitmaps::InvertedIndex;
 use keyloom_kit::RecordKey;
-use keyloom_text::{Hit, Ranked, SearchError};
+use keyloom_text::{Hit, Ranked, TextError};
 
 use super::evaluate::FoundGroup;
 
@@ -52,7 +52,7 @@ pub(super) fn with_keys<K: RecordKey, V>(
     let mut hit = |found: Ranked| {
         let no_record = || -> Error {
             let index = records.space().named();
-            SearchError::NoRecord { index, id: u32::try_from(found.id).unwrap_or(u32::MAX) }.into()
+            TextError::NoRecord { index, id: u32::try_from(found.id).unwrap_or(u32::MAX) }.into()
         };
         let key = keys.next().flatten().ok_or_else(no_record)?;
         Ok(Hit { key, score: found.score })

@@ -94,7 +94,11 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
     }
 
     /// The texts of the group with these leading parts, for searches, suggestions and similarity
-    /// queries. Only the entries of this group are read.
+    /// queries. Only the entries of this group are read. The result has all read methods of an
+    /// index, but only the whole index can be attached to a table, checked or repaired.
+    ///
+    /// The [`records`](TextIndex::records) of the result are those of all groups. Their expressions
+    /// can be used as filters: the search leaves out the records of other groups.
     ///
     /// A group without records is empty. All parts must be given. A call with only some of them
     /// does not compile:
@@ -163,12 +167,6 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     }
 }
 
-/// The texts of one group of a [`TextIndex`], with all read methods of an index. See
-/// [`TextIndex::group`].
-///
-/// Only the whole index can be attached to a table, checked or repaired, not a `TextGroup`. Its
-/// [`records`](TextIndex::records) are those of all groups. Their expressions can be used as
-/// filters: the search leaves out the records of other groups.
 pub struct TextGroup<K, V>(TextIndex<K, V>);
 
 impl<K, V> Deref for TextGroup<K, V> {

@@ -143,7 +143,6 @@ pub(crate) use catalog::{Catalog, FieldInfo, PlacedTerm, TermKeys};
 pub(crate) use counters::{FieldStatistics, count_of};
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;
-pub use group::TextGroup;
 pub(crate) use keys::{ListKeys, Spaces, with_id};
 pub use similar::MoreLikeThis;
 

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_kit::Walk;
 
-use super::error::SearchError;
 use crate::Query;
+use crate::index::TextError;
 use crate::index::{Catalog, FieldInfo};
 use crate::terms::{DEFAULT_MAX_STATES, StateBudget, TermStep};
 
@@ -55,7 +55,7 @@ impl Expansion {
     /// The terms that a pattern matches, in order. They are found by seeks in the dictionary.
     ///
     /// # Errors
-    /// [`SearchError::TooManyTerms`]; [`SearchError::TooManyScannedTerms`];
+    /// [`TextError::TooManyTerms`]; [`TextError::TooManyScannedTerms`];
     /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates);
     /// [`TextError::UnknownField`](crate::TextError::UnknownField);
     /// [`QueryError::Pattern`](crate::QueryError::Pattern); any error of the store.
@@ -84,7 +84,7 @@ impl Expansion {
         while let Some((key, count)) = next {
             taken.scanned.set(taken.scanned.get().saturating_add(1));
             if taken.scanned.get() > self.max_scanned_terms {
-                return Err(SearchError::too_many_scanned(pattern, self.max_scanned_terms));
+                return Err(TextError::too_many_scanned(pattern, self.max_scanned_terms));
             }
             let term = dictionary.unpack::<(u32, Cow<'_, str>)>(&key);
             let (_, term) = term.map_err(|error| Error::from(error).at(&key))?;
@@ -107,7 +107,7 @@ impl Expansion {
 
     fn check(self, terms: usize, pattern: &Query) -> Result<()> {
         match terms > self.max_terms {
-            true => Err(SearchError::too_many(pattern, self.max_terms)),
+            true => Err(TextError::too_many(pattern, self.max_terms)),
             false => Ok(()),
         }
     }

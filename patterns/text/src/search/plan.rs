@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use keyloom::{Error, Reader, Result};
 
-use super::error::SearchError;
 use super::expand::{Expanding, Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
 use super::spans::{MAX_UNORDERED, SpanShape};
+use crate::index::TextError;
 use crate::index::{Catalog, FieldInfo, LENGTHS, PlacedTerm};
 use crate::postings::Detail;
 use crate::{BooleanQuery, Near, Query, Spans};
@@ -116,7 +116,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
     fn count(&self, terms: usize) -> Result<()> {
         self.terms.set(self.terms.get().saturating_add(terms));
         match self.terms.get() > self.expansion.max_terms {
-            true => Err(SearchError::too_many(self.whole, self.expansion.max_terms)),
+            true => Err(TextError::too_many(self.whole, self.expansion.max_terms)),
             false => Ok(()),
         }
     }

@@ -11,11 +11,11 @@ use keyloom_tables::table::Table;
 
 use super::bm25::Bm25;
 use super::counting::SearchExplain;
-use super::error::SearchError;
 use super::explain::Explanation;
 use super::ordering::Ordering;
 use super::request::{Request, Scores, Top};
 use super::results::{Hit, RecordHit};
+use crate::index::TextError;
 use crate::{Query, TextIndex};
 
 /// A query with its options; returned by [`TextIndex::search`]. Nothing is read until a method that
@@ -25,8 +25,8 @@ use crate::{Query, TextIndex};
 ///
 /// * a [`QueryError`](crate::QueryError) if the query is invalid;
 /// * [`TextError::UnknownField`](crate::TextError::UnknownField);
-/// * [`SearchError::TooManyTerms`]; [`SearchError::TooManyScannedTerms`];
-///   [`SearchError::TooManySpans`];
+/// * [`TextError::TooManyTerms`]; [`TextError::TooManyScannedTerms`];
+///   [`TextError::TooManySpans`];
 /// * [`Error::InvalidArgument`] for a phrase in a field without positions, for a continuation of
 ///   another search or index, for a [`Bm25`] with parameters out of bounds, and for a near-query or
 ///   a phrase with slop that has too many parts (see [`Near`](crate::Near#limits));
@@ -117,7 +117,7 @@ impl<K, V> Search<'_, K, V> {
 
     /// Sets the maximum number of states of the automata of all wildcards, regular expressions and
     /// fuzzy terms of the query together: 32,768 by default. An automaton counts as its number of
-    /// [states](crate::terms::TermMatcher::states) plus 64. A state takes 512 bytes.
+    /// states plus 64. A state takes 512 bytes; a fuzzy term of ten letters has a few hundred.
     ///
     /// If the limit is exceeded, the search returns
     /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates).
@@ -130,7 +130,7 @@ impl<K, V> Search<'_, K, V> {
     /// Sets the maximum number of terms of the dictionary that all patterns of the query read
     /// together: 1,000,000 by default. A pattern such as `*ing` reads the whole dictionary.
     ///
-    /// If the limit is exceeded, the search returns [`SearchError::TooManyScannedTerms`].
+    /// If the limit is exceeded, the search returns [`TextError::TooManyScannedTerms`].
     #[must_use]
     pub fn max_scanned_terms(mut self, terms: usize) -> Self {
         self.request.expansion.max_scanned_terms = terms;
@@ -203,7 +203,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     /// smaller id comes first.
     ///
     /// # Errors
-    /// See [`Search`]; [`SearchError::NoRecord`].
+    /// See [`Search`]; [`TextError::NoRecord`].
     pub fn hits(&self, reader: &impl Reader) -> Result<Page<Hit<K>>> {
         self.page(reader, self.request.ordered(self.index, reader, &self.ordering)?)
     }
@@ -213,7 +213,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     /// `table` is the table of the index.
     ///
     /// # Errors
-    /// See [`Search`]; [`SearchError::NoRecord`]; [`Error::InvalidArgument`] if `table` does not
+    /// See [`Search`]; [`TextError::NoRecord`]; [`Error::InvalidArgument`] if `table` does not
     /// maintain the index; if a record does not decode, an error with its key.
     pub fn records<C: Codec<V>>(
         &self,
@@ -351,6 +351,6 @@ impl<K: RecordKey, V> Search<'_, K, V> {
 
     #[cold]
     fn no_record(&self, id: u32) -> Error {
-        SearchError::NoRecord { index: self.index.space().named(), id }.into()
+        TextError::NoRecord { index: self.index.space().named(), id }.into()
     }
 }

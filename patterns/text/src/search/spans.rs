@@ -6,9 +6,9 @@ use keyloom::{Reader, Result};
 
 use super::bm25::Weight;
 use super::common::common;
-use super::error::SearchError;
 use super::slot::Slot;
 use super::window::{END, Window};
+use crate::index::TextError;
 
 /// The positions `start` to `end` of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,7 +194,7 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
                     true => near_last_starts(&of_parts, rule, steps),
                     false => near(&of_parts, rule, steps),
                 };
-                found.ok_or(SearchError::TooManySpans { id: doc, limit: MAX_STEPS })?
+                found.ok_or(TextError::TooManySpans { id: doc, limit: MAX_STEPS })?
             }
         })
     }

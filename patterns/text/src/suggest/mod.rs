@@ -36,7 +36,7 @@
 //! | function | reads |
 //! |---|---|
 //! | [`complete`](TextIndex::complete) | all terms with the prefix, in one range |
-//! | [`did_you_mean`](TextIndex::did_you_mean) | the terms that the automaton does not exclude, by seeks: see [`terms`](crate::terms) |
+//! | [`did_you_mean`](TextIndex::did_you_mean) | the terms that the automaton does not exclude, by seeks: see [the cost of patterns](crate::search#cost) |
 //! | [`correct`](TextIndex::correct) | one counter per distinct word, in one round trip, and `did_you_mean` for each unknown word |
 //!
 //! A call that would read more than 100,000 terms returns an error, because finding the most
@@ -63,7 +63,7 @@ use crate::terms::TermMatcher;
 
 pub use correct::{CorrectedText, CorrectedWord};
 use scan::Dictionary;
-pub use scan::{SuggestError, Suggestion};
+pub use scan::Suggestion;
 
 /// How similar a term must be to a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     ///
     /// # Errors
     /// * [`TextError::UnknownField`](crate::TextError::UnknownField).
-    /// * [`SuggestError::TooManyTerms`] if more than 100,000 terms begin with the prefix.
+    /// * [`TextError::TooManySuggestedTerms`](crate::TextError::TooManySuggestedTerms)
+    ///   if more than 100,000 terms begin with the prefix.
     pub fn complete(
         &self,
         reader: &impl Reader,
@@ -144,7 +145,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// * [`TextError::UnknownField`](crate::TextError::UnknownField).
     /// * [`QueryError::Pattern`](crate::QueryError::Pattern) if the word has more than 64
     ///   characters, or the distance is greater than 2.
-    /// * [`SuggestError::TooManyTerms`] if more than 100,000 terms would be read.
+    /// * [`TextError::TooManySuggestedTerms`](crate::TextError::TooManySuggestedTerms)
+    ///   if more than 100,000 terms would be read.
     pub fn did_you_mean(
         &self,
         reader: &impl Reader,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_kit::{Walk, get_many};
 
-use crate::index::{Spaces, count_of};
+use crate::index::{Spaces, TextError, count_of};
 use crate::shown::shown;
 use crate::terms::{TermMatcher, TermStep};
 
@@ -13,30 +13,6 @@ use crate::terms::{TermMatcher, TermStep};
 // The most frequent terms with a prefix are known only after all terms with the prefix are read. So
 // a call that would read more returns an error: the answer from a part of the terms would be wrong.
 const MAX_TERMS: usize = 100_000;
-
-/// An error of a suggestion. Returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SuggestError {
-    /// The call would read more terms of the dictionary than the limit.
-    #[error(
-        "suggestions for {text:?} would read more than {limit} terms of the field {field:?}; give a longer prefix, or more equal characters"
-    )]
-    TooManyTerms {
-        /// The name of the field.
-        field: String,
-        /// The beginning of the prefix or word.
-        text: String,
-        /// The maximum number of terms.
-        limit: usize,
-    },
-}
-
-impl From<SuggestError> for Error {
-    fn from(error: SuggestError) -> Self {
-        Self::other(error)
-    }
-}
 
 /// A term of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +83,7 @@ impl Dictionary<'_> {
     #[cold]
     fn too_many(&self, text: &str) -> Error {
         let (field, text) = (self.name.to_owned(), shown(text));
-        SuggestError::TooManyTerms { field, text, limit: MAX_TERMS }.into()
+        TextError::TooManySuggestedTerms { field, text, limit: MAX_TERMS }.into()
     }
 
     /// The number of documents of each term. Costs one round trip.

@@ -18,34 +18,10 @@ const MAX_PATH_BYTES: usize = 64;
 
 /// A set of terms that can be found in a sorted dictionary by seeks.
 ///
-/// A matcher is compiled once. It is cheap to clone, and threads can share it. Begin at
-/// [`first`](Self::first), and call [`step`](Self::step) for each term:
-///
-/// ```
-/// use keyloom_text::terms::{TermMatcher, TermStep};
-/// use std::collections::BTreeSet;
-/// let dictionary = BTreeSet::from(["alice", "alien", "all", "also", "rabbit"].map(String::from));
-/// let matcher = TermMatcher::fuzzy("alise", 1, 1)?;
-/// let mut found = vec![];
-/// let mut from = matcher.first();
-/// 'seeks: while let Some(seek) = from.take() {
-///     for term in dictionary.range(seek..) {
-///         match matcher.step(term) {
-///             TermStep::Match { distance } => found.push((term.as_str(), distance)),
-///             TermStep::Next => {}
-///             TermStep::Seek(term) => {
-///                 from = Some(term);
-///                 continue 'seeks;
-///             }
-///             TermStep::End => break,
-///         }
-///     }
-/// }
-/// assert_eq!(found, [("alice", 1)]);
-/// # Ok::<(), keyloom_text::QueryError>(())
-/// ```
+/// A matcher is compiled once. It is cheap to clone, and threads can share it. A scan begins at
+/// [`first`](Self::first), and calls [`step`](Self::step) for each term.
 #[derive(Clone)]
-pub struct TermMatcher(Kind);
+pub(crate) struct TermMatcher(Kind);
 
 #[derive(Clone)]
 enum Kind {
@@ -56,7 +32,7 @@ enum Kind {
 
 /// The result of [`TermMatcher::step`] for a term of the dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TermStep {
+pub(crate) enum TermStep {
     /// The term matches. Continue with the next term.
     Match {
         /// The number of edits of a fuzzy term, otherwise 0.
@@ -73,12 +49,12 @@ pub enum TermStep {
 
 impl TermMatcher {
     /// The terms that begin with `prefix`.
-    pub fn prefix(prefix: impl Into<String>) -> Self {
+    pub(crate) fn prefix(prefix: impl Into<String>) -> Self {
         Self(Kind::Prefix(prefix.into()))
     }
 
     /// The terms between two bounds, in the order of UTF-8 bytes.
-    pub fn range(from: Bound<String>, to: Bound<String>) -> Self {
+    pub(crate) fn range(from: Bound<String>, to: Bound<String>) -> Self {
         Self(Kind::Range(from, to))
     }
 
@@ -86,7 +62,7 @@ impl TermMatcher {
     ///
     /// # Errors
     /// [`QueryError::Pattern`] if the automaton of the pattern has more than 8,192 states.
-    pub fn wildcard(pattern: &str) -> Result<Self, QueryError> {
+    pub(crate) fn wildcard(pattern: &str) -> Result<Self, QueryError> {
         compiled(pattern, regex::compile(&regex::of_wildcard(pattern)))
     }
 
@@ -95,7 +71,7 @@ impl TermMatcher {
     /// # Errors
     /// [`QueryError::Pattern`] if the expression is invalid, has more than 65,536 bytes, or its
     /// automaton has more than 8,192 states.
-    pub fn regex(expression: &str) -> Result<Self, QueryError> {
+    pub(crate) fn regex(expression: &str) -> Result<Self, QueryError> {
         compiled(expression, regex::compile(expression))
     }
 
@@ -108,7 +84,7 @@ impl TermMatcher {
     /// # Errors
     /// [`QueryError::Pattern`] if `distance` is greater than 2, or if it is not 0 and `text` has
     /// more than 64 characters.
-    pub fn fuzzy(text: &str, distance: u8, prefix_chars: usize) -> Result<Self, QueryError> {
+    pub(crate) fn fuzzy(text: &str, distance: u8, prefix_chars: usize) -> Result<Self, QueryError> {
         if distance == 0 {
             let exact = Bound::Included(text.to_owned());
             return Ok(Self::range(exact.clone(), exact));
@@ -123,7 +99,7 @@ impl TermMatcher {
     ///
     /// # Errors
     /// [`QueryError::Pattern`] if the pattern is invalid or too large.
-    pub fn of(query: &Query, analyzer: &Analyzer) -> Result<Option<Self>, QueryError> {
+    pub(crate) fn of(query: &Query, analyzer: &Analyzer) -> Result<Option<Self>, QueryError> {
         Ok(Some(match query {
             Query::Prefix { prefix, .. } => Self::prefix(analyzer.normalize(prefix)),
             Query::Wildcard { pattern, .. } => Self::wildcard(&normalized(pattern, analyzer))?,
@@ -141,7 +117,7 @@ impl TermMatcher {
     }
 
     /// The number of states of the automaton; 0 for a prefix or a range, which have no automaton.
-    pub fn states(&self) -> usize {
+    pub(crate) fn states(&self) -> usize {
         match &self.0 {
             Kind::Prefix(_) | Kind::Range(..) => 0,
             Kind::Table(table) => table.states(),
@@ -149,7 +125,7 @@ impl TermMatcher {
     }
 
     /// The distance of `term` if it matches: the number of edits of a fuzzy term, otherwise 0.
-    pub fn distance(&self, term: &str) -> Option<u8> {
+    pub(crate) fn distance(&self, term: &str) -> Option<u8> {
         match self.step(term) {
             TermStep::Match { distance } => Some(distance),
             _ => None,
@@ -157,7 +133,7 @@ impl TermMatcher {
     }
 
     /// The term to seek first; no term before it matches. `None` if no term can match.
-    pub fn first(&self) -> Option<String> {
+    pub(crate) fn first(&self) -> Option<String> {
         match &self.0 {
             Kind::Prefix(prefix) => Some(prefix.clone()),
             Kind::Range(from, _) => Some(match from {
@@ -172,7 +148,7 @@ impl TermMatcher {
     /// Whether `term` matches, and where to continue.
     ///
     /// Cost: one step per byte of `term`, and up to 64 for the term to seek.
-    pub fn step(&self, term: &str) -> TermStep {
+    pub(crate) fn step(&self, term: &str) -> TermStep {
         match &self.0 {
             Kind::Prefix(prefix) if term.starts_with(prefix) => TermStep::Match { distance: 0 },
             Kind::Prefix(prefix) if *term < **prefix => TermStep::Seek(prefix.clone()),

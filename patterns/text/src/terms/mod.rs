@@ -17,11 +17,6 @@
 //! hundred states. All automata of a query share one limit: see
 //! [`max_states`](crate::Search::max_states).
 //!
-//! A search reads only the ranges of the dictionary in which the automaton can match. A pattern
-//! that begins with literal text reads only terms that begin with this text. `*ing` and `.*ing`
-//! read the whole dictionary. A fuzzy term of distance 2 can match after any two characters, so
-//! [equal characters](crate::Query::fuzzy_prefix) at the beginning save the most reads.
-//!
 //! # Source
 //!
 //! Klaus Schulz and Stoyan Mihov, *Fast String Correction with Levenshtein Automata* (2002), in the
@@ -34,8 +29,10 @@ mod fuzzy;
 mod matcher;
 mod regex;
 mod table;
+#[cfg(test)]
+mod tests;
 mod utf8;
 
 pub(crate) use budget::{DEFAULT_MAX_STATES, StateBudget};
 pub(crate) use fuzzy::MAX_FUZZY_CHARS;
-pub use matcher::{TermMatcher, TermStep};
+pub(crate) use matcher::{TermMatcher, TermStep};

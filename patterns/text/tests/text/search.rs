@@ -7,7 +7,7 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::{Continuation, Maintained, Table};
 use keyloom_testing::laws;
 use keyloom_text::suggest::Similarity;
-use keyloom_text::{Analyzer, Bm25, Hit, Query, QueryError, SearchError, TextError, TextIndex};
+use keyloom_text::{Analyzer, Bm25, Hit, Query, QueryError, TextError, TextIndex};
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
@@ -157,7 +157,7 @@ pub fn wrong_searches_are_errors_with_a_remedy(store: &impl Store) {
     };
     assert_eq!((field.as_str(), known.as_str()), ("boddy", r#""title", "body", "tags""#));
     let error = index.search(Query::prefix("body", "w")).max_terms(3).count(&snapshot).unwrap_err();
-    let limit = SearchError::TooManyTerms { query: "body:w*".to_owned(), limit: 3 };
+    let limit = TextError::TooManyTerms { query: "body:w*".to_owned(), limit: 3 };
     assert_eq!(error.downcast_ref(), Some(&limit), "{error}");
     let combined = Query::combined([("body", 1.0), ("titel", 2.0)], "w1");
     let error = index.search(combined).hits(&snapshot).unwrap_err();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use keyloom::{Memory, Metered, Store, Subspace};
 use keyloom_tables::Table;
 use keyloom_testing::laws;
-use keyloom_text::suggest::{Similarity, SuggestError, Suggestion};
+use keyloom_text::suggest::{Similarity, Suggestion};
 use keyloom_text::{Analyzer, Detail, TextError, TextIndex};
 
 use super::corpus::{FIELDS, Model, history, index, posts, tokens};
@@ -221,7 +221,7 @@ fn prefixes_of_too_many_terms_are_refused() {
     let snapshot = store.snapshot().unwrap();
     let error = index.complete(&snapshot, "name", "x", 1).unwrap_err();
     let expected =
-        SuggestError::TooManyTerms { field: "name".into(), text: "x".into(), limit: 100_000 };
+        TextError::TooManySuggestedTerms { field: "name".into(), text: "x".into(), limit: 100_000 };
     assert_eq!(error.downcast_ref(), Some(&expected));
     assert_eq!(index.complete(&snapshot, "name", "x1y", 1).unwrap().len(), 1);
 }

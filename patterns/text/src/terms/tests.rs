@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use keyloom_text::analysis::Analyzer;
-use keyloom_text::terms::{TermMatcher, TermStep};
-use keyloom_text::{Query, QueryError};
 use proptest::prelude::*;
+
+use super::{TermMatcher, TermStep};
+use crate::analysis::{Analyzer, Language};
+use crate::{Query, QueryError};
 
 type Dictionary = BTreeSet<String>;
 
@@ -290,4 +291,21 @@ fn texts_of_queries_are_normalized() {
     assert!(matches(&Query::wildcard("f", "a*b？"), "ab?"));
     assert!(!matches(&Query::wildcard("f", "a*b？"), "abc"));
     assert!(TermMatcher::of(&Query::All, &Analyzer::names()).unwrap().is_none());
+}
+
+#[test]
+fn patterns_are_compared_without_articles() {
+    let french = Analyzer::language(Language::French);
+    let dictionary: BTreeSet<String> =
+        french.terms("l’arbre l'ombre arbuste").into_iter().collect();
+    let found = |query: Query| {
+        let matcher = TermMatcher::of(&query, &french).unwrap().unwrap();
+        let terms = dictionary.iter().filter(|term| matcher.distance(term).is_some());
+        terms.cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(found(Query::prefix("b", "l’arbr")), ["arbre"]);
+    assert_eq!(found(Query::wildcard("b", "L'o?bre")), ["ombre"]);
+    assert_eq!(found(Query::wildcard("b", "?l'ombre")), [""; 0]);
+    assert_eq!(found(Query::fuzzy("b", "l’arbrr", 1)), ["arbre"]);
+    assert_eq!(Analyzer::language(Language::Turkish).normalize("İzmir’d"), "izmir");
 }
