@@ -18,7 +18,7 @@ pub use declare::DeclareTree;
 pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use tree::{
-    InsertAt, NestedNode, NestedNodes, NodeCodec, NodeId, NodeRecord, OnDelete, Tree, TreeError,
-    TreeModel, TreeNode, VisitedNode,
+    InsertAt, NestedNode, NodeCodec, NodeId, NodeRecord, OnDelete, Tree, TreeError, TreeModel,
+    TreeNode, VisitedNode,
 };
 pub use tree_document::TreeDocument;

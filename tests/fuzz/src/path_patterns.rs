@@ -79,8 +79,8 @@ where
 {
     let value: T = match text.parse() {
         Ok(value) => value,
-        Err(PathError::Syntax(error)) => {
-            assert!((1..=text.chars().count() + 1).contains(&error.position), "{error}");
+        Err(PathError::Syntax { position, problem, .. }) => {
+            assert!((1..=text.chars().count() + 1).contains(&position), "{position}: {problem}");
             return None;
         }
         Err(error) => panic!("{error}"),

@@ -1,7 +1,5 @@
 //! Errors of paths and patterns.
 
-use std::fmt;
-
 use keyloom::Error;
 
 /// An error of a path, of a function on paths, or of a pattern. It converts to a [`keyloom::Error`]
@@ -19,8 +17,18 @@ use keyloom::Error;
 #[non_exhaustive]
 pub enum PathError {
     /// A text is invalid in its notation. Fix the text at the given character.
-    #[error("{0}")]
-    Syntax(#[from] SyntaxError),
+    #[error("the {notation} {text:?} is invalid at character {position}: {problem}")]
+    Syntax {
+        /// The notation of the text: `path`, `lquery` or `ltxtquery`.
+        notation: &'static str,
+        /// The beginning of the text.
+        text: String,
+        /// The number of the character, counted from 1. At the end of the text, this is the number
+        /// of characters plus one.
+        position: usize,
+        /// The problem at this position.
+        problem: SyntaxProblem,
+    },
     /// A path would exceed the maximum number of labels. Shorten the path.
     #[error("the path has {labels} labels, the limit is {limit}; make it shorter")]
     TooManyLabels {
@@ -67,43 +75,6 @@ impl From<PathError> for Error {
     fn from(error: PathError) -> Self {
         Self::other(error)
     }
-}
-
-/// The notation of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Notation {
-    /// A path: [`LabelPath`](super::LabelPath).
-    Ltree,
-    /// A pattern: [`Lquery`](super::Lquery).
-    Lquery,
-    /// A condition on words: [`Ltxtquery`](super::Ltxtquery).
-    Ltxtquery,
-}
-
-impl fmt::Display for Notation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ltree => "path",
-            Self::Lquery => "lquery",
-            Self::Ltxtquery => "ltxtquery",
-        })
-    }
-}
-
-/// A text is invalid in its notation: the position and the problem.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {notation} {text:?} is invalid at character {position}: {problem}")]
-pub struct SyntaxError {
-    /// The notation of the text.
-    pub notation: Notation,
-    /// The beginning of the text.
-    pub text: String,
-    /// The number of the character, counted from 1. At the end of the text, this is the number of
-    /// characters plus one.
-    pub position: usize,
-    /// The problem at this position.
-    pub problem: SyntaxProblem,
 }
 
 /// The problem at a character of a text.

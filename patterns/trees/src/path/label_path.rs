@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
 
-use super::error::{Notation, PathError, SyntaxError};
+use super::error::PathError;
 use super::syntax::{Cursor, MAX_LABEL_CHARS, MAX_LABELS, write_label};
 
 /// The path from the root of a hierarchy to one of its nodes: a sequence of labels. The empty path
@@ -134,12 +134,12 @@ impl FromStr for LabelPath {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
-        Ok(parse(text)?)
+        parse(text)
     }
 }
 
-fn parse(text: &str) -> Result<LabelPath, SyntaxError> {
-    let mut cursor = Cursor::new(Notation::Ltree, text);
+fn parse(text: &str) -> Result<LabelPath, PathError> {
+    let mut cursor = Cursor::new("path", text);
     let mut labels = Vec::new();
     while !text.is_empty() {
         cursor.room_for_more(labels.len())?;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use smallvec::SmallVec;
 
-use super::error::{Notation, PathError, SyntaxError, SyntaxProblem};
+use super::error::{PathError, SyntaxProblem};
 use super::label_path::LabelPath;
 use super::next::NextLabel;
 use super::syntax::{Cursor, MAX_LABELS};
@@ -221,12 +221,12 @@ impl FromStr for Lquery {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
-        Ok(parse(text)?)
+        parse(text)
     }
 }
 
-fn parse(text: &str) -> Result<Lquery, SyntaxError> {
-    let mut cursor = Cursor::new(Notation::Lquery, text);
+fn parse(text: &str) -> Result<Lquery, PathError> {
+    let mut cursor = Cursor::new("lquery", text);
     let mut items: Vec<Item> = Vec::new();
     let (mut words, mut ranges) = (0, 0);
     loop {
@@ -247,7 +247,7 @@ fn parse(text: &str) -> Result<Lquery, SyntaxError> {
     }
 }
 
-fn item(cursor: &mut Cursor<'_>) -> Result<Item, SyntaxError> {
+fn item(cursor: &mut Cursor<'_>) -> Result<Item, PathError> {
     if cursor.eat('*') {
         let (low, high) = count(cursor)?.unwrap_or((0, UNBOUNDED));
         return Ok(Item { low, high, ..Item::ANY });
@@ -267,7 +267,7 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Item, SyntaxError> {
 
 /// Reads a label and its modifiers. If `may_lack` is true, a label must follow, and a missing label
 /// is reported as an empty label.
-fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, SyntaxError> {
+fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, PathError> {
     let missing = cursor.error(SyntaxProblem::EmptyLabel);
     if let Some(label) = cursor.label()? {
         return Ok(Word::with_modifiers(label, cursor));
@@ -282,7 +282,7 @@ fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, SyntaxError> {
 }
 
 /// Reads the number of labels of an item, if it is given.
-fn count(cursor: &mut Cursor<'_>) -> Result<Option<(u32, u32)>, SyntaxError> {
+fn count(cursor: &mut Cursor<'_>) -> Result<Option<(u32, u32)>, PathError> {
     if !cursor.eat('{') {
         return Ok(None);
     }
@@ -305,7 +305,7 @@ fn count(cursor: &mut Cursor<'_>) -> Result<Option<(u32, u32)>, SyntaxError> {
     }
 }
 
-fn number(cursor: &mut Cursor<'_>) -> Result<Option<u32>, SyntaxError> {
+fn number(cursor: &mut Cursor<'_>) -> Result<Option<u32>, PathError> {
     let at = cursor.position();
     let mut number = None;
     while let Some(digit) = cursor.peek().and_then(|c| c.to_digit(10)) {

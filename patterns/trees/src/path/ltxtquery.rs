@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use smallvec::SmallVec;
 
-use super::error::{Notation, PathError, SyntaxError, SyntaxProblem};
+use super::error::{PathError, SyntaxProblem};
 use super::label_path::LabelPath;
 use super::syntax::Cursor;
 use super::word::Word;
@@ -112,7 +112,7 @@ impl FromStr for Ltxtquery {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let cursor = Cursor::new(Notation::Ltxtquery, text);
+        let cursor = Cursor::new("ltxtquery", text);
         let mut parser = Parser { cursor, words: Vec::new(), depth: 0 };
         let condition = parser.any()?;
         match parser.cursor.peek() {
@@ -129,20 +129,20 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    fn any(&mut self) -> Result<Condition, SyntaxError> {
+    fn any(&mut self) -> Result<Condition, PathError> {
         self.joined_by('|', Self::all, Condition::Any)
     }
 
-    fn all(&mut self) -> Result<Condition, SyntaxError> {
+    fn all(&mut self) -> Result<Condition, PathError> {
         self.joined_by('&', Self::operand, Condition::All)
     }
 
     fn joined_by(
         &mut self,
         operator: char,
-        part: fn(&mut Self) -> Result<Condition, SyntaxError>,
+        part: fn(&mut Self) -> Result<Condition, PathError>,
         join: fn(Vec<Condition>) -> Condition,
-    ) -> Result<Condition, SyntaxError> {
+    ) -> Result<Condition, PathError> {
         let first = part(self)?;
         let mut parts = vec![];
         while self.cursor.eat(operator) {
@@ -156,7 +156,7 @@ impl Parser<'_> {
     }
 
     /// Reads a word, a negation or a parenthesis, and the surrounding white space.
-    fn operand(&mut self) -> Result<Condition, SyntaxError> {
+    fn operand(&mut self) -> Result<Condition, PathError> {
         self.skip_space();
         let operand = match self.cursor.peek() {
             Some('!') => self.deeper(|parser| Ok(Condition::Not(Box::new(parser.operand()?))))?,
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(operand)
     }
 
-    fn in_parentheses(&mut self) -> Result<Condition, SyntaxError> {
+    fn in_parentheses(&mut self) -> Result<Condition, PathError> {
         let condition = self.any()?;
         match self.cursor.eat(')') {
             true => Ok(condition),
@@ -175,7 +175,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<Condition, SyntaxError> {
+    fn word(&mut self) -> Result<Condition, PathError> {
         let Some(label) = self.cursor.label()? else { return Err(self.cursor.unexpected()) };
         self.cursor.room_for_more(self.words.len())?;
         let word = Word::with_modifiers(label, &mut self.cursor);
@@ -186,8 +186,8 @@ impl Parser<'_> {
     /// Reads one character, and then the nested condition after it.
     fn deeper(
         &mut self,
-        nested: impl FnOnce(&mut Self) -> Result<Condition, SyntaxError>,
-    ) -> Result<Condition, SyntaxError> {
+        nested: impl FnOnce(&mut Self) -> Result<Condition, PathError>,
+    ) -> Result<Condition, PathError> {
         if self.depth >= MAX_DEPTH {
             return Err(self.cursor.error(SyntaxProblem::NestedTooDeep { limit: MAX_DEPTH }));
         }

@@ -118,7 +118,7 @@ mod tokenizer;
 mod trail;
 mod word;
 
-pub use error::{Notation, PathError, SyntaxError, SyntaxProblem};
+pub use error::{PathError, SyntaxProblem};
 pub use functions::{first_ancestor, first_descendant, first_match, lca};
 pub use label_path::LabelPath;
 pub use lquery::Lquery;

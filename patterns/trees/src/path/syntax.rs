@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 use std::str::Chars;
 
-use super::error::{Notation, SyntaxError, SyntaxProblem};
+use super::error::{PathError, SyntaxProblem};
 
 /// The maximum number of labels in a path.
 // PostgreSQL's ltree has the same limit, and the same limit for a label.
@@ -23,7 +23,7 @@ pub(super) fn is_label_char(c: char) -> bool {
 
 /// A text and a position in it.
 pub(super) struct Cursor<'t> {
-    notation: Notation,
+    notation: &'static str,
     text: &'t str,
     rest: Chars<'t>,
     /// The position, in characters, counted from 1.
@@ -31,7 +31,7 @@ pub(super) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(notation: Notation, text: &'t str) -> Self {
+    pub(super) fn new(notation: &'static str, text: &'t str) -> Self {
         Self { notation, text, rest: text.chars(), position: 1 }
     }
 
@@ -57,22 +57,22 @@ impl<'t> Cursor<'t> {
         is_there
     }
 
-    pub(super) fn error_at(&self, position: usize, problem: SyntaxProblem) -> SyntaxError {
+    pub(super) fn error_at(&self, position: usize, problem: SyntaxProblem) -> PathError {
         let text = self.text.chars().take(SHOWN_CHARS).collect();
-        SyntaxError { notation: self.notation, text, position, problem }
+        PathError::Syntax { notation: self.notation, text, position, problem }
     }
 
-    pub(super) fn error(&self, problem: SyntaxProblem) -> SyntaxError {
+    pub(super) fn error(&self, problem: SyntaxProblem) -> PathError {
         self.error_at(self.position, problem)
     }
 
     /// The error for the current character.
-    pub(super) fn unexpected(&self) -> SyntaxError {
+    pub(super) fn unexpected(&self) -> PathError {
         self.error(self.peek().map_or(SyntaxProblem::UnexpectedEnd, SyntaxProblem::Unexpected))
     }
 
     /// Refuses one more item if there are too many.
-    pub(super) fn room_for_more(&self, items: usize) -> Result<(), SyntaxError> {
+    pub(super) fn room_for_more(&self, items: usize) -> Result<(), PathError> {
         match items < MAX_LABELS {
             true => Ok(()),
             false => Err(self.error(SyntaxProblem::TooManyItems { limit: MAX_LABELS })),
@@ -80,7 +80,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Reads a label, unquoted or quoted, if there is one.
-    pub(super) fn label(&mut self) -> Result<Option<String>, SyntaxError> {
+    pub(super) fn label(&mut self) -> Result<Option<String>, PathError> {
         let label = match self.peek() {
             Some('"') => self.quoted()?,
             Some(c) if is_label_char(c) => self.bare(),
@@ -102,7 +102,7 @@ impl<'t> Cursor<'t> {
         label
     }
 
-    fn quoted(&mut self) -> Result<String, SyntaxError> {
+    fn quoted(&mut self) -> Result<String, PathError> {
         self.bump();
         let mut label = String::new();
         loop {
@@ -117,7 +117,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Reads the escape after the backslash at a position.
-    fn escaped(&mut self, at: usize) -> Result<char, SyntaxError> {
+    fn escaped(&mut self, at: usize) -> Result<char, PathError> {
         let bad = self.error_at(at, SyntaxProblem::BadEscape);
         match self.bump() {
             Some(c @ ('"' | '\\')) => Ok(c),

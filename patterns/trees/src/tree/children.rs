@@ -14,28 +14,10 @@ use levels::Level;
 ///
 /// Trees may have any depth, so this type drops, clones, compares, hashes and prints its nodes
 /// without recursion. Serde serializers are recursive, so with serde a tree may have at most
-/// [`MAX_LEVELS`](NestedNodes::MAX_LEVELS) levels.
-///
-/// ```
-/// use keyloom_trees::{NestedNodes, NestedNode};
-/// let mut pear = NestedNode::new(1, "pear", ());
-/// pear.children.push(NestedNode::new(2, "conference", ()));
-/// pear.children.extend([NestedNode::new(3, "williams", ())]);
-/// assert_eq!(pear.children.len(), 2);
-/// let moved: Vec<NestedNode<()>> = pear.children.into();
-/// assert_eq!(NestedNodes::from(moved).last().map(|node| node.id), Some(3));
-/// ```
+/// [`MAX_LEVELS`](NestedNode::MAX_LEVELS) levels.
 pub struct NestedNodes<V>(Vec<NestedNode<V>>);
 
 impl<V> NestedNodes<V> {
-    /// The maximum number of levels of children that serde reads or writes; a deeper tree is an
-    /// error. A thread stack of 2 MiB is large enough for this depth.
-    /// [`serde_json`](https://docs.rs/serde_json) reads 63 levels by default.
-    ///
-    /// Write a deeper tree as the rows of its [preorder](NestedNode::preorder), and rebuild it with
-    /// [`NestedNode::from_preorder`].
-    pub const MAX_LEVELS: usize = 128;
-
     /// The nodes with their depths, in preorder; the children themselves have depth 0.
     fn preorder(&self) -> impl Iterator<Item = (u32, &NestedNode<V>)> {
         self.0.iter().flat_map(NestedNode::preorder)
@@ -179,14 +161,15 @@ impl<V: Debug> Debug for NestedNodes<V> {
 
 impl<V: Serialize> Serialize for NestedNodes<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let _level = Level::enter(Self::MAX_LEVELS).map_err(serde::ser::Error::custom)?;
+        let _level =
+            Level::enter(NestedNode::<V>::MAX_LEVELS).map_err(serde::ser::Error::custom)?;
         self.0.serialize(serializer)
     }
 }
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for NestedNodes<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let _level = Level::enter(Self::MAX_LEVELS).map_err(serde::de::Error::custom)?;
+        let _level = Level::enter(NestedNode::<V>::MAX_LEVELS).map_err(serde::de::Error::custom)?;
         Vec::deserialize(deserializer).map(Self)
     }
 }

@@ -27,7 +27,7 @@ use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress, RepairOptions};
 
 pub(crate) use batches::{ONE, Report, Stages, in_stages, repair_each};
-pub use children::NestedNodes;
+pub(crate) use children::NestedNodes;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
 pub(crate) use names::{first_named, follow, follow_names};

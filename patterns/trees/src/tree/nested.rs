@@ -12,7 +12,7 @@ use super::{NestedNodes, VisitedNode};
 
 /// A node with all its descendants in memory: the input of [`import`](super::Tree::import) and the
 /// output of [`export`](super::Tree::export). Serde serializes it in nested form, as in JSON, with
-/// at most [128 levels](NestedNodes::MAX_LEVELS). Without serde, a tree may have any number of
+/// at most [128 levels](NestedNode::MAX_LEVELS). Without serde, a tree may have any number of
 /// levels.
 ///
 /// ```
@@ -31,11 +31,33 @@ pub struct NestedNode<V> {
     pub name: String,
     /// The value of the node.
     pub value: V,
-    /// The children of the node, in order.
+    /// The children of the node, in order. The field dereferences to a [`Vec`], and converts from
+    /// and into one:
+    ///
+    /// ```
+    /// use keyloom_trees::NestedNode;
+    /// let mut pear = NestedNode::new(1, "pear", ());
+    /// pear.children.push(NestedNode::new(2, "conference", ()));
+    /// pear.children.extend([NestedNode::new(3, "williams", ())]);
+    /// let moved: Vec<NestedNode<()>> = pear.children.into();
+    /// let fruit = NestedNode { id: 4, name: "fruit".into(), value: (), children: moved.into() };
+    /// assert_eq!(fruit.children.last().map(|node| node.id), Some(3));
+    /// ```
+    ///
+    /// Trees may have any depth, so this field drops, clones, compares, hashes and prints its nodes
+    /// without recursion.
     pub children: NestedNodes<V>,
 }
 
 impl<V> NestedNode<V> {
+    /// The maximum number of levels of children that serde reads or writes; a deeper tree is an
+    /// error. A thread stack of 2 MiB is large enough for this depth.
+    /// [`serde_json`](https://docs.rs/serde_json) reads 63 levels by default.
+    ///
+    /// Write a deeper tree as the rows of its [preorder](NestedNode::preorder), and rebuild it with
+    /// [`NestedNode::from_preorder`].
+    pub const MAX_LEVELS: usize = 128;
+
     /// Creates a node without children.
     pub fn new(id: NodeId, name: impl Into<String>, value: V) -> Self {
         Self { id, name: name.into(), value, children: NestedNodes::default() }

@@ -127,7 +127,6 @@ use keyloom::Subspace;
 use keyloom::value::Postcard;
 
 pub use document::Document;
-pub use preorder::DocumentBytes;
 
 /// The default maximum length of a piece: it fits into 16 pages of an LMDB file, and is below the
 /// value limits of FoundationDB and etcd.

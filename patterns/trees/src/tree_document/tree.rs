@@ -29,6 +29,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
 impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
     type Value = V;
     type Codec = C;
+    /// A slice of the document, which stays in memory as long as one of its nodes.
     type Bytes<'r, R: Reader + 'r> = DocumentBytes;
 
     fn space(&self) -> &Subspace {

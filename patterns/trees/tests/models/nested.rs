@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use keyloom_trees::{NestedNode, NestedNodes};
+use keyloom_trees::NestedNode;
 
 /// So deep that one word of stack per level would overflow.
 const LEVELS: u64 = 300_000;
@@ -83,7 +83,7 @@ fn trees_of_the_same_nodes_in_other_places_differ() {
 #[test]
 fn serde_takes_trees_up_to_a_number_of_levels() {
     // A root, and the largest number of levels of children.
-    let limit = NestedNodes::<u32>::MAX_LEVELS as u64;
+    let limit = NestedNode::<u32>::MAX_LEVELS as u64;
     let (deepest, too_deep) = (chain(limit), chain(limit + 1));
     let bytes = postcard::to_stdvec(&deepest).unwrap();
     assert_eq!(postcard::from_bytes::<NestedNode<u32>>(&bytes).unwrap(), deepest);
