@@ -1,5 +1,6 @@
 //! A search with seeks finds the same terms as a comparison with every term, and reads few other
 //! terms.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

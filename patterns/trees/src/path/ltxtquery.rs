@@ -117,7 +117,7 @@ impl FromStr for Ltxtquery {
         let condition = parser.any()?;
         match parser.cursor.peek() {
             None => Ok(Self { condition, words: parser.words }),
-            Some(_) => Err(parser.cursor.unexpected().into()),
+            Some(_) => Err(parser.cursor.unexpected()),
         }
     }
 }
