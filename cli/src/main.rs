@@ -1,6 +1,7 @@
 //! keyloom on the command line: what does a store hold?
 
 mod address;
+mod backup;
 mod batches;
 mod catalog;
 mod change;
@@ -41,6 +42,7 @@ mod tuple;
 #[cfg(test)]
 mod tuple_tests;
 mod value;
+mod verify;
 mod watch;
 mod word;
 mod write;
@@ -52,8 +54,8 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use output::{Output, note};
 
-/// Looks into ordered key-value stores: lists, queries, checks, changes, copies, exports,
-/// compares and watches them.
+/// Looks into ordered key-value stores: lists, queries, checks, changes, copies, backs up,
+/// exports, compares, watches and measures them.
 #[derive(Debug, Parser)]
 #[command(name = "keyloom", version, arg_required_else_help = true)]
 struct Cli {
@@ -75,10 +77,12 @@ enum Command {
     Stats(stats::Stats),
     Du(du::Du),
     Copy(copy::Copy),
+    Backup(backup::Backup),
     Diff(diff::Diff),
     Export(export::Export),
     Import(import::Import),
     Check(check::Check),
+    Verify(verify::Verify),
     Locks(locks::Locks),
     Queues(queues::Queues),
     Watch(watch::Watch),
@@ -100,10 +104,12 @@ impl Command {
             Self::Stats(command) => command.run(out),
             Self::Du(command) => command.run(out),
             Self::Copy(command) => command.run(out),
+            Self::Backup(command) => command.run(out),
             Self::Diff(command) => command.run(out),
             Self::Export(command) => command.run(out),
             Self::Import(command) => command.run(out),
             Self::Check(command) => command.run(out),
+            Self::Verify(command) => command.run(out),
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
             Self::Watch(command) => command.run(out),
@@ -126,10 +132,12 @@ impl Command {
             Self::Stats(command) => address::shown(&command.address),
             Self::Du(command) => address::shown(&command.address),
             Self::Copy(command) => both(&command.from, &command.to),
+            Self::Backup(command) => address::shown(&command.address),
             Self::Diff(command) => both(&command.a, &command.b),
             Self::Export(command) => address::shown(&command.address),
             Self::Import(command) => address::shown(&command.address),
             Self::Check(command) => address::shown(&command.address),
+            Self::Verify(command) => address::shown(&command.address),
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),
             Self::Watch(command) => address::shown(&command.address),

@@ -8,12 +8,14 @@ use crate::output::grouped;
 /// The time between two lines of progress. A terminal shows one line, which is rewritten.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Counts the entries and bytes processed so far.
+/// Counts the entries and bytes, or the pages, processed so far.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
     entries: u64,
     bytes: u64,
+    /// The pages processed so far and their total, if pages are counted.
+    pages: Option<(u64, u64)>,
     shown: Instant,
     is_terminal: bool,
 }
@@ -22,17 +24,25 @@ impl Progress {
     /// A counter at zero.
     pub fn new(what: &'static str) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        Self { what, entries: 0, bytes: 0, shown: Instant::now(), is_terminal }
+        Self { what, entries: 0, bytes: 0, pages: None, shown: Instant::now(), is_terminal }
+    }
+
+    /// A counter of pages at zero.
+    pub fn of_pages(what: &'static str) -> Self {
+        Self { pages: Some((0, 0)), ..Self::new(what) }
+    }
+
+    /// Sets the number of pages processed so far.
+    pub fn set(&mut self, done: u64, total: u64) {
+        self.pages = Some((done, total));
+        self.show_sometimes();
     }
 
     /// Adds `entries` entries with `bytes` bytes in total.
     pub fn add(&mut self, entries: usize, bytes: usize) {
         self.entries += entries as u64;
         self.bytes += bytes as u64;
-        if self.shown.elapsed() >= PAUSE {
-            self.shown = Instant::now();
-            self.show();
-        }
+        self.show_sometimes();
     }
 
     /// The number of entries processed so far.
@@ -48,11 +58,21 @@ impl Progress {
         }
     }
 
+    fn show_sometimes(&mut self) {
+        if self.shown.elapsed() >= PAUSE {
+            self.shown = Instant::now();
+            self.show();
+        }
+    }
+
     fn show(&self) {
-        let (entries, bytes) = (grouped(self.entries), grouped(self.bytes));
+        let done = match self.pages {
+            Some((done, total)) => format!("{} of {} pages", grouped(done), grouped(total)),
+            None => format!("{} entries, {} bytes", grouped(self.entries), grouped(self.bytes)),
+        };
         match self.is_terminal {
-            true => write(&format!("\r{} {entries} entries, {bytes} bytes", self.what)),
-            false => write(&format!("{} {entries} entries, {bytes} bytes\n", self.what)),
+            true => write(&format!("\r{} {done}", self.what)),
+            false => write(&format!("{} {done}\n", self.what)),
         }
     }
 }

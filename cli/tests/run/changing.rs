@@ -163,6 +163,7 @@ fn no_command_writes_without_write() {
             &["stats"],
             &["du"],
             &["check"],
+            &["verify"],
             &["locks"],
             &["queues"],
             &["queues", "mails", "--requeue=all"],

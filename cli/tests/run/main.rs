@@ -1,6 +1,7 @@
 //! The binary, on stores in temporary directories.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod backing_up;
 mod changing;
 #[cfg(feature = "explore")]
 mod exploring;
@@ -10,4 +11,5 @@ mod looking;
 mod requeuing;
 mod support;
 mod upkeep;
+mod verifying;
 mod watching;
