@@ -70,7 +70,8 @@ impl<B: Deref<Target = [u8]>, W: FnMut(&[Entry<'_>]) -> Result> Batches<B, W> {
     }
 }
 
-fn most_entries(limits: &Limits) -> usize {
+/// The maximum number of entries per transaction.
+pub fn most_entries(limits: &Limits) -> usize {
     match limits.max_transaction_operations {
         None => MOST_ENTRIES,
         Some(operations) => (operations / 2).clamp(1, MOST_OF_FEW),

@@ -1,7 +1,7 @@
 //! The tables and derived data that the schemas of a store list.
 
 use keyloom::value::shape::Shape;
-use keyloom::{AnySnapshot, AnyStore, KeyRange, Reader, Store, Subspace};
+use keyloom::{AnyStore, KeyRange, Reader, Store, Subspace};
 use keyloom_tables::Schema;
 use keyloom_tables::schema::{TableInfo, schema_names};
 
@@ -106,11 +106,11 @@ impl Catalog {
 
     /// Whether the entries of a deferred part may lead to records that are gone: its queue has
     /// changes that are still to be applied.
-    pub fn is_behind(&self, snapshot: &AnySnapshot<'_>, part: &Part) -> Result<bool> {
+    pub fn is_behind(&self, reader: &impl Reader, part: &Part) -> keyloom::Result<bool> {
         let name = format!("{} (queue)", part.name);
         let queue = self.parts.iter().find(|one| one.schema == part.schema && one.name == name);
         match queue {
-            Some(queue) => Ok(snapshot.first(queue.space.self_and_children())?.is_some()),
+            Some(queue) => Ok(reader.first(queue.space.self_and_children())?.is_some()),
             None => Ok(false),
         }
     }

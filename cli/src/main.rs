@@ -31,6 +31,7 @@ mod payload;
 mod progress;
 mod query;
 mod queues;
+mod repair;
 mod requeue;
 mod scan;
 mod selection;
@@ -54,7 +55,7 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use output::{Output, note};
 
-/// Looks into ordered key-value stores: lists, queries, checks, changes, copies, backs up,
+/// Looks into ordered key-value stores: lists, queries, checks, repairs, changes, copies, backs up,
 /// exports, compares, watches and measures them.
 #[derive(Debug, Parser)]
 #[command(name = "keyloom", version, arg_required_else_help = true)]
@@ -82,6 +83,7 @@ enum Command {
     Export(export::Export),
     Import(import::Import),
     Check(check::Check),
+    Repair(repair::Repair),
     Verify(verify::Verify),
     Locks(locks::Locks),
     Queues(queues::Queues),
@@ -109,6 +111,7 @@ impl Command {
             Self::Export(command) => command.run(out),
             Self::Import(command) => command.run(out),
             Self::Check(command) => command.run(out),
+            Self::Repair(command) => command.run(out),
             Self::Verify(command) => command.run(out),
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
@@ -137,6 +140,7 @@ impl Command {
             Self::Export(command) => address::shown(&command.address),
             Self::Import(command) => address::shown(&command.address),
             Self::Check(command) => address::shown(&command.address),
+            Self::Repair(command) => address::shown(&command.address),
             Self::Verify(command) => address::shown(&command.address),
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),

@@ -164,6 +164,7 @@ fn no_command_writes_without_write() {
             &["du"],
             &["check"],
             &["verify"],
+            &["repair", "people.by_town"],
             &["locks"],
             &["queues"],
             &["queues", "mails", "--requeue=all"],
@@ -176,7 +177,7 @@ fn no_command_writes_without_write() {
         ] {
             let (command, rest) = arguments.split_first().unwrap();
             let ran = run(&[&[*command, address.as_str()], rest].concat());
-            let writes = ["put", "rm", "copy", "import"].contains(command)
+            let writes = ["put", "rm", "copy", "import", "repair"].contains(command)
                 || arguments.contains(&"--requeue=all");
             assert!((ran.code == 2) == writes || address == &redb, "{arguments:?}: {}", ran.err);
             assert_eq!([&lmdb, &redb].map(|address| entries(address)), before, "{arguments:?}");

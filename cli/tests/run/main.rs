@@ -8,6 +8,7 @@ mod exploring;
 mod exporting;
 mod importing;
 mod looking;
+mod repairing;
 mod requeuing;
 mod support;
 mod upkeep;
