@@ -3,6 +3,7 @@
 mod address;
 mod backup;
 mod batches;
+mod bench;
 mod catalog;
 mod change;
 mod check;
@@ -88,6 +89,7 @@ enum Command {
     Locks(locks::Locks),
     Queues(queues::Queues),
     Watch(watch::Watch),
+    Bench(bench::Bench),
     #[cfg(feature = "explore")]
     Explore(explore::Explore),
     Completions(manual::Completions),
@@ -116,6 +118,7 @@ impl Command {
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
             Self::Watch(command) => command.run(out),
+            Self::Bench(command) => command.run(out),
             #[cfg(feature = "explore")]
             Self::Explore(command) => command.run(out),
             Self::Completions(command) => command.run(out),
@@ -145,6 +148,7 @@ impl Command {
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),
             Self::Watch(command) => address::shown(&command.address),
+            Self::Bench(command) => address::shown(&command.address),
             #[cfg(feature = "explore")]
             Self::Explore(command) => address::shown(&command.address),
             Self::Completions(_) | Self::Man(_) => "keyloom".to_owned(),

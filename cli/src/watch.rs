@@ -59,7 +59,8 @@ pub struct Watch {
     pub full: bool,
 }
 
-fn seconds(text: &str) -> std::result::Result<Duration, String> {
+/// A number of seconds of an argument.
+pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "it is a number of seconds, such as 0.5")?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

@@ -165,6 +165,7 @@ fn no_command_writes_without_write() {
             &["check"],
             &["verify"],
             &["repair", "people.by_town"],
+            &["bench"],
             &["locks"],
             &["queues"],
             &["queues", "mails", "--requeue=all"],
@@ -177,7 +178,7 @@ fn no_command_writes_without_write() {
         ] {
             let (command, rest) = arguments.split_first().unwrap();
             let ran = run(&[&[*command, address.as_str()], rest].concat());
-            let writes = ["put", "rm", "copy", "import", "repair"].contains(command)
+            let writes = ["put", "rm", "copy", "import", "repair", "bench"].contains(command)
                 || arguments.contains(&"--requeue=all");
             assert!((ran.code == 2) == writes || address == &redb, "{arguments:?}: {}", ran.err);
             assert_eq!([&lmdb, &redb].map(|address| entries(address)), before, "{arguments:?}");

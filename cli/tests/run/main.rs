@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod backing_up;
+mod benching;
 mod changing;
 #[cfg(feature = "explore")]
 mod exploring;

@@ -237,7 +237,8 @@ fn assert_locks(address: &str) {
 #[test]
 fn completions_and_pages_name_every_command() {
     let (bash, page) = (fine(&["completions", "bash"]), fine(&["man"]));
-    let moves = ["copy", "backup", "diff", "export", "import", "watch", "verify", "repair"];
+    let moves =
+        ["copy", "backup", "diff", "export", "import", "watch", "verify", "repair", "bench"];
     for command in ["ls", "scan", "query", "check", "queues", "locks"].into_iter().chain(moves) {
         assert!(bash.contains(command) && page.contains(command), "{command}");
         assert!(fine(&["man", command]).contains(".TH"), "{command}");
