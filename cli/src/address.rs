@@ -7,6 +7,7 @@ use keyloom_fjall::Fjall;
 use keyloom_redb::Redb;
 
 use crate::failure::{Failure, Result};
+use crate::shown::printable;
 
 /// What a command does with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub fn shown(address: &str) -> String {
             _ => address.to_owned(),
         },
     };
-    hidden.chars().flat_map(escaped).collect()
+    printable(&hidden)
 }
 
 // Hides a password in the query too, and a password that contains `/` or `@`.
@@ -95,13 +96,6 @@ fn without_password(rest: &str) -> String {
     match user.split(':').next().unwrap_or_default() {
         "" => place.to_owned(),
         user => format!("{user}@{place}"),
-    }
-}
-
-fn escaped(one: char) -> Vec<char> {
-    match one {
-        '"' | '\'' | '\\' => vec![one],
-        _ => one.escape_debug().collect(),
     }
 }
 

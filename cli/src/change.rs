@@ -9,6 +9,7 @@ use crate::failure::{Outcome, Result};
 use crate::output::Output;
 use crate::queues::now;
 use crate::shown;
+use crate::style::{Role, paint};
 use crate::value::Format;
 
 /// Reports a change: the key, the old value and the new one.
@@ -38,7 +39,8 @@ impl Changes<'_> {
         }
         let (part, format) = (self.catalog.part_of(key), self.format);
         let shown = |value: &[u8]| format.show(value, part).text;
-        let text = || match (old.map(shown), new.map(shown), shown::key(key)) {
+        let key_text = || paint(Role::Name, &shown::key(key));
+        let text = || match (old.map(shown), new.map(shown), key_text()) {
             (Some(old), Some(new), key) => format!("~ {key} = {new}, was {old}"),
             (Some(old), None, key) => format!("- {key} = {old}"),
             (None, new, key) => format!("+ {key} = {}", new.unwrap_or_default()),

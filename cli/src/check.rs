@@ -12,7 +12,8 @@ use crate::indexed::Joined;
 use crate::output::{Output, grouped, note};
 use crate::pages::pages;
 use crate::progress::Progress;
-use crate::shown;
+use crate::shown::{self, printable};
+use crate::style::{Role, paint};
 use crate::value;
 
 /// Finds records that do not decode, and index entries whose record does not exist.
@@ -43,7 +44,10 @@ impl Findings<'_> {
             return Ok(());
         }
         let key = shown::key(key);
-        let text = || format!("{} {key}: {fault}", part.name.escape_debug());
+        let text = || {
+            let name = paint(Role::Name, &part.name.escape_debug().to_string());
+            format!("{name} {key}: {}", paint(Role::Fault, &printable(fault)))
+        };
         let object =
             || json!({"schema": part.schema, "name": part.name, "key": key, "fault": fault});
         self.out.either(object, text)

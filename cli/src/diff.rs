@@ -10,6 +10,7 @@ use crate::address::{Access, open};
 use crate::failure::{Outcome, Result};
 use crate::output::Output;
 use crate::shown;
+use crate::style::{Role, paint};
 
 /// Compares two stores key by key. Ends with status 1 if they differ.
 #[derive(Debug, Args)]
@@ -48,7 +49,13 @@ impl Diff {
             };
             if let Some((sign, change, key)) = difference {
                 let key = shown::key(key);
-                out.either(|| json!({ "change": change, "key": key }), || format!("{sign} {key}"))?;
+                let role = match sign {
+                    "-" => Role::Fault,
+                    "+" => Role::Added,
+                    _ => Role::Name,
+                };
+                let text = || paint(role, &format!("{sign} {key}"));
+                out.either(|| json!({ "change": change, "key": key }), text)?;
                 (outcome, left) = (Outcome::Different, left - 1);
             }
             if order.is_le() {

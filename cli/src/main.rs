@@ -38,6 +38,7 @@ mod scan;
 mod selection;
 mod shown;
 mod stats;
+mod style;
 mod target;
 mod tree;
 mod tuple;
@@ -54,7 +55,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use failure::{Failure, Outcome};
-use output::{Output, note};
+use output::{Output, note_fault};
 
 /// Looks into ordered key-value stores: lists, queries, checks, repairs, changes, copies, backs up,
 /// exports, compares, watches and measures them.
@@ -64,6 +65,9 @@ struct Cli {
     /// Prints one JSON object per line, except for man and completions
     #[arg(long, global = true)]
     json: bool,
+    /// Colors of names, numbers and faults
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: style::When,
     #[command(subcommand)]
     command: Command,
 }
@@ -162,6 +166,7 @@ fn both(from: &str, to: &str) -> String {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    style::init(cli.color, cli.json);
     let mut out = Output::new(cli.json);
     let run = cli.command.run(&mut out);
     // Lines before an error are part of the output.
@@ -170,7 +175,7 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(failure) => {
-            note(&format!("{}: {failure}", cli.command.place()));
+            note_fault(&format!("{}: {failure}", cli.command.place()));
             ExitCode::from(2)
         }
     }

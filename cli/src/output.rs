@@ -5,7 +5,11 @@ use std::io::{BufWriter, StdoutLock, Write};
 use serde_json::Value;
 
 use crate::failure::Result;
-use crate::shown::json_safe;
+use crate::shown::{json_safe, printable};
+use crate::style::{Role, paint, paint_err};
+
+/// The heads of columns with names or keys.
+const NAMES: [&str; 6] = ["DATABASE", "LOCKS", "NAME", "OWNER", "PREFIX", "QUEUE"];
 
 /// The standard output.
 pub struct Output {
@@ -60,11 +64,20 @@ impl Output {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        for row in [&head].into_iter().chain(rows) {
+        for (place, row) in [&head].into_iter().chain(rows).enumerate() {
+            let is_head = place == 0;
             let cells = row.iter().zip(&widths).enumerate();
-            let padded = cells.map(|(column, (cell, &width))| match right.contains(&column) {
-                true => format!("{cell:>width$}"),
-                false => format!("{cell:width$}"),
+            let padded = cells.map(|(column, (cell, &width))| {
+                let is_number = right.contains(&column);
+                let role = match head.get(column).map(String::as_str) {
+                    _ if is_head => Some(Role::Head),
+                    _ if is_number => Some(Role::Number),
+                    Some(title) if NAMES.contains(&title) => Some(Role::Name),
+                    _ => None,
+                };
+                let space = " ".repeat(width - cell.chars().count());
+                let cell = role.map_or_else(|| cell.clone(), |role| paint(role, cell));
+                if is_number { space + &cell } else { cell + &space }
             });
             let line = padded.collect::<Vec<_>>().join("  ");
             self.line(line.trim_end())?;
@@ -73,8 +86,15 @@ impl Output {
     }
 }
 
-/// Writes a message to the standard error. A failed write is ignored, since it cannot be reported.
+/// Writes a message to the standard error, without control characters. A failed write is ignored,
+/// since it cannot be reported.
 pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "keyloom: {}", printable(text));
+}
+
+/// Writes an error to the standard error.
+pub fn note_fault(text: &str) {
+    let text = paint_err(Role::Fault, &printable(text));
     let _ = writeln!(std::io::stderr(), "keyloom: {text}");
 }
 

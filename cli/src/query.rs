@@ -11,6 +11,7 @@ use crate::indexed::Joined;
 use crate::output::{Output, note};
 use crate::selection::Selection;
 use crate::shown;
+use crate::style::{Role, paint};
 use crate::value::{As, Format};
 
 /// Lists the records that an index leads to, in its order.
@@ -68,7 +69,7 @@ impl Query {
                 Joined::Record { key, record, value } => {
                     let shown = format.show(&value, Some(table));
                     let record = shown::key(&record);
-                    let text = || format!("{record} = {}", shown.text);
+                    let text = || format!("{} = {}", paint(Role::Name, &record), shown.text);
                     let object = || {
                         json!({
                             "entry": shown::key(key), "key": record, "value": shown.text,

@@ -12,6 +12,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, grouped, note};
 use crate::requeue::{Place, requeue};
 use crate::shown::{self, cut, json_safe};
+use crate::style::{Role, paint};
 use crate::value;
 
 /// Counts the jobs of each work queue by state, lists those of one state, or requeues dead letters.
@@ -176,6 +177,7 @@ fn list(
             let (error, _) = cut(&error, Some(100), error.len());
             let tenant = json_safe(&of("tenant").to_string());
             let (state, time) = (wanted.name(), ago(time, now));
+            let queue = paint(Role::Name, &queue.escape_debug().to_string());
             format!(
                 "{queue} {id} of {tenant}: {state} {time}, {} attempts, error {error}",
                 of("attempts")

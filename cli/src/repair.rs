@@ -13,6 +13,7 @@ use crate::output::{Output, grouped, note};
 use crate::pages::pages;
 use crate::progress::Progress;
 use crate::shown;
+use crate::style::{Role, paint};
 
 /// Removes entries of indexes whose record does not exist, which `check` calls dangling.
 ///
@@ -183,7 +184,7 @@ impl Index<'_> {
         out.either(
             || json!({"schema": schema, "name": name, "removed": key, "record": record}),
             || {
-                let name = name.escape_debug();
+                let name = paint(Role::Name, &name.escape_debug().to_string());
                 format!("removed {key} of {name}: there is no record {record}")
             },
         )

@@ -10,6 +10,7 @@ use crate::failure::{Outcome, Result};
 use crate::output::Output;
 use crate::selection::{Selection, one_key};
 use crate::shown;
+use crate::style::{Role, paint};
 use crate::value::{As, Format, Shown};
 
 /// Lists entries in the order of their keys.
@@ -73,8 +74,8 @@ fn print(
     format: Format,
 ) -> Result {
     let shown = format.show(value, part);
-    let text = format!("{} = {}", shown::key(key), shown.text);
-    out.either(|| object(key, value, part, &shown), || text)
+    let text = || format!("{} = {}", paint(Role::Name, &shown::key(key)), shown.text);
+    out.either(|| object(key, value, part, &shown), text)
 }
 
 /// An entry as JSON.

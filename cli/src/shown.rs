@@ -42,6 +42,15 @@ pub fn element(one: &Element) -> String {
     }
 }
 
+/// The text in one line, with escapes for control characters. An escaped text stays as it is.
+pub fn printable(text: &str) -> String {
+    let escaped = |one: char| match one {
+        '"' | '\'' | '\\' => vec![one],
+        _ => one.escape_debug().collect::<Vec<_>>(),
+    };
+    text.chars().flat_map(escaped).collect()
+}
+
 /// A JSON text in one line, with escapes for all characters that a terminal or a browser could
 /// interpret.
 pub fn json_safe(json: &str) -> String {

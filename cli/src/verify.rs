@@ -9,6 +9,8 @@ use serde_json::json;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, grouped, note};
 use crate::progress::Progress;
+use crate::shown::printable;
+use crate::style::{Role, paint};
 
 /// Checks every page of an LMDB file: trees, counts and the list of free pages.
 ///
@@ -77,7 +79,7 @@ fn no_meta(out: &mut Output, faults: &[Fault]) -> Result<Outcome> {
 /// Prints the faults.
 pub fn list(out: &mut Output, faults: &[Fault]) -> Result {
     faults.iter().try_for_each(|fault| {
-        let text = fault.to_string().escape_debug().to_string();
+        let text = paint(Role::Fault, &printable(&fault.to_string()));
         let detail = &fault.detail;
         let object =
             || json!({"page": fault.page, "rule": fault.rule.to_string(), "fault": detail});

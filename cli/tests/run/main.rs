@@ -4,6 +4,7 @@
 mod backing_up;
 mod benching;
 mod changing;
+mod coloring;
 #[cfg(feature = "explore")]
 mod exploring;
 mod exporting;
