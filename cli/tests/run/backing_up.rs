@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::{KeyRange, Lmdb, Reader, Store, Writer, pack};
 
-use crate::support::{Directory, fine, orders, piped, run};
+use crate::support::{Directory, End, fine, orders, piped, run};
 
 #[test]
 fn a_backup_has_all_entries_and_overwrites_nothing() {
@@ -64,6 +64,7 @@ fn a_backup_beside_a_writer_is_of_one_state() {
                 }
             }
         });
+        let _end = End(&ends);
         for round in 0..6 {
             let to = directory.path().join(format!("copy {round}"));
             let name = to.display().to_string();
@@ -71,7 +72,6 @@ fn a_backup_beside_a_writer_is_of_one_state() {
             fine(&[&["backup", &address, &name], more].concat());
             assert_sides_are_equal(&to);
         }
-        ends.store(true, Ordering::Relaxed);
     });
 }
 

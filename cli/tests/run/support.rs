@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use keyloom::value::{Json, Plain, Upgrade, Upgrading};
 use keyloom::{Lmdb, Store, Writer, pack};
@@ -112,6 +113,15 @@ impl Directory {
         let path = self.path().join("store.redb");
         fill(&Redb::open(&path).unwrap());
         format!("redb:{}", path.display())
+    }
+}
+
+/// Ends the thread of a test that waits for the flag, after a failed assertion too.
+pub struct End<'f>(pub &'f AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
