@@ -44,31 +44,38 @@ impl<'e, 's> Joined<'e, 's> {
         table: &Part,
         entries: &[Entry<'e>],
     ) -> Result<Vec<Self>> {
-        let keys: Vec<Option<Vec<u8>>> =
-            entries.iter().map(|entry| record_key(index, table, *entry)).collect();
-        let existing: Vec<&[u8]> = keys.iter().flatten().map(Vec::as_slice).collect();
-        let mut values = snapshot.get_many(&existing)?.into_iter();
-        let joined = entries.iter().zip(keys).map(|((key, _), record)| {
-            let Some(record) = record else { return Joined::NoEntry { key } };
-            match values.next().flatten() {
-                Some(value) => Joined::Record { key, record, value },
-                None => Joined::Dangling { key, record },
+        let keys: Vec<Vec<Vec<u8>>> =
+            entries.iter().map(|entry| record_keys(index, table, *entry)).collect();
+        let all: Vec<&[u8]> = keys.iter().flatten().map(Vec::as_slice).collect();
+        let mut values = snapshot.get_many(&all)?.into_iter();
+        let joined = entries.iter().zip(keys).map(|((key, _), mut keys)| {
+            let found: Vec<_> = values.by_ref().take(keys.len()).collect();
+            let found = found.into_iter().enumerate().find_map(|(n, value)| Some((n, value?)));
+            match found {
+                Some((n, value)) => Joined::Record { key, record: keys.swap_remove(n), value },
+                None if keys.is_empty() => Joined::NoEntry { key },
+                None => Joined::Dangling { key, record: keys.swap_remove(0) },
             }
         });
         Ok(joined.collect())
     }
 }
 
-/// The key of the record of an entry, if the entry is one.
-pub fn record_key(index: &Part, table: &Part, entry: Entry<'_>) -> Option<Vec<u8>> {
-    let found = Found::<_, (), AnyParts, _>::new(&index.space, entry).ok()?;
-    let packed = found.packed_record_key();
-    let mut one = elements(packed).ok()?.into_iter();
-    let key = match (one.next()?, one.next()) {
-        // The table has the elements of a composite key; an entry has them as one nested tuple.
-        (Element::Tuple(parts), None) => pack(&List(parts.as_slice())).to_vec(),
-        (_, None) => packed.to_vec(),
-        (_, Some(_)) => return None,
+/// The keys that the record of an entry may have; none if the bytes are not an entry.
+///
+/// An entry has the key of its record as one element. The table has the elements of a composite key
+/// one after the other, but a key that is one element as it is, as `Option<(u32, u32)>`. A nested
+/// tuple may be either, so it gives two keys.
+pub fn record_keys(index: &Part, table: &Part, entry: Entry<'_>) -> Vec<Vec<u8>> {
+    let Ok(found) = Found::<_, (), AnyParts, _>::new(&index.space, entry) else {
+        return Vec::new();
     };
-    Some([table.space.prefix(), &key].concat())
+    let packed = found.packed_record_key();
+    let Ok(parts) = elements(packed) else { return Vec::new() };
+    let keys = match &parts[..] {
+        [Element::Tuple(parts)] => vec![pack(&List(parts.as_slice())).to_vec(), packed.to_vec()],
+        [_] => vec![packed.to_vec()],
+        _ => Vec::new(),
+    };
+    keys.into_iter().map(|key| [table.space.prefix(), &key].concat()).collect()
 }

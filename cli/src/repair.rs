@@ -8,7 +8,7 @@ use crate::address::{Access, open};
 use crate::batches::most_entries;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Outcome, Result};
-use crate::indexed::{Joined, record_key};
+use crate::indexed::{Joined, record_keys};
 use crate::output::{Output, grouped, note};
 use crate::pages::pages;
 use crate::progress::Progress;
@@ -165,15 +165,24 @@ impl Index<'_> {
             return Ok(None);
         }
         let keys: Vec<&[u8]> = some.iter().map(|entry| entry.key).collect();
-        let records: Vec<&[u8]> = some.iter().map(|entry| &entry.record[..]).collect();
-        let found = txn.get_many(&keys)?.into_iter().zip(txn.get_many(&records)?);
+        let values = txn.get_many(&keys)?;
+        let records: Vec<Vec<Vec<u8>>> = some
+            .iter()
+            .zip(&values)
+            .map(|(entry, value)| match value {
+                Some(value) => record_keys(self.part, self.table, (entry.key, &**value)),
+                None => Vec::new(),
+            })
+            .collect();
+        let all: Vec<&[u8]> = records.iter().flatten().map(Vec::as_slice).collect();
+        let mut found = txn.get_many(&all)?.into_iter();
         // Another program may have changed the entry, or added the record.
-        let still = some.iter().zip(found).filter(|(entry, (value, record))| {
-            let leads_to = |value: &[u8]| record_key(self.part, self.table, (entry.key, value));
-            let now = value.as_ref().and_then(|value| leads_to(value));
-            record.is_none() && now.as_ref() == Some(&entry.record)
+        let still = some.iter().zip(&records).filter(|(entry, records)| {
+            let exists = found.by_ref().take(records.len()).filter(Option::is_some).count() > 0;
+            !exists && records.first() == Some(&entry.record)
         });
         let dangling: Vec<_> = still.map(|(entry, _)| entry).collect();
+        drop((found, values));
         dangling.iter().try_for_each(|entry| txn.delete(entry.key))?;
         Ok(Some(dangling))
     }
@@ -217,7 +226,7 @@ mod tests {
         let range = KeyRange::prefix(index.part.space.prefix());
         let page = snapshot.page(range, keyloom::Order::Ascending, 10).unwrap();
         let dangling = page.entries.iter().map(|(key, value)| {
-            let record = record_key(index.part, index.table, (key, value)).unwrap();
+            let record = record_keys(index.part, index.table, (key, value)).swap_remove(0);
             Dangling { key, record }
         });
         let some: Vec<_> = dangling.collect();

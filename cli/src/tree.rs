@@ -88,7 +88,10 @@ pub fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>
         }
         end = input.offset();
     }
-    match key.get(..end).filter(|prefix| !prefix.is_empty() && elements(prefix).is_ok()) {
+    // The bytes 0xFF cannot follow an element, so a key with them is outside of its children.
+    let contains = |prefix: &&[u8]| KeyRange::self_and_children(prefix).contains(key);
+    let is_tuple = |prefix: &&[u8]| !prefix.is_empty() && elements(prefix).is_ok();
+    match key.get(..end).filter(is_tuple).filter(contains) {
         Some(prefix) => {
             let range = KeyRange::self_and_children(prefix).into_owned();
             (shown::key(prefix), prefix.to_vec(), range)
@@ -105,4 +108,37 @@ pub fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>
 /// Whether the space holds the whole group.
 pub fn covers(space: &Subspace, group: &Group) -> bool {
     !group.is_rest && space.contains(&group.prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use keyloom::{Memory, Store, Writer};
+
+    use super::*;
+
+    /// Keys that begin as tuples and go on with bytes that no tuple has.
+    #[test]
+    fn groups_of_any_bytes_add_up_to_all_keys() {
+        let store = Memory::new();
+        let keys: [&[u8]; 8] = [
+            b"\x00\xFF\x01",
+            b"\x14",
+            b"\x14\x14",
+            b"\x14\xFF",
+            b"\x14\xFF\x02",
+            b"\x26\xFF",
+            b"@",
+            b"\xFF",
+        ];
+        store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b""))).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        for depth in 1..3 {
+            let options = Options { fixed: 0, depth, most: 100, exact: u64::MAX };
+            let found = groups(&snapshot, KeyRange::all(), options).unwrap();
+            let top = found.iter().filter(|group| group.level == 0);
+            assert_eq!(top.map(|group| group.size.entries).sum::<u64>(), 8, "{found:?}");
+        }
+    }
 }

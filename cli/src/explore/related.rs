@@ -9,7 +9,7 @@ use super::browse::{existing, row};
 use super::server::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
-use crate::indexed::{Entry, Joined, record_key};
+use crate::indexed::{Entry, Joined, record_keys};
 use crate::selection::Selection;
 use crate::shown;
 use crate::value::scalars;
@@ -180,8 +180,7 @@ impl<'s> Search<'s> {
     }
 
     fn add(&self, index: &Part, key: &[u8], value: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
-        let is_own =
-            record_key(index, self.table, (key, value)).is_some_and(|record| record == self.record);
+        let is_own = record_keys(index, self.table, (key, value)).iter().any(|key| key[..] == *self.record);
         if is_own && found.iter().all(|(known, _)| known != key) {
             found.push((key.to_vec(), value.to_vec()));
         }

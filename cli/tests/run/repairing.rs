@@ -178,3 +178,26 @@ fn all_of(store: &impl Store) -> Vec<(Vec<u8>, Vec<u8>)> {
     let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
     entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
+
+/// A key that is one element as it is, and a key of several elements, look alike in an entry.
+#[test]
+fn records_with_optional_tuples_as_keys_are_found() {
+    let directory = Directory::new();
+    let store = Lmdb::open(directory.path()).unwrap();
+    let schema = Schema::open(&store, "shop").unwrap();
+    let table = schema.table::<Option<(u32, u32)>, String>("orders").unwrap();
+    schema.index(&table, "by_note", 1, |_, note: &String| entry(note)).unwrap();
+    let put = store.transact(|txn| {
+        let keys = [None, Some((1, 2)), Some((1, 3))];
+        keys.iter().try_for_each(|key| table.put(txn, key, &"a".into()))
+    });
+    put.unwrap();
+    let gone = table.space().pack(&Some((1, 3)));
+    store.transact(|txn| txn.delete(&gone)).unwrap();
+    drop(store);
+    let address = format!("lmdb:{}", directory.path().display());
+    let ran = run(&["repair", &address, "orders.by_note", "--write"]);
+    assert_eq!(ran.out.lines().count(), 1, "{}", ran.out);
+    assert!(ran.out.contains("(1, 3)"), "{}", ran.out);
+    assert_eq!(run(&["check", &address, "orders.by_note"]).code, 0);
+}
