@@ -1,8 +1,9 @@
 //! Rate limits: how often may each client do something, counted over all processes?
 //!
 //! Each client, or whatever the key names, has a number of permits that is refilled at a steady
-//! rate: with 60 permits per minute, one each second. A request takes permits in the transaction of
-//! its work. If that transaction fails, the permits are not taken.
+//! rate: with 60 permits per minute, one each second. A request takes permits in a transaction, of
+//! its work or of its own. If that transaction fails, the permits are not taken: where a failure
+//! must count too, as a wrong password, commit the permit before the work begins.
 //!
 //! ```
 //! use std::time::Duration;
@@ -12,15 +13,15 @@
 //! let store = Memory::new();
 //! let schema = Schema::open(&store, "web")?;
 //! let clock = ManualClock::at(0);
-//! let logins = RateLimit::<String>::open(&schema, "logins", 2, Duration::from_secs(60))?
+//! let mails = RateLimit::<String>::open(&schema, "mails", 2, Duration::from_secs(60))?
 //!     .with_clock(clock.clone());
 //! let ada = "ada".to_owned();
-//! let log_in = || store.transact(|txn| logins.take(txn, &ada, 1));
-//! assert_eq!(log_in()?, Take::Granted { left: 1 });
-//! assert_eq!(log_in()?, Take::Granted { left: 0 });
-//! assert_eq!(log_in()?, Take::Refused { retry_in: Duration::from_secs(30) });
+//! let send = || store.transact(|txn| mails.take(txn, &ada, 1));
+//! assert_eq!(send()?, Take::Granted { left: 1 });
+//! assert_eq!(send()?, Take::Granted { left: 0 });
+//! assert_eq!(send()?, Take::Refused { retry_in: Duration::from_secs(30) });
 //! clock.advance(Duration::from_secs(30));
-//! assert_eq!(log_in()?, Take::Granted { left: 0 });
+//! assert_eq!(send()?, Take::Granted { left: 0 });
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
@@ -28,7 +29,7 @@
 //!
 //! | data | key | value |
 //! |---|---|---|
-//! | a table of the schema | key of the client | the time at which all permits are back, in µs since 1970 |
+//! | a table of the schema | key of the client | the time at which all permits are back, in ns since 1970 |
 //!
 //! One number suffices: with an interval of 1 s between permits, a client whose permits are all
 //! back in 7 s has used 7. A client without a record has all permits.
@@ -38,24 +39,25 @@
 //! * From a time when all permits are there, a client gets at most `limit` permits at once, and
 //!   then one per interval. So within any period as long as `per`, a client gets less than twice
 //!   `limit`. An exact limit of a sliding window would take a record for each permit.
-//! * No record refuses a client for longer than twice `per`. A record that is further ahead, as of
-//!   a wrong clock or from before `per` was made shorter, counts as absent.
+//! * A record that is further ahead than `per`, as of a clock that is ahead or from before `per`
+//!   was made shorter, counts as if all permits had just been taken. A refusal then writes that
+//!   time, so that the client waits for at most `per`. If the refused transaction does not commit,
+//!   the record stays; [`reset`](RateLimit::reset) removes it.
 //!
 //! Processes on several machines compare their clocks with each other's records. A client that uses
-//! two machines whose clocks differ by d, which must be less than `per`, gets permits for the time
-//! d more or less.
+//! two machines whose clocks differ by d gets permits for the time d more or less.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
 //! | [`take`](RateLimit::take), granted | 2 gets, 1 key written |
-//! | `take`, refused | 1 get |
+//! | `take`, refused | 1 get; with a record further ahead than `per` as for a granted one |
 //! | [`left`](RateLimit::left) | 1 get |
 //! | [`sweep`](RateLimit::sweep) | reads all records, removes those of clients that have all permits |
 //!
-//! On a store with conflicts, two requests of one client at the same time conflict, and requests of
-//! different clients do not.
+//! On a store with conflicts, two requests of one client at the same time conflict. Requests of
+//! different clients do not, except on PostgreSQL, where neighbouring keys may conflict.
 //!
 //! # When not to use it
 //!
@@ -86,10 +88,10 @@ use crate::{Clock, SystemClock};
 /// Permits per client and time; see the [module](self). Cheap to clone.
 #[derive(Clone)]
 pub struct RateLimit<K: RecordKey> {
-    /// When all permits of a client are back, in µs since 1970.
+    /// When all permits of a client are back, in ns since 1970.
     full_at: Table<K, u64>,
     limit: u32,
-    /// The time in which one permit comes back, in µs.
+    /// The time in which one permit comes back, in ns.
     interval: u64,
     clock: Arc<dyn Clock>,
 }
@@ -105,7 +107,8 @@ pub enum Take {
     },
     /// There are not enough permits. None was taken.
     Refused {
-        /// The time after which there are enough, if the client takes no others meanwhile.
+        /// The time after which there are enough, in whole milliseconds, if the client takes no
+        /// others meanwhile.
         retry_in: Duration,
     },
 }
@@ -114,18 +117,19 @@ impl<K: RecordKey> RateLimit<K> {
     /// The limit `name` of a schema: at most `limit` permits at once, all of which come back within
     /// `per`, at a steady rate. Adds a table with this name.
     ///
-    /// All programs should use the same numbers. If they are changed, the records stay valid.
+    /// The time for one permit is rounded up to whole nanoseconds. All programs should use the same
+    /// numbers. If they are changed, the records stay valid.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `limit` is 0, or if a permit comes back in less than 1 µs or
-    /// later than in 100 years; the errors of [`Schema::table`].
+    /// [`Error::InvalidArgument`] if `limit` is 0, if a permit comes back in less than 1 µs, or if
+    /// `per` is longer than 10 years; the errors of [`Schema::table`].
     pub fn open<S: Store>(
         schema: &Schema<'_, S>,
         name: &str,
         limit: u32,
         per: Duration,
     ) -> Result<Self> {
-        const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+        const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
         let refuse = |why| {
             let value = format!("{limit} per {per:?}");
             Err(Error::InvalidArgument { what: "a rate limit", value, why })
@@ -134,10 +138,10 @@ impl<K: RecordKey> RateLimit<K> {
             return refuse("it grants at least 1 permit");
         }
         if per > LONGEST {
-            return refuse("the permits come back within 100 years");
+            return refuse("the permits come back within 10 years");
         }
-        // At most 3.2e15, so no sum below overflows. Rounded up: a client never gets more.
-        let interval = per.as_micros().div_ceil(u128::from(limit)) as u64;
+        // At most 3.2e17, so no sum below overflows. Rounded up: a client never gets more.
+        let interval = per.as_nanos().div_ceil(u128::from(limit)) as u64;
         if per.as_micros() < u128::from(limit) {
             return refuse("a permit comes back in at least 1 µs");
         }
@@ -167,10 +171,16 @@ impl<K: RecordKey> RateLimit<K> {
         txn.guarded(|txn| {
             let now = self.now()?;
             let stored = self.full_at.get(txn, key)?;
-            let next = self.full_at(stored, now) + u64::from(permits) * self.interval;
             let latest = now + self.all();
+            let full_at = self.full_at(stored, now);
+            let next = full_at + u64::from(permits) * self.interval;
             if next > latest {
-                return Ok(Take::Refused { retry_in: Duration::from_micros(next - latest) });
+                if stored.is_some_and(|at| at > latest) {
+                    self.full_at.replace(txn, key, stored.as_ref(), Some(&full_at))?;
+                }
+                let wait = Duration::from_nanos(next - latest);
+                let retry_in = Duration::from_millis(wait.as_nanos().div_ceil(1_000_000) as u64);
+                return Ok(Take::Refused { retry_in });
             }
             if permits > 0 {
                 self.full_at.replace(txn, key, stored.as_ref(), Some(&next))?;
@@ -186,7 +196,7 @@ impl<K: RecordKey> RateLimit<K> {
     pub fn left(&self, reader: &impl Reader, key: &K) -> Result<u32> {
         let now = self.now()?;
         let full_at = self.full_at(self.full_at.get(reader, key)?, now);
-        Ok(self.permits_in((now + self.all()).saturating_sub(full_at)))
+        Ok(self.permits_in(now + self.all() - full_at))
     }
 
     /// Gives the client `key` all permits back.
@@ -252,24 +262,23 @@ impl<K: RecordKey> RateLimit<K> {
 
     /// When all permits of a client with this record are back: now, if they are.
     fn full_at(&self, stored: Option<u64>, now: u64) -> u64 {
-        // A refused request writes nothing, so a record far ahead would refuse for ever.
-        let stored = stored.filter(|at| *at <= now + 2 * self.all());
-        stored.unwrap_or(now).max(now)
+        stored.unwrap_or(now).clamp(now, now + self.all())
     }
 
-    /// The time in which all permits come back, in µs.
+    /// The time in which all permits come back, in ns.
     fn all(&self) -> u64 {
         self.interval * u64::from(self.limit)
     }
 
-    fn permits_in(&self, micros: u64) -> u32 {
-        (micros / self.interval) as u32
+    fn permits_in(&self, nanos: u64) -> u32 {
+        (nanos / self.interval) as u32
     }
 
-    /// The time now, in µs.
+    /// The time now, in ns.
     fn now(&self) -> Result<u64> {
-        // A clock beyond the year 292,000 counts as that year, so that the sums do not overflow.
-        Ok(self.clock.now()?.min(u64::MAX / 2_000) * 1_000)
+        // A clock beyond the year 2500 counts as that year, so that the sums do not overflow.
+        const LATEST_MS: u64 = 530 * 366 * 24 * 60 * 60 * 1_000;
+        Ok(self.clock.now()?.min(LATEST_MS) * 1_000_000)
     }
 }
 
@@ -278,7 +287,7 @@ impl<K: RecordKey> fmt::Debug for RateLimit<K> {
         f.debug_struct("RateLimit")
             .field("full_at", &self.full_at)
             .field("limit", &self.limit)
-            .field("interval", &Duration::from_micros(self.interval))
+            .field("interval", &Duration::from_nanos(self.interval))
             .finish_non_exhaustive()
     }
 }

@@ -14,11 +14,12 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// Removes the records that are expired at `now`, and the data derived from them, in
     /// transactions of at most 1,000 records.
     ///
-    /// Any number of processes may sweep at once: each record is removed once. A sweep conflicts
-    /// only with a writer of a record that it removes. In the returned [`Progress`], `entries` is
-    /// the number of visited entries of the index, `removed` the number of removed records, and
-    /// `undecodable` the number of entries and records that cannot be read.
-    /// The sweep leaves unreadable entries and records unchanged and continues after them;
+    /// Any number of processes may sweep at once: each record is removed once. On stores with
+    /// [snapshot reads](keyloom::Writer::snapshot_read), a sweep conflicts only with writers of
+    /// records that it removes, and of derived data that these share. In the returned [`Progress`],
+    /// `entries` is the number of visited entries of the index, `removed` the number of removed
+    /// records, and `undecodable` the number of entries and records that cannot be read. The sweep
+    /// leaves unreadable entries and records unchanged and continues after them;
     /// [`check`](keyloom_tables::Attached::check) of the [index](Expiry::index) names them.
     ///
     /// # Errors

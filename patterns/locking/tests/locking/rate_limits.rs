@@ -22,9 +22,9 @@ fn open(store: &impl Store, limit: u32, per: Duration) -> (RateLimit<String>, Ma
     (limit.with_clock(clock.clone()), clock)
 }
 
-/// Permits that come back continuously, counted in thousandths of a microsecond of `per`.
+/// Permits that come back continuously.
 struct Bucket {
-    /// Permits times the length of the interval.
+    /// Permits times the length of the interval, in ns.
     level: u128,
     at: u64,
 }
@@ -38,7 +38,7 @@ struct Model {
 
 impl Model {
     fn new(limit: u32, per: Duration) -> Self {
-        let interval = per.as_micros().div_ceil(u128::from(limit));
+        let interval = per.as_nanos().div_ceil(u128::from(limit));
         Self { limit, interval, buckets: BTreeMap::new() }
     }
 
@@ -46,7 +46,7 @@ impl Model {
         let full = u128::from(self.limit) * self.interval;
         let bucket =
             self.buckets.entry(client.to_owned()).or_insert(Bucket { level: full, at: now });
-        bucket.level = full.min(bucket.level + u128::from(now - bucket.at) * 1_000);
+        bucket.level = full.min(bucket.level + u128::from(now - bucket.at) * 1_000_000);
         bucket.at = now;
         &mut bucket.level
     }
@@ -61,7 +61,7 @@ impl Model {
                 Take::Granted { left: (rest / interval) as u32 }
             }
             None => {
-                let retry_in = Duration::from_micros((cost - *level) as u64);
+                let retry_in = Duration::from_millis((cost - *level).div_ceil(1_000_000) as u64);
                 Take::Refused { retry_in }
             }
         }
@@ -170,20 +170,33 @@ pub fn records_of_other_clocks_and_limits_refuse_for_a_bounded_time(store: &AnyS
         Postcard::encode(&full_at, &mut record).unwrap();
         store.transact(|txn| txn.put(&key_of(store, "ada"), &record)).unwrap();
     };
-    let now = clock.now().unwrap();
-    let ahead = |ahead: Duration| now * 1_000 + ahead.as_micros() as u64;
-    // As of a clock that is 2 s ahead, for a client without a permit.
-    set(ahead(per + Duration::from_secs(2)));
-    assert_eq!(permits.left(&store.snapshot().unwrap(), &ada).unwrap(), 0);
-    assert_eq!(take(1), Take::Refused { retry_in: Duration::from_secs(4) });
-    // The longest that counts, and what does not.
-    set(ahead(2 * per));
-    assert_eq!(take(5), Take::Refused { retry_in: 2 * per });
-    for full_at in [ahead(2 * per) + 1, u64::MAX] {
-        set(full_at);
-        assert_eq!(permits.left(&store.snapshot().unwrap(), &ada).unwrap(), 5);
-        assert_eq!(take(5), Take::Granted { left: 0 });
+    let left = || permits.left(&store.snapshot().unwrap(), &ada).unwrap();
+    // As of a clock that is ahead, or from before `per` was made shorter: refused for `per` at
+    // most, whether or not the record is changed meanwhile.
+    for ahead in [per + Duration::from_millis(1), 3 * per, Duration::from_secs(1 << 32)] {
+        set(clock.now().unwrap() * 1_000_000 + ahead.as_nanos() as u64);
+        assert_eq!(left(), 0);
+        assert_eq!(take(5), Take::Refused { retry_in: per });
+        clock.advance(per / 5);
+        assert_eq!(take(1), Take::Granted { left: 0 });
+        clock.advance(per - per / 5);
+        assert_eq!(left(), 4);
     }
+    set(u64::MAX);
+    assert_eq!(take(5), Take::Refused { retry_in: per });
+    clock.advance(per);
+    assert_eq!(take(5), Take::Granted { left: 0 });
+    // Two programs in a rolling update, the new one with a shorter time: the old one's client does
+    // not get more by the new one.
+    let (longer, _) = open(store, 5, 360 * per);
+    let longer = longer.with_clock(clock.clone());
+    let take_longer = || store.transact(|txn| longer.take(txn, &ada, 1)).unwrap();
+    store.transact(|txn| permits.reset(txn, &ada)).unwrap();
+    (0..5).for_each(|_| assert!(matches!(take_longer(), Take::Granted { .. })));
+    let granted = (0..20).filter(|_| matches!(take(1), Take::Granted { .. })).count();
+    assert_eq!(granted, 0);
+    set(0);
+    assert_eq!(take(5), Take::Granted { left: 0 });
     // A program with a smaller limit sees the same client.
     let (smaller, _) = open(store, 1, per);
     let smaller = smaller.with_clock(clock.clone());
@@ -258,8 +271,8 @@ fn impossible_limits_are_refused() {
     assert!(message(open(0, Duration::from_secs(1))).contains("at least 1 permit"));
     assert!(message(open(1, Duration::ZERO)).contains("1 µs"));
     assert!(message(open(u32::MAX, Duration::from_secs(1))).contains("1 µs"));
-    assert!(message(open(1, Duration::MAX)).contains("100 years"));
-    let limit = open(u32::MAX, Duration::from_secs(100 * 365 * 86_400)).unwrap();
+    assert!(message(open(1, Duration::MAX)).contains("10 years"));
+    let limit = open(u32::MAX, Duration::from_secs(10 * 365 * 86_400)).unwrap();
     let limit = limit.with_clock(ManualClock::at(u64::MAX));
     let all = store.transact(|txn| limit.take(txn, &"ada".to_owned(), u32::MAX)).unwrap();
     assert_eq!(all, Take::Granted { left: 0 });
