@@ -100,6 +100,7 @@ struct Lines<R> {
     text: Vec<u8>,
     /// Whether the next line is the size of a matrix.
     is_size_next: bool,
+    is_directed: bool,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -113,8 +114,16 @@ impl<R: BufRead> Lines<R> {
             let line = std::str::from_utf8(&self.text);
             let Ok(line) = line.map(str::trim) else { return Err(self.bad("is not UTF-8")) };
             if self.number == 1 && line.starts_with(MATRIX_MARKET) {
-                if !line.contains("coordinate") {
+                let words = line.to_ascii_lowercase();
+                let is_of = |word| words.split_whitespace().any(|one| one == word);
+                if !is_of("coordinate") {
                     return Err(self.bad("is of a Matrix Market file that lists no coordinates"));
+                }
+                // Such a file has one half of the matrix.
+                if !is_of("general") && (self.is_directed || !is_of("symmetric")) {
+                    return Err(self.bad(
+                        "is of a symmetric Matrix Market file, which is imported into undirected graphs",
+                    ));
                 }
                 self.is_size_next = true;
             }
@@ -203,7 +212,9 @@ where
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         let (mut done, skipped) = (Progress::beginning(options), skipped(options)?);
-        let mut lines = Lines { input, number: 0, text: Vec::new(), is_size_next: false };
+        let is_directed = self.is_directed();
+        let mut lines =
+            Lines { input, number: 0, text: Vec::new(), is_size_next: false, is_directed };
         let mut size = BatchSize::new(options.batch);
         let mut batch = Vec::new();
         loop {

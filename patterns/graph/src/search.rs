@@ -159,7 +159,8 @@ where
     }
 
     /// Sets the largest number of vertices that the search may visit; a search that would visit
-    /// more returns an error. Default: 1,000,000, which bounds the memory.
+    /// more returns an error. Default: 1,000,000, which bounds the memory. A search for all
+    /// shortest paths also keeps each edge that lies on one, so parallel edges take more.
     #[must_use]
     pub fn max_visited(mut self, vertices: usize) -> Self {
         self.max_visited = vertices;

@@ -100,6 +100,9 @@ fn the_size_in_a_matrix_market_file_is_no_edge() {
     assert_eq!(rest.records, 1);
     let snapshot = store.snapshot().unwrap();
     assert_eq!(graph.at(&snapshot).unwrap().edge(&3, "to", &3).unwrap(), Some(6));
+    let symmetric = "%%MatrixMarket matrix COORDINATE real Symmetric\n3 3 1\n1 2 5";
+    let error = import(&graph, &store, symmetric).unwrap_err();
+    assert!(error.to_string().contains("undirected"), "{error}");
     let error = import(&graph, &store, "%%MatrixMarket matrix array real general\n1 1\n5");
     assert!(error.unwrap_err().to_string().contains("coordinates"));
 }
