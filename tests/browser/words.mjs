@@ -48,7 +48,7 @@ export const WORDS = {
     'outbox': ['feed'],
     'pagination': ['composite_key_index', 'index_queries'],
     'pagerank': ['graph'],
-    'rate limit': ['transactions', 'queue'],
+    'rate limit': ['queue'],
     'schema migration': ['schema_changes', 'record_changes', 'schema_records'],
     'secondary index': ['composite_key_index', 'index_table', 'index_queries'],
     'sharding': ['sequence', 'far_away'],

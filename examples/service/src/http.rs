@@ -59,9 +59,14 @@ enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let is_of_search = match error.downcast_ref() {
-            // The index is damaged.
-            Some(TextError::NoRecord { .. }) | None => false,
-            Some(_) => true,
+            Some(
+                TextError::TooManyTerms { .. }
+                | TextError::TooManyScannedTerms { .. }
+                | TextError::TooManySpans { .. }
+                | TextError::UnknownField { .. },
+            ) => true,
+            // The others are faults of the index or of this program.
+            Some(_) | None => false,
         };
         match error {
             Error::InvalidArgument { .. } => Self::Request(error.to_string()),

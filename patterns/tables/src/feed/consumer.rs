@@ -184,8 +184,10 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     /// Returns how many changes the position passed, including changes of other shares; 0 at the
     /// end of the feed.
     ///
-    /// Does not conflict with concurrent appends, since it reads the changes with
-    /// [snapshot reads](keyloom::Writer::snapshot_read): changes are only ever added.
+    /// Reads the changes with [snapshot reads](keyloom::Writer::snapshot_read), since changes are
+    /// only ever added. So it does not conflict with concurrent appends, on stores with such reads.
+    /// A transaction must not decide by the returned number that the feed has ended, since an
+    /// append may commit before it: read [`Feed::last`] for that.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Subspace, Writer};
