@@ -180,7 +180,8 @@ impl<'s> Search<'s> {
     }
 
     fn add(&self, index: &Part, key: &[u8], value: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
-        let is_own = record_keys(index, self.table, (key, value)).iter().any(|key| key[..] == *self.record);
+        let is_own =
+            record_keys(index, self.table, (key, value)).iter().any(|key| key[..] == *self.record);
         if is_own && found.iter().all(|(known, _)| known != key) {
             found.push((key.to_vec(), value.to_vec()));
         }
