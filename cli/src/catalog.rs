@@ -23,6 +23,10 @@ pub struct Part {
     pub state: String,
     /// The subspace of the entries.
     pub space: Subspace,
+    /// The options of derived data, as the schema stores them: the model of a tree. Empty for a
+    /// table.
+    #[cfg(feature = "explore")]
+    pub options: String,
     /// The codec of the records. Only a table has one.
     pub codec: Option<String>,
     /// The shape of the records. Only a table has one.
@@ -158,7 +162,18 @@ impl Catalog {
 fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
     let part = |name, kind: &str, state: String, space| {
         let (schema, table, kind) = (schema.to_owned(), table.name.clone(), kind.to_owned());
-        Part { schema, name, table, kind, state, space, codec: None, shape: None }
+        Part {
+            schema,
+            name,
+            table,
+            kind,
+            state,
+            space,
+            #[cfg(feature = "explore")]
+            options: String::new(),
+            codec: None,
+            shape: None,
+        }
     };
     let mut parts = vec![Part {
         codec: Some(table.definition.codec),
@@ -168,7 +183,11 @@ fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
     for one in table.derived {
         let name = format!("{}.{}", table.name, one.name);
         let state = one.state.to_string();
-        parts.push(part(name.clone(), &one.definition.kind, state.clone(), one.space));
+        parts.push(Part {
+            #[cfg(feature = "explore")]
+            options: one.definition.options.clone(),
+            ..part(name.clone(), &one.definition.kind, state.clone(), one.space)
+        });
         if let Some(queue) = one.queue {
             parts.push(part(format!("{name} (queue)"), "queue", state, queue));
         }

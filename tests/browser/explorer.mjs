@@ -37,6 +37,14 @@ async function follow(tab, text, within = 'main') {
     await link.asElement().click();
 }
 
+/** Opens the view of a part from the overview. */
+async function open(tab, part) {
+    await follow(tab, 'Overview', 'header');
+    await heading(tab, 'What the store holds');
+    await follow(tab, part);
+    await heading(tab, part);
+}
+
 /** Goes to the next page, and waits until it is shown. */
 async function turn(tab) {
     const first = () => document.querySelector('main tbody td')?.textContent;
@@ -93,6 +101,45 @@ const VIEWS = {
         assert.equal(new Set(rows.map(([, entry]) => entry)).size, rows.length, 'an entry is listed twice');
         assert.deepEqual(orphaned, orphans('nations.by_continent').map((fault) => fault.key));
         assert.equal(orphaned.length, 1, 'the record that was removed');
+    },
+    async 'places on a map'(tab) {
+        await open(tab, 'tour/cities.by_position');
+        const dots = await tab.$$eval('svg.world circle', (all) => all.length);
+        assert.ok(dots > 50 && dots <= 90, `${dots} points`);
+        assert.equal((await tab.$$('main tbody tr')).length, dots);
+        // The entry of a point leads to the city.
+        await tab.click('main tbody tr td:first-child a');
+        await tab.waitForSelector('main dl');
+        assert.ok((await texts(tab, 'main h2')).includes('The record'));
+        await tab.goBack();
+        await heading(tab, 'tour/cities.by_position');
+    },
+    async 'a box on the map'(tab) {
+        await tab.$eval('svg.world', (map) => map.scrollIntoView({ block: 'center' }));
+        const { x, y, width, height } = await (await tab.$('svg.world')).boundingBox();
+        await tab.mouse.move(x + width * 0.49, y + height * 0.2);
+        await tab.mouse.down();
+        await tab.mouse.move(x + width * 0.53, y + height * 0.28, { steps: 3 });
+        await tab.mouse.up();
+        await tab.waitForSelector('svg.world rect.cell');
+        const edges = await tab.$$eval('.edges input', (all) => all.map((one) => Number(one.value)));
+        assert.ok(Math.abs(edges[0] - 39.6) < 1 && Math.abs(edges[3] - 10.8) < 1, edges.join());
+        // Typed coordinates, compared with the records.
+        const typed = { south: 46.9, west: 7.3, north: 47, east: 7.6 };
+        for (const [name, value] of Object.entries(typed)) {
+            await tab.$eval(`.edges [name=${name}]`, (input, value) => { input.value = value; }, value);
+        }
+        await tab.click('.edges button');
+        await tab.waitForFunction(() => document.querySelector('svg.world rect.box')?.getAttribute('x') === '7.3');
+        const rows = await tab.$$eval('main tbody tr', (rows) => rows.map((row) =>
+            [...row.children].map((cell) => cell.textContent)));
+        const { south, west, north, east } = typed;
+        for (const [, position, record] of rows) {
+            const [latitude, longitude] = position.split(', ').map(Number);
+            assert.ok(latitude >= south && latitude <= north && longitude >= west && longitude <= east, position);
+            assert.ok(record.includes('"country":"CH"'), record);
+        }
+        assert.ok(rows.some(([, , record]) => record.includes('Bern')), 'Bern is missing');
     },
     async 'locks and queues'(tab) {
         await follow(tab, 'Locks and queues', 'header');

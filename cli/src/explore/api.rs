@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::server::Site;
-use super::{browse, overview, related, work};
+use super::{browse, overview, places, related, work};
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::word::bytes_of_hex;
@@ -23,6 +23,11 @@ pub struct Params {
     pub name: String,
     /// The last key of the previous page, in hexadecimal digits.
     pub after: String,
+    /// The packed leading parts of the entries of a grouped index, in hexadecimal digits.
+    pub group: String,
+    /// A box on the map: south, west, north, east, in degrees, separated by commas.
+    #[serde(rename = "box")]
+    pub area: String,
     /// `yes` for the keys before `after`, in descending order.
     pub reverse: String,
 }
@@ -55,6 +60,7 @@ pub fn answer(site: &Site, view: &str, params: &Params) -> Option<Result<Value>>
         "related" => related::related(site, params),
         "joined" => related::joined(site, params),
         "locks" => work::locks(site, params),
+        "places" => places::places(site, params),
         "queue" => work::queue(site, params),
         _ => return None,
     })

@@ -4,6 +4,7 @@ mod api;
 mod browse;
 mod guard;
 mod overview;
+mod places;
 mod related;
 mod server;
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub fn overview(site: &Site) -> Result<Value> {
 fn part(part: &Part) -> Value {
     json!({
         "id": id(part), "schema": part.schema, "name": part.name, "table": part.table,
-        "kind": part.kind, "state": part.state, "codec": part.codec,
+        "kind": part.kind, "state": part.state, "codec": part.codec, "options": part.options,
         "is_index": part.is_index(), "prefix": shown::key(part.space.prefix()),
         "prefix_hex": shown::hex(part.space.prefix()),
     })

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::api::{Params, id};
 use super::browse::{existing, row};
+use super::places;
 use super::server::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
@@ -31,7 +32,8 @@ pub fn related(site: &Site, params: &Params) -> Result<Value> {
     let value = existing(&snapshot, &key)?;
     let Some(part) = catalog.part_of(&key) else { return Ok(json!({})) };
     match catalog.table_of(part) {
-        Some(table) if part.is_index() => {
+        // The entries of points have the layout of an index.
+        Some(table) if part.is_index() || part.kind == places::KIND => {
             let is_behind = catalog.is_behind(&snapshot, part)?;
             let joined = Joined::read(&snapshot, part, table, &[(&key, &value)])?;
             Ok(json!({"record": joined.iter().map(|one| beside(&catalog, one, is_behind)).next()}))
@@ -75,7 +77,7 @@ pub fn joined(site: &Site, params: &Params) -> Result<Value> {
 
 /// The record beside an entry, with its state: `found`, `orphaned`, `pending` if the queue of a
 /// deferred index may still remove the entry, or `not an entry`.
-fn beside(catalog: &Catalog, joined: &Joined<'_, '_>, is_behind: bool) -> Value {
+pub fn beside(catalog: &Catalog, joined: &Joined<'_, '_>, is_behind: bool) -> Value {
     match joined {
         Joined::NoEntry { .. } => json!({"state": "not an entry"}),
         Joined::Dangling { record, .. } => {

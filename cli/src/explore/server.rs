@@ -18,9 +18,16 @@ use crate::shown::json_safe;
 /// Reads at once. LMDB has a limited number of readers, and other programs need some of them.
 const MOST_READS: usize = 8;
 
-const HTML: &str = include_str!("page/index.html");
-const SCRIPT: &str = include_str!("page/explore.js");
-const STYLE: &str = include_str!("page/explore.css");
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// The files of the page: path, type, content.
+const ASSETS: [(&str, &str, &str); 6] = [
+    ("", "text/html; charset=utf-8", include_str!("page/index.html")),
+    ("explore.css", "text/css; charset=utf-8", include_str!("page/explore.css")),
+    ("explore.js", SCRIPT, include_str!("page/explore.js")),
+    ("common.js", SCRIPT, include_str!("page/common.js")),
+    ("land.js", SCRIPT, include_str!("page/land.js")),
+    ("places.js", SCRIPT, include_str!("page/places.js")),
+];
 
 /// The headers of every response.
 const HEADERS: [(HeaderName, &str); 5] = [
@@ -93,14 +100,11 @@ async fn respond(
 }
 
 async fn answer(site: Arc<Site>, path: &str, uri: &Uri) -> std::result::Result<Response, Refusal> {
-    match path {
-        "" => Ok(asset("text/html; charset=utf-8", HTML)),
-        "explore.js" => Ok(asset("text/javascript; charset=utf-8", SCRIPT)),
-        "explore.css" => Ok(asset("text/css; charset=utf-8", STYLE)),
-        _ => match path.strip_prefix("api/") {
-            Some(route) => read(site, route.to_owned(), uri).await,
-            None => Err((StatusCode::NOT_FOUND, "there is no such page")),
-        },
+    let found = ASSETS.iter().find(|(name, ..)| *name == path);
+    match (found, path.strip_prefix("api/")) {
+        (Some((_, kind, text)), _) => Ok(asset(kind, text)),
+        (None, Some(route)) => read(site, route.to_owned(), uri).await,
+        (None, None) => Err((StatusCode::NOT_FOUND, "there is no such page")),
     }
 }
 

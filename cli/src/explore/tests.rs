@@ -1,6 +1,8 @@
 //! The keys that each view reads of a large store, and what it finds there.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod places;
+
 use keyloom::{AnyStore, Memory, Metered, Store, Writer, pack};
 use keyloom_locking::{Lock, LockPath, Locks, Session, WorkQueue};
 use keyloom_tables::{Schema, entry};
@@ -22,12 +24,20 @@ struct Person {
     town: u32,
 }
 
+/// A store whose reads are counted, and its page.
 struct Large {
     store: Metered<Memory>,
     site: Site,
 }
 
 impl Large {
+    fn of(store: Metered<Memory>) -> Self {
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let shown = AnyStore::other("metered", store.clone());
+        let site = Site { store: shown, address: String::new(), guard: Guard::new(listen) };
+        Self { store, site }
+    }
+
     fn new() -> Self {
         let store = Metered::new(Memory::new());
         let schema = Schema::open(&store, "hall").unwrap();
@@ -45,10 +55,7 @@ impl Large {
                 (0..100).try_for_each(|id| queue.enqueue(txn, ("ada", id.to_string())).map(drop))
             })
             .unwrap();
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let shown = AnyStore::other("metered", store.clone());
-        let site = Site { store: shown, address: String::new(), guard: Guard::new(listen) };
-        Self { store, site }
+        Self::of(store)
     }
 
     /// A view, which must read few keys.
@@ -58,6 +65,11 @@ impl Large {
         assert!(cost.keys_read <= MOST_KEYS, "{view} {params:?}: {cost}");
         assert_eq!((cost.keys_written, cost.commits), (0, 0), "{view}");
         found.unwrap()
+    }
+
+    /// Why a view cannot be shown.
+    fn refusal(&self, view: &str, params: Params) -> String {
+        answer(&self.site, view, &params).unwrap().unwrap_err().to_string()
     }
 }
 

@@ -1,66 +1,16 @@
-// The page of `keyloom explore`. Data reaches the page as text nodes alone, so keys and values are
-// shown and never executed.
+// The page of `keyloom explore`: overview, entries, indexes, locks and queues. Views of a kind of
+// data have modules of their own.
 
-const SVG = "http://www.w3.org/2000/svg";
-const main = document.getElementById("content");
+import { bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
+import { showPlaces } from "./places.js";
+
 const sizes = new Map();
 let overview = null;
 let unit = "bytes";
 let redraw = () => {};
-
-/** An element with properties and children. Strings become text nodes. */
-function el(name, props = {}, ...children) {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(props)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
-  }
-  node.append(...children.flat().filter((child) => child !== null).map(asNode));
-  return node;
-}
-const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
-
-function svg(name, props, ...children) {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(props)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-}
-
-/** Reads a view. Relative to the page, whose path may contain the token. */
-async function read(view, params = {}) {
-  const answer = await fetch(`api/${view}?${new URLSearchParams(params)}`);
-  const isJson = (answer.headers.get("content-type") || "").startsWith("application/json");
-  const body = isJson ? await answer.json() : { error: await answer.text() };
-  if (!answer.ok) throw new Error(body.error);
-  return body;
-}
-
-const link = (view, params = {}) => `#/${view}?${new URLSearchParams(params)}`;
-const number = (value) => value.toLocaleString("en");
-
-function bytes(count) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let at = 0;
-  while (count >= 1024 && at < units.length - 1) [count, at] = [count / 1024, at + 1];
-  return `${at === 0 || count >= 100 ? Math.round(count) : count.toFixed(1)} ${units[at]}`;
-}
-
-/** A table. `#` marks a column of numbers, and `~` one that a narrow page leaves out. */
-function table(head, rows, empty) {
-  if (rows.length === 0) return el("p", { class: "quiet" }, empty);
-  const numeric = new Set(head.map((title, at) => (title.startsWith("#") ? at : -1)));
-  const wide = new Set(head.map((title, at) => (title.startsWith("~") ? at : -1)));
-  const cls = (at) => (numeric.has(at) ? "number" : wide.has(at) ? "wide" : null);
-  const title = (text, at) => el("th", { scope: "col", class: cls(at) }, text.replace(/^[#~]/, ""));
-  const cell = (content, at) => el("td", { class: cls(at) }, content);
-  return el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, head.map(title))),
-    el("tbody", {}, rows.map((row) => el("tr", { class: row.mark }, (row.cells || row).map(cell))))));
-}
-
-const keyLink = (row) => el("a", { href: link("entry", { key: row.key_hex }) }, el("code", {}, row.key));
-const value = (row) => el("code", {}, row.value);
+/** The views of kinds of derived data, as the schema stores the kinds. */
+const OF_KIND = { index: "index", "unique index": "index", points: "places" };
+const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map" };
 const color = (row) => (row.kind === "table" ? "table" : row.is_index ? "index" : row.kind ? "derived" : "other");
 
 // Overview
@@ -114,7 +64,7 @@ function sizeCells(row) {
 
 function partsTable(parts) {
   const rows = parts.map((part) => [
-    el("a", { href: part.is_index ? link("index", { name: part.id }) : link("browse", { select: part.id }) }, part.id),
+    el("a", { href: OF_KIND[part.kind] ? link(OF_KIND[part.kind], { name: part.id }) : link("browse", { select: part.id }) }, part.id),
     part.kind, part.state, el("code", {}, part.prefix), ...sizeCells(part)]);
   return el("section", {}, el("h2", {}, "Named by schemas"),
     table(["Name", "~Kind", "~State", "~Subspace", "#Keys", "#Bytes"], rows, "The store has no schema."));
@@ -192,16 +142,12 @@ async function showBrowse(params) {
   const rows = page.entries.map((row) => [keyLink(row), row.part || "", value(row), number(row.bytes)]);
   main.replaceChildren(
     el("h1", {}, select || "All keys"),
-    part && part.is_index ? el("p", {}, el("a", { href: link("index", { name: part.id }) }, "With the records beside the entries")) : "",
+    part && OF_KIND[part.kind] ? el("p", {}, el("a", { href: link(OF_KIND[part.kind], { name: part.id }) }, TITLES_OF_VIEWS[OF_KIND[part.kind]])) : "",
     el("form", { class: "bar", onsubmit: search }, input, el("button", {}, "List"),
       el("a", { href: link("browse", { select, reverse: reverse ? "" : "yes" }) }, reverse ? "ascending" : "descending")),
     table(["Key", "~Part", "Value", "#Bytes"], rows, `None of the ${page.keys_read} keys of this page match.`),
     pager("browse", { select, reverse }, after, page.next));
 }
-
-const pager = (view, params, after, next) => el("p", { class: "bar" },
-  after ? el("a", { href: link(view, params) }, "First page") : null,
-  next ? el("a", { href: link(view, { ...params, after: next }) }, "Next page") : el("span", { class: "quiet" }, "There are no more keys."));
 
 async function showEntry({ key }) {
   const [entry, related] = await Promise.all([read("entry", { key }), read("related", { key })]);
@@ -282,11 +228,10 @@ function jobs({ state, jobs: list, more: hasMore }) {
   return el("section", {}, el("h3", {}, `${TITLES[state]}: ${list.length}${hasMore ? " or more" : ""}`),
     table(["Job", "Tenant", "State", "#Attempts", "Last error"], rows, "None."), more(hasMore));
 }
-const more = (hasMore) => hasMore ? el("p", { class: "quiet" }, "There are more.") : "";
 
 // Navigation
 
-const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, work: showWork };
+const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, work: showWork };
 
 async function show() {
   const [view, query] = location.hash.replace(/^#\/?/, "").split("?");

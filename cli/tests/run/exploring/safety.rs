@@ -84,9 +84,12 @@ fn every_answer_has_the_headers_of_a_safe_page() {
     }
     let page = explorer.get("").body;
     assert!(page.starts_with("<!doctype html>") && page.contains("src=\"explore.js\""), "{page}");
-    let script = explorer.get("explore.js").body;
-    for name in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
-        assert!(!script.contains(name), "{name}");
+    for script in ["explore.js", "common.js", "land.js", "places.js"] {
+        let Answer { status, body, .. } = explorer.get(script);
+        assert_eq!(status, 200, "{script}");
+        for name in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+            assert!(!body.contains(name), "{script}: {name}");
+        }
     }
 }
 
