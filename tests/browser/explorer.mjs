@@ -141,6 +141,22 @@ const VIEWS = {
         }
         assert.ok(rows.some(([, , record]) => record.includes('Bern')), 'Bern is missing');
     },
+    async 'a vertex of a graph'(tab) {
+        await open(tab, 'tour/flights edges.incoming');
+        await tab.$eval('form input', (input) => { input.value = 'ABE'; });
+        await tab.click('form button');
+        await tab.waitForFunction(() => document.querySelector('svg.graph .centre text')?.textContent === '"ABE"');
+        const others = async (section) => (await texts(tab, `main section:nth-of-type(${section}) tbody td:nth-child(2)`)).sort();
+        const end = (at) => (row) => JSON.parse(`[${row.key.slice(1, -1)}]`)[at];
+        const all = keyloom('scan', STORE, 'flights edges', '--limit', '10000');
+        const [sources, targets] = [all.filter((row) => end(3)(row) === 'ABE').map(end(1)), all.filter((row) => end(1)(row) === 'ABE').map(end(3))];
+        assert.deepEqual(await others(1), targets.map((one) => `"${one}"`).sort());
+        assert.deepEqual(await others(2), sources.map((one) => `"${one}"`).sort());
+        // A click on a neighbour recentres the drawing.
+        const linked = await tab.$('svg.graph .out a:last-of-type circle');
+        await linked.click();
+        await tab.waitForFunction((name) => document.querySelector('svg.graph .centre text')?.textContent === name, {}, `"${targets.at(-1)}"`);
+    },
     async 'locks and queues'(tab) {
         await follow(tab, 'Locks and queues', 'header');
         await heading(tab, 'Locks and queues');

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::server::Site;
-use super::{browse, overview, places, related, work};
+use super::{browse, graph, overview, places, related, work};
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::word::bytes_of_hex;
@@ -28,6 +28,8 @@ pub struct Params {
     /// A box on the map: south, west, north, east, in degrees, separated by commas.
     #[serde(rename = "box")]
     pub area: String,
+    /// The id of a vertex, as the command line writes an element.
+    pub vertex: String,
     /// `yes` for the keys before `after`, in descending order.
     pub reverse: String,
 }
@@ -60,6 +62,7 @@ pub fn answer(site: &Site, view: &str, params: &Params) -> Option<Result<Value>>
         "related" => related::related(site, params),
         "joined" => related::joined(site, params),
         "locks" => work::locks(site, params),
+        "graph" => graph::graph(site, params),
         "places" => places::places(site, params),
         "queue" => work::queue(site, params),
         _ => return None,

@@ -2,6 +2,7 @@
 
 mod api;
 mod browse;
+mod graph;
 mod guard;
 mod overview;
 mod places;

@@ -20,11 +20,12 @@ const MOST_READS: usize = 8;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The files of the page: path, type, content.
-const ASSETS: [(&str, &str, &str); 6] = [
+const ASSETS: [(&str, &str, &str); 7] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("explore.css", "text/css; charset=utf-8", include_str!("page/explore.css")),
     ("explore.js", SCRIPT, include_str!("page/explore.js")),
     ("common.js", SCRIPT, include_str!("page/common.js")),
+    ("graph.js", SCRIPT, include_str!("page/graph.js")),
     ("land.js", SCRIPT, include_str!("page/land.js")),
     ("places.js", SCRIPT, include_str!("page/places.js")),
 ];

@@ -2,6 +2,7 @@
 // data have modules of their own.
 
 import { bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
+import { showGraph } from "./graph.js";
 import { showPlaces } from "./places.js";
 
 const sizes = new Map();
@@ -9,8 +10,8 @@ let overview = null;
 let unit = "bytes";
 let redraw = () => {};
 /** The views of kinds of derived data, as the schema stores the kinds. */
-const OF_KIND = { index: "index", "unique index": "index", points: "places" };
-const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map" };
+const OF_KIND = { index: "index", "unique index": "index", points: "places", "incoming edges": "graph" };
+const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map", graph: "As a graph" };
 const color = (row) => (row.kind === "table" ? "table" : row.is_index ? "index" : row.kind ? "derived" : "other");
 
 // Overview
@@ -138,16 +139,20 @@ async function showBrowse(params) {
   const page = await read("browse", { select, after, reverse });
   const input = el("input", { name: "select", value: select, "aria-label": "Keys", placeholder: "a table, or a tuple such as (\"orders\", 7, _)", spellcheck: "false" });
   const search = (event) => { event.preventDefault(); location.hash = link("browse", { select: input.value, reverse }); };
-  const part = overview.parts.find((one) => one.id === select);
+  const part = viewed(select);
   const rows = page.entries.map((row) => [keyLink(row), row.part || "", value(row), number(row.bytes)]);
   main.replaceChildren(
     el("h1", {}, select || "All keys"),
-    part && OF_KIND[part.kind] ? el("p", {}, el("a", { href: link(OF_KIND[part.kind], { name: part.id }) }, TITLES_OF_VIEWS[OF_KIND[part.kind]])) : "",
+    part ? el("p", {}, el("a", { href: link(OF_KIND[part.kind], { name: part.id }) }, TITLES_OF_VIEWS[OF_KIND[part.kind]])) : "",
     el("form", { class: "bar", onsubmit: search }, input, el("button", {}, "List"),
       el("a", { href: link("browse", { select, reverse: reverse ? "" : "yes" }) }, reverse ? "ascending" : "descending")),
     table(["Key", "~Part", "Value", "#Bytes"], rows, `None of the ${page.keys_read} keys of this page match.`),
     pager("browse", { select, reverse }, after, page.next));
 }
+
+/** The part with a view of its own: this one, or the incoming edges of this table of edges. */
+const viewed = (id) => overview.parts.find((one) => OF_KIND[one.kind] &&
+  (one.id === id || (one.kind === "incoming edges" && `${one.schema}/${one.table}` === id)));
 
 async function showEntry({ key }) {
   const [entry, related] = await Promise.all([read("entry", { key }), read("related", { key })]);
@@ -231,7 +236,7 @@ function jobs({ state, jobs: list, more: hasMore }) {
 
 // Navigation
 
-const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, work: showWork };
+const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, graph: showGraph, work: showWork };
 
 async function show() {
   const [view, query] = location.hash.replace(/^#\/?/, "").split("?");
