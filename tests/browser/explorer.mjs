@@ -157,6 +157,34 @@ const VIEWS = {
         await linked.click();
         await tab.waitForFunction((name) => document.querySelector('svg.graph .centre text')?.textContent === name, {}, `"${targets.at(-1)}"`);
     },
+    async 'a tree'(tab) {
+        await open(tab, 'tour/directories.tree');
+        const [{ prefix_hex: space }] = keyloom('ls', STORE).filter((row) => row.name === 'directories.tree');
+        const names = () => texts(tab, 'main > ul.tree > li > details > summary code');
+        while (await tab.$('main > ul.tree > li > button')) {
+            const before = (await names()).length;
+            await tab.click('main > ul.tree > li > button');
+            await tab.waitForFunction((before) => document.querySelectorAll('main > ul.tree > li').length > before + 1
+                || !document.querySelector('main > ul.tree > li > button'), {}, before);
+        }
+        // The keys of the tree are paths of names.
+        const paths = keyloom('scan', STORE, 'directories.tree', '--limit', '20000').map((row) => row.key)
+            .filter((key) => key.includes('"path"')).map((key) => JSON.parse(`[${key.slice(1, -1)}]`).slice(2));
+        assert.ok(space && paths.length > 1000);
+        assert.deepEqual((await names()).sort(), paths.filter((path) => path.length === 1).map(([name]) => name).sort());
+        // Enter expands a node.
+        const [inner] = paths.filter((path) => path.length === 3);
+        const root = await tab.evaluateHandle((name) => [...document.querySelectorAll('.tree summary')]
+            .find((one) => one.querySelector('code').textContent === name), inner[0]);
+        await root.focus();
+        await tab.keyboard.press('Enter');
+        await tab.waitForSelector('.tree details[open] ul.tree > li details');
+        const below = await texts(tab, '.tree details[open] ul.tree > li > details > summary code');
+        const expected = new Set(paths.filter((path) => path[0] === inner[0] && path.length === 2).map(([, name]) => name));
+        assert.ok(below.length > 0 && below.every((name) => expected.has(name)), below.join());
+        await follow(tab, 'Begin here', '.tree details[open]');
+        await tab.waitForFunction((name) => document.querySelector('.crumbs [aria-current]')?.textContent === name, {}, inner[0]);
+    },
     async 'locks and queues'(tab) {
         await follow(tab, 'Locks and queues', 'header');
         await heading(tab, 'Locks and queues');

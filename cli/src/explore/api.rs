@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::server::Site;
-use super::{browse, graph, overview, places, related, work};
+use super::{browse, graph, overview, places, related, tree, work};
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::word::bytes_of_hex;
@@ -30,6 +30,10 @@ pub struct Params {
     pub area: String,
     /// The id of a vertex, as the command line writes an element.
     pub vertex: String,
+    /// The id of a node of a tree.
+    pub node: String,
+    /// The id of the last child of the previous page.
+    pub last: String,
     /// `yes` for the keys before `after`, in descending order.
     pub reverse: String,
 }
@@ -64,6 +68,7 @@ pub fn answer(site: &Site, view: &str, params: &Params) -> Option<Result<Value>>
         "locks" => work::locks(site, params),
         "graph" => graph::graph(site, params),
         "places" => places::places(site, params),
+        "tree" => tree::tree(site, params),
         "queue" => work::queue(site, params),
         _ => return None,
     })

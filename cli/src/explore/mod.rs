@@ -10,6 +10,7 @@ mod related;
 mod server;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod work;
 
 use std::io::IsTerminal;

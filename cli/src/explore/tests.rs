@@ -3,6 +3,7 @@
 
 mod graph;
 mod places;
+mod tree;
 
 use keyloom::{AnyStore, Memory, Metered, Store, Writer, pack};
 use keyloom_locking::{Lock, LockPath, Locks, Session, WorkQueue};
