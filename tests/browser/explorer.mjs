@@ -157,6 +157,18 @@ const VIEWS = {
         await linked.click();
         await tab.waitForFunction((name) => document.querySelector('svg.graph .centre text')?.textContent === name, {}, `"${targets.at(-1)}"`);
     },
+    async 'a text index'(tab) {
+        await open(tab, 'tour/paragraphs.by_text');
+        await tab.$eval('form input', (input) => { input.value = 'rabbit'; });
+        await tab.click('form button');
+        await tab.waitForSelector('main .documents');
+        const counts = Object.fromEntries(await tab.$$eval('main > .scroll tbody tr', (rows) =>
+            rows.map((row) => [...row.children].map((cell) => cell.textContent))));
+        const texts = keyloom('scan', STORE, 'paragraphs', '--limit', '2000', '--full').map((row) => JSON.parse(row.value).text);
+        assert.equal(Number(counts.rabbit), texts.filter((text) => /\brabbits?\b/i.test(text)).length);
+        const shown = await tab.$$eval('main .documents tbody tr', (rows) => rows.map((row) => row.children[2].textContent));
+        assert.ok(shown.length === 20 && shown.some((text) => /rabbit/i.test(text)), shown.join());
+    },
     async 'a tree'(tab) {
         await open(tab, 'tour/directories.tree');
         const [{ prefix_hex: space }] = keyloom('ls', STORE).filter((row) => row.name === 'directories.tree');

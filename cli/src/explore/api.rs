@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::server::Site;
-use super::{browse, graph, overview, places, related, tree, work};
+use super::{browse, graph, overview, places, related, text, tree, work};
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::word::bytes_of_hex;
@@ -34,6 +34,8 @@ pub struct Params {
     pub node: String,
     /// The id of the last child of the previous page.
     pub last: String,
+    /// The beginning of terms.
+    pub term: String,
     /// `yes` for the keys before `after`, in descending order.
     pub reverse: String,
 }
@@ -68,6 +70,7 @@ pub fn answer(site: &Site, view: &str, params: &Params) -> Option<Result<Value>>
         "locks" => work::locks(site, params),
         "graph" => graph::graph(site, params),
         "places" => places::places(site, params),
+        "text" => text::text(site, params),
         "tree" => tree::tree(site, params),
         "queue" => work::queue(site, params),
         _ => return None,

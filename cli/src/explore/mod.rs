@@ -10,6 +10,7 @@ mod related;
 mod server;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tree;
 mod work;
 

@@ -3,6 +3,7 @@
 
 mod graph;
 mod places;
+mod text;
 mod tree;
 
 use keyloom::{AnyStore, Memory, Metered, Store, Writer, pack};

@@ -4,6 +4,7 @@
 import { bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
 import { showGraph } from "./graph.js";
 import { showPlaces } from "./places.js";
+import { showText } from "./text.js";
 import { showTree } from "./tree.js";
 
 const sizes = new Map();
@@ -11,8 +12,8 @@ let overview = null;
 let unit = "bytes";
 let redraw = () => {};
 /** The views of kinds of derived data, as the schema stores the kinds. */
-const OF_KIND = { index: "index", "unique index": "index", points: "places", "incoming edges": "graph", tree: "tree" };
-const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map", graph: "As a graph", tree: "As a tree" };
+const OF_KIND = { index: "index", "unique index": "index", points: "places", "incoming edges": "graph", tree: "tree", "text index": "text" };
+const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map", graph: "As a graph", tree: "As a tree", text: "Its terms and documents" };
 const color = (row) => (row.kind === "table" ? "table" : row.is_index ? "index" : row.kind ? "derived" : "other");
 
 // Overview
@@ -237,7 +238,7 @@ function jobs({ state, jobs: list, more: hasMore }) {
 
 // Navigation
 
-const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, work: showWork };
+const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, text: showText, work: showWork };
 
 async function show() {
   const [view, query] = location.hash.replace(/^#\/?/, "").split("?");
