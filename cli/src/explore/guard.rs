@@ -11,28 +11,25 @@ pub type Refusal = (StatusCode, &'static str);
 /// Checks requests before anything is read for them.
 pub struct Guard {
     listen: SocketAddr,
-    /// The first segment of all paths, unless only this machine can connect.
-    token: Option<String>,
+    /// The first segment of all paths. On loopback too: otherwise every user of the machine could
+    /// read a store whose files only one of them may read.
+    token: String,
 }
 
 impl Guard {
     /// The guard of a server that listens at this address.
     pub fn new(listen: SocketAddr) -> Self {
-        let is_remote = !listen.ip().is_loopback();
-        Self { listen, token: is_remote.then(|| Uuid::new_v4().simple().to_string()) }
+        Self { listen, token: Uuid::new_v4().simple().to_string() }
     }
 
-    /// Whether the paths have a token.
-    pub fn has_token(&self) -> bool {
-        self.token.is_some()
+    /// Whether other machines can connect.
+    pub fn is_remote(&self) -> bool {
+        !self.listen.ip().is_loopback()
     }
 
     /// The URL of the page.
     pub fn url(&self) -> String {
-        match &self.token {
-            Some(token) => format!("http://{}/{token}/", self.listen),
-            None => format!("http://{}/", self.listen),
-        }
+        format!("http://{}/{}/", self.listen, self.token)
     }
 
     /// The path of a request, without the token.
@@ -46,12 +43,9 @@ impl Guard {
             return Err((StatusCode::FORBIDDEN, "the Host header names another host"));
         }
         let path = path.strip_prefix('/').unwrap_or(path);
-        let path = match &self.token {
-            None => path,
-            Some(token) => match path.split_once('/') {
-                Some((given, rest)) if is_same(given, token) => rest,
-                _ => return Err((StatusCode::FORBIDDEN, "the token of the URL is missing")),
-            },
+        let path = match path.split_once('/') {
+            Some((given, rest)) if is_same(given, &self.token) => rest,
+            _ => return Err((StatusCode::FORBIDDEN, "the token of the URL is missing")),
         };
         match *method {
             Method::GET => Ok(path),
@@ -100,9 +94,10 @@ mod tests {
     use super::*;
 
     fn admitted(listen: &str, host: &str, path: &str) -> bool {
-        let guard = Guard { token: None, ..Guard::new(listen.parse().unwrap()) };
+        let guard = Guard::new(listen.parse().unwrap());
+        let path = format!("/{}{path}", guard.token);
         let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-        guard.admit(&Method::GET, &headers, path).is_ok()
+        guard.admit(&Method::GET, &headers, &path).is_ok()
     }
 
     #[test]
@@ -133,7 +128,7 @@ mod tests {
         let listen = "0.0.0.0:7000".parse().unwrap();
         let (guard, other) = (Guard::new(listen), Guard::new(listen));
         assert_ne!(guard.url(), other.url());
-        let token = guard.token.clone().unwrap();
+        let token = guard.token.clone();
         let headers = HeaderMap::from_iter([(header::HOST, "10.0.0.7:7000".parse().unwrap())]);
         let admit = |path: &str| guard.admit(&Method::GET, &headers, path).map(str::to_owned);
         assert_eq!(admit(&format!("/{token}/api/overview")).unwrap(), "api/overview");

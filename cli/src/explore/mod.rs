@@ -60,7 +60,7 @@ impl Explore {
         let listen = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
         let guard = Guard::new(listen);
         let url = guard.url();
-        if guard.has_token() {
+        if guard.is_remote() {
             note(
                 "the page is not only for this machine: everyone who has its URL, with the token in it, can read the whole store, and the network is not encrypted",
             );

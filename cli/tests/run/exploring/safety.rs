@@ -45,21 +45,24 @@ fn only_reads_of_the_own_host_are_answered() {
     let directory = Directory::new();
     let explorer = Explorer::start(&directory.lmdb(orders), &[]);
     let Explorer { host, path, .. } = &explorer;
-    assert_eq!(path, "/");
+    let token = path.strip_suffix('/').unwrap();
+    assert_eq!(token.len(), 33, "a slash and the token");
     let port = host.strip_prefix("127.0.0.1:").unwrap();
     for own in [host.clone(), format!("localhost:{port}")] {
-        assert_eq!(explorer.send("GET", "/api/overview", &own).status, 200, "{own}");
+        let view = |path: &str| explorer.send("GET", path, &own).status;
+        assert_eq!(view(&format!("{token}/api/overview")), 200, "{own}");
+        assert_eq!(view("/api/overview"), 403, "{own} without the token");
     }
     for foreign in [format!("evil.example:{port}"), "localhost:1".into(), String::new()] {
         for path in ["/", "/explore.js", "/api/overview", "/nothing"] {
-            let refused = explorer.send("GET", path, &foreign);
+            let refused = explorer.send("GET", &format!("{token}{path}"), &foreign);
             assert_eq!(refused.status, 403, "{foreign} {path}");
             assert!(!refused.body.contains("keyloom"), "{}", refused.body);
         }
     }
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
         for path in ["/", "/api/overview", "/api/entry?key=fe"] {
-            let refused = explorer.send(method, path, host);
+            let refused = explorer.send(method, &format!("{token}{path}"), host);
             assert_eq!(refused.status, 405, "{method} {path}");
             assert!(refused.head.contains("allow: get"), "{}", refused.head);
         }
