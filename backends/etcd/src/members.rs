@@ -68,8 +68,11 @@ impl Members {
         loop {
             let mut none_answers = true;
             let mut last = None;
-            for _ in &self.members {
-                let member = self.preferred();
+            // Not the preferred member after each failure: that one is drawn at random, so a round
+            // could miss a member that answers.
+            let first = self.preferred();
+            for n in 0..self.members.len() {
+                let member = (first + n) % self.members.len();
                 let error = match self.read_from(member, revision, &ask).await {
                     Ok(answer) => return Ok(answer),
                     Err(error) => error,

@@ -101,7 +101,7 @@ fn a_member_that_is_down_does_not_matter() {
     let Some(server) = Server::from_environment() else { return };
     let (address, _cleanup) = server.fresh_address();
     let address = address.replace("etcd://", "etcd://127.0.0.1:1,127.0.0.1:2,");
-    for _ in 0..10 {
+    for _ in 0..100 {
         let store = Etcd::options().retry_policy(RetryPolicy::default()).open(&address).unwrap();
         store.transact(|txn| txn.add(b"n", 1)).unwrap();
     }
