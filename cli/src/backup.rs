@@ -16,8 +16,9 @@ use crate::verify;
 
 /// Copies the current state of an LMDB store to a new directory, while other programs write.
 ///
-/// The copy is verified: all its pages, and its number of entries. An interrupted backup leaves no
-/// file data.mdb, but may leave a file data.mdb.partial.*, which can be deleted.
+/// The copy is verified: all its pages, and its number of entries. A backup that is interrupted
+/// while it copies leaves no file data.mdb, but may leave a file data.mdb.partial.*, which can be
+/// deleted. One that is interrupted while it verifies leaves a copy that `keyloom verify` checks.
 #[derive(Debug, Args)]
 pub struct Backup {
     /// The store: lmdb:DIRECTORY
