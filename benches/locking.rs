@@ -2,20 +2,22 @@
 //! written and deleted by hand.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Store, Writer};
 use keyloom_patterns::Schema;
-use keyloom_patterns::locking::{LeaseOptions, Lock, LockPath, Locks, Session};
+use keyloom_patterns::locking::{LeaseOptions, Lock, LockPath, Locks, RateLimit, Session};
 
 /// Number of locks that another owner holds meanwhile.
 const OTHERS: u32 = 10_000;
+const HOUR: Duration = Duration::from_secs(3_600);
 
 fn operations<S: Store + Clone>(c: &mut Criterion, name: &str, store: &S) {
     let locks = Locks::open(&Schema::open(store, "bench").unwrap(), "locks").unwrap();
     let documents = LockPath::of(["documents"]);
-    let other =
-        LeaseOptions { lease: std::time::Duration::from_secs(86_400), ..LeaseOptions::default() };
+    let other = LeaseOptions { lease: HOUR * 24, ..LeaseOptions::default() };
     let other = store.transact(|txn| locks.begin_session(txn, "other", &other)).unwrap();
     for first in (0..OTHERS).step_by(1_000) {
         let all: Vec<_> =
@@ -37,6 +39,11 @@ fn operations<S: Store + Clone>(c: &mut Criterion, name: &str, store: &S) {
             let lock = [Lock::exclusive(documents.clone().child(n))];
             session.lock(&lock).unwrap().release().unwrap();
         });
+    });
+    let schema = Schema::open(store, "rates").unwrap();
+    let permits = RateLimit::<u32>::open(&schema, "permits", u32::MAX, HOUR * 24).unwrap();
+    group.bench_function("a permit of a rate limit taken", |b| {
+        b.iter(|| store.transact(|txn| permits.take(txn, &7, 1)).unwrap());
     });
     let deep = [Lock::exclusive(LockPath::of(["a", "b", "c", "d"]))];
     group.bench_function("a path of four names locked and released", |b| {

@@ -322,8 +322,9 @@ mod background {
         assert!(of_a_consumer(store, true) > 0, "the control");
     }
 
-    /// A put of a record that is due, while a sweep removes other due records.
-    fn a_sweep_does_not_conflict_with_new_records(store: &AnyStore) {
+    /// Records with the deadlines 0, 10 to 90, of which a sweep at 50 removes `removed`, while
+    /// another writer puts a record with this deadline. Returns the conflicts of the sweep.
+    fn of_a_sweep(store: &AnyStore, (id, until): (u64, u64), removed: u64) -> u64 {
         let other = Other::default();
         let schema = Schema::open(store, "sweep").unwrap();
         let logins = schema.table::<u64, u64>("logins").unwrap();
@@ -336,39 +337,28 @@ mod background {
         store.transact(|txn| logins.put_many(txn, (0..10).map(|id| (id, 10 * id)))).unwrap();
         other.will({
             let (store, logins) = (store.clone(), logins.clone());
-            move || store.transact(|txn| logins.put(txn, &77, &25)).unwrap()
+            move || store.transact(|txn| logins.put(txn, &id, &until)).unwrap()
         });
         let found = conflicts(store, &other, |store| {
-            assert_eq!(expiry.sweep(store, 50).unwrap().removed, 6);
+            assert_eq!(expiry.sweep(store, 50).unwrap().removed, removed);
         });
-        assert_eq!(found, 0);
-        assert_eq!(expiry.sweep(store, 50).unwrap().removed, 1);
-        assert_eq!(expiry.index().check(&store.snapshot().unwrap()).unwrap(), []);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(logins.get(&snapshot, &id).unwrap(), Some(until));
+        assert_eq!(expiry.index().check(&snapshot).unwrap(), []);
+        drop(snapshot);
+        assert_eq!(expiry.sweep(store, 50).unwrap().removed, u64::from(until <= 50));
+        found
+    }
+
+    /// A put of a record that is due, while a sweep removes other due records.
+    fn a_sweep_does_not_conflict_with_new_records(store: &AnyStore) {
+        assert_eq!(of_a_sweep(store, (77, 25), 6), 0);
     }
 
     /// A put that prolongs a record, after the sweep has read that the record is due.
     fn a_sweep_keeps_a_record_that_is_prolonged(store: &AnyStore) {
-        let other = Other::default();
-        let schema = Schema::open(store, "prolonged").unwrap();
-        let logins = schema.table::<u64, u64>("logins").unwrap();
-        let of_sweep = other.clone();
-        let expiry = Expiry::new(&schema, &logins, "by_deadline", 1, move |_, until| {
-            of_sweep.reach();
-            Some(*until)
-        });
-        let expiry = expiry.unwrap();
-        store.transact(|txn| logins.put_many(txn, (0..10).map(|id| (id, 10 * id)))).unwrap();
-        other.will({
-            let (store, logins) = (store.clone(), logins.clone());
-            move || store.transact(|txn| logins.put(txn, &3, &1_000)).unwrap()
-        });
-        let found = conflicts(store, &other, |store| {
-            assert_eq!(expiry.sweep(store, 50).unwrap().removed, 5);
-        });
+        let found = of_a_sweep(store, (3, 1_000), 5);
         assert!(found > 0, "the sweep must see that the record has changed");
-        let snapshot = store.snapshot().unwrap();
-        assert_eq!(logins.get(&snapshot, &3).unwrap(), Some(1_000));
-        assert_eq!(expiry.index().check(&snapshot).unwrap(), []);
     }
 
     /// An append to a log, while a sweep removes the oldest records of the log.

@@ -59,6 +59,10 @@
 //! On a store with conflicts, two requests of one client at the same time conflict. Requests of
 //! different clients do not, except on PostgreSQL, where neighbouring keys may conflict.
 //!
+//! Nothing is derived from the records, so there is nothing to check or to repair: a record that
+//! does not decode is an error of its client, which [`reset`](RateLimit::reset) removes, and
+//! [`sweep`](RateLimit::sweep) counts such records.
+//!
 //! # When not to use it
 //!
 //! For one limit that all requests share, at thousands of requests a second: each of them writes

@@ -23,8 +23,20 @@ export function svg(name, props, ...children) {
   return node;
 }
 
-/** Reads a view. Relative to the page, whose path may contain the token. */
+let turn = 0;
+/** Begins a view. Whatever an earlier one still waits for never arrives, so it draws nothing. */
+export const begin = () => { turn += 1; };
+
+/** Reads a view. Relative to the page, whose path contains the token. */
 export async function read(view, params = {}) {
+  const own = turn;
+  const body = await fetched(view, params).catch((error) => ({ failed: error }));
+  if (own !== turn) return new Promise(() => {});
+  if (body.failed) throw body.failed;
+  return body;
+}
+
+async function fetched(view, params) {
   const answer = await fetch(`api/${view}?${new URLSearchParams(params)}`);
   const isJson = (answer.headers.get("content-type") || "").startsWith("application/json");
   const body = isJson ? await answer.json() : { error: await answer.text() };

@@ -1,7 +1,7 @@
 // The page of `keyloom explore`: overview, entries, indexes, locks and queues. Views of a kind of
 // data have modules of their own.
 
-import { bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
+import { begin, bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
 import { showGraph } from "./graph.js";
 import { showPlaces } from "./places.js";
 import { showText } from "./text.js";
@@ -50,7 +50,8 @@ async function load(rows, draw) {
   const waiting = rows.filter((row) => !sizes.has(row.prefix_hex));
   const worker = async () => {
     for (let row = waiting.shift(); row; row = waiting.shift()) {
-      sizes.set(row.prefix_hex, await read("size", { prefix: row.prefix_hex }));
+      const failed = (error) => ({ failed: error.message });
+      sizes.set(row.prefix_hex, await read("size", { prefix: row.prefix_hex }).catch(failed));
       draw();
     }
   };
@@ -60,6 +61,7 @@ async function load(rows, draw) {
 function sizeCells(row) {
   const size = sizes.get(row.prefix_hex);
   if (!size) return ["…", "…"];
+  if (size.failed) return ["not read", size.failed];
   const about = size.error_percent == null ? "" : "about ";
   const error = size.error_percent == null ? "" : ` ±${number(size.error_percent)} %`;
   return [`${about}${number(size.entries)}${error}`, `${about}${bytes(size.bytes)}`];
@@ -172,10 +174,26 @@ async function showEntry({ key }) {
     related.record ? recordSection(related.record) : "");
 }
 
-/** JSON on several lines, but only if nothing is lost: numbers above 2^53 would be. */
+/** JSON on several lines, with the same tokens: to print the parsed value would change numbers and repeated names. */
 function pretty(entry) {
-  if (entry.cut || entry.form === "utf8" || /\d{16}/.test(entry.value)) return entry.value;
-  try { return JSON.stringify(JSON.parse(entry.value), null, 2); } catch { return entry.value; }
+  if (entry.cut || entry.form === "utf8") return entry.value;
+  try { JSON.parse(entry.value); } catch { return entry.value; }
+  const tokens = entry.value.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g);
+  let depth = 0;
+  const line = () => `\n${"  ".repeat(depth)}`;
+  return tokens.map((token, at) => {
+    if ("{[".includes(token)) {
+      if ("}]".includes(tokens[at + 1])) return token;
+      depth += 1;
+      return token + line();
+    }
+    if ("}]".includes(token)) {
+      if ("{[".includes(tokens[at - 1])) return token;
+      depth -= 1;
+      return line() + token;
+    }
+    return token === "," ? token + line() : token === ":" ? ": " : token;
+  }).join("");
 }
 
 function indexSection({ index, kind, state, entries, complete }) {
@@ -241,6 +259,7 @@ function jobs({ state, jobs: list, more: hasMore }) {
 const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, text: showText, work: showWork };
 
 async function show() {
+  begin();
   const [view, query] = location.hash.replace(/^#\/?/, "").split("?");
   redraw = () => {};
   try {
