@@ -30,6 +30,8 @@ fn sale(number: u32) -> Sale {
 
 type Sales = Table<u32, Sale>;
 
+const ROUNDS: usize = 11;
+
 /// The sum of the amounts of all records.
 fn scan(store: &impl Store, sales: &Sales, threads: usize) -> u64 {
     let parts = sales.in_parallel(store, .., threads, |records| {
@@ -89,7 +91,6 @@ fn fill(store: &impl Store, sales: &Sales, records: u32) {
 }
 
 fn measure<T: PartialEq + std::fmt::Debug>(name: &str, records: u32, read: impl Fn(usize) -> T) {
-    const ROUNDS: usize = 11;
     assert_eq!(read(1), read(2));
     compare(
         name,
@@ -98,6 +99,32 @@ fn measure<T: PartialEq + std::fmt::Debug>(name: &str, records: u32, read: impl 
         &mut [
             ("2 threads", &mut || drop(black_box(read(2)))),
             ("1 thread", &mut || drop(black_box(read(1)))),
+        ],
+    );
+}
+
+/// The scan beside two threads that share nothing: each scans a store of its own, with half of the
+/// records. This is what two threads can reach on this machine.
+fn scan_apart(store: &impl Store, records: u32) {
+    let sales = Sales::new(&Subspace::new("sales"));
+    let halves = [Memory::new(), Memory::new()];
+    for half in &halves {
+        fill(half, &sales, records / 2);
+    }
+    let apart = || {
+        std::thread::scope(|scope| {
+            let scans = halves.each_ref().map(|half| scope.spawn(|| scan(half, &sales, 1)));
+            scans.into_iter().map(|scan| scan.join().unwrap()).sum::<u64>()
+        })
+    };
+    compare(
+        "memory: scan, beside a store per thread",
+        records as usize,
+        ROUNDS,
+        &mut [
+            ("2 threads", &mut || _ = black_box(scan(store, &sales, 2))),
+            ("1 thread", &mut || _ = black_box(scan(store, &sales, 1))),
+            ("2 threads, a store each", &mut || _ = black_box(apart())),
         ],
     );
 }
@@ -114,7 +141,10 @@ fn reads(name: &str, store: &impl Store, records: u32) {
 fn main() {
     let records = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let records = records.unwrap_or(10_000_000);
-    reads("memory", &Memory::new(), records);
+    let memory = Memory::new();
+    reads("memory", &memory, records);
+    scan_apart(&memory, records);
+    drop(memory);
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     reads("LMDB", &options.open(directory.path()).unwrap(), records);
