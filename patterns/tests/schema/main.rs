@@ -87,7 +87,8 @@ use ranked_builds::{
 use renames::{
     a_former_name_is_refused_until_it_is_free,
     a_program_with_the_old_name_of_an_index_cannot_write, a_rename_moves_no_record,
-    a_rename_that_fails_anywhere_can_be_repeated, names_that_are_taken_or_gone_are_refused,
+    a_rename_that_fails_anywhere_can_be_repeated, names_that_are_taken_are_refused,
+    renames_run_at_each_start_of_each_version,
 };
 use shapes::{
     a_declaration_that_fails_can_be_repeated, a_name_that_others_read_as_an_alias_is_refused,
@@ -126,7 +127,8 @@ macro_rules! run {
             a_program_with_the_old_name_of_an_index_cannot_write,
             a_rename_moves_no_record,
             a_rename_that_fails_anywhere_can_be_repeated,
-            names_that_are_taken_or_gone_are_refused,
+            names_that_are_taken_are_refused,
+            renames_run_at_each_start_of_each_version,
             a_migration_that_fails_anywhere_can_be_repeated,
             a_migration_to_another_version_begins_again,
             a_record_without_an_upgrade_is_named_and_left,

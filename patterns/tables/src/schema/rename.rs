@@ -3,20 +3,23 @@
 use keyloom::{KeyBuf, Reader, Result, Store, Writer};
 
 use super::error::SchemaError;
-use super::former::{former_derived, former_table, gone, leave_name, take_name};
+use super::former::{former_derived, former_table, leave_name, take_name};
 use super::owned::refuse_owner;
 use super::stored::{StoredTable, write_entry};
 use super::{Schema, entries_of};
 
 impl<S: Store> Schema<'_, S> {
     /// Renames a table, and returns whether it had the old name. Moves no record: costs three gets
-    /// and three keys written.
+    /// and three keys written; one get if there is nothing to rename.
     ///
     /// Call this function before the declaration of the table, in each program that uses the new
-    /// name. If another program has already renamed the table, the result is `false`. A running
-    /// program that uses the old name can no longer write ([`SchemaError::Gone`]). Its reads return
-    /// the records as before. When it starts again, its declaration fails
-    /// ([`SchemaError::Renamed`]), until the name is [freed](Schema::free_table_name).
+    /// name. If there is no table with the old name, nothing changes, and the result is `false`:
+    /// another program has already renamed the table, or the store has never had it. A misspelled
+    /// old name has the same result. The [plan](Schema::dry_run) then adds a table with the new
+    /// name, and lists the old table as undeclared. A running program that uses the old name can no
+    /// longer write ([`SchemaError::Gone`]). Its reads return the records as before. When it starts
+    /// again, its declaration fails ([`SchemaError::Renamed`]), until the name is
+    /// [freed](Schema::free_table_name).
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -34,19 +37,17 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Taken`] if both names exist; [`SchemaError::Gone`] if neither does; any error
-    /// of the store.
+    /// [`SchemaError::Taken`] if both names exist; any error of the store.
     pub fn rename_table(&self, old: &str, new: &str) -> Result<bool> {
         let renamed = self.enter(|txn| {
             let [from, to] = [old, new].map(|name| entries_of(&self.name).pack(name));
-            let target = txn.get(&to)?.is_some();
-            let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else {
-                return if target { Ok(None) } else { Err(gone(old)) };
-            };
+            // If neither name exists, an error would be wrong: a program runs all its renames at
+            // each start, also on a new store, and after later renames.
+            let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else { return Ok(None) };
             if old == new {
                 return Ok(None);
             }
-            if target {
+            if txn.get(&to)?.is_some() {
                 return Err(self.taken(old, new));
             }
             let stored = StoredTable::decode(&entry).map_err(|error| error.at(&from))?;
@@ -67,9 +68,10 @@ impl<S: Store> Schema<'_, S> {
     /// state stay as they are.
     ///
     /// Call this function before the declaration of the data, like
-    /// [`rename_table`](Schema::rename_table). A program that declares the old name can no longer
-    /// write to the table ([`SchemaError::Undeclared`]) or query the data. When it starts again,
-    /// its declaration fails.
+    /// [`rename_table`](Schema::rename_table). If there is no such table, or no data with the old
+    /// name, nothing changes, and the result is `false`. A program that declares the old name can
+    /// no longer write to the table ([`SchemaError::Undeclared`]) or query the data. When it starts
+    /// again, its declaration fails.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -90,22 +92,24 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Taken`] if both names exist; [`SchemaError::Gone`] if neither does;
+    /// [`SchemaError::Taken`] if both names exist;
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for data of the kind
     /// [`OWNER`](super::OWNER); any error of the store.
     pub fn rename_derived(&self, table: &str, old: &str, new: &str) -> Result<bool> {
         let is_renamed = self.enter(|txn| {
-            let (entry, mut stored) = self.read_table(txn, table)?;
+            let entry = entries_of(&self.name).pack(table);
+            let Some(bytes) = txn.get(&entry)?.map(|bytes| bytes.to_vec()) else {
+                return Ok(false);
+            };
+            let mut stored = StoredTable::decode(&bytes).map_err(|error| error.at(&entry))?;
             refuse_owner(&stored, table, old)?;
-            let target = stored.get(new).is_some();
             let Some(place) = stored.derived.iter().position(|one| one.name == old) else {
-                let name = || format!("{table}.{old}");
-                return if target { Ok(false) } else { Err(gone(&name())) };
+                return Ok(false);
             };
             if old == new {
                 return Ok(false);
             }
-            if target {
+            if stored.get(new).is_some() {
                 return Err(self.taken(&format!("{table}.{old}"), &format!("{table}.{new}")));
             }
             let mut one = stored.derived.remove(place);
