@@ -119,7 +119,7 @@ fn cells(row: &Row<'_>, total: Size, is_named: bool) -> Vec<String> {
 }
 
 /// Entries, bytes and share. Estimates are marked, with twice their standard error.
-fn size_cells(size: Size, total: Size) -> [String; 3] {
+pub fn size_cells(size: Size, total: Size) -> [String; 3] {
     let entries = grouped(size.entries);
     let share = size.bytes as f64 * 100.0 / total.bytes.max(1) as f64;
     let share = format!("{share:.1} %");

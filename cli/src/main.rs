@@ -25,10 +25,12 @@ mod manual;
 mod measure;
 #[cfg(test)]
 mod measure_tests;
+mod migrate;
 mod ndjson;
 mod output;
 mod pages;
 mod payload;
+mod plan;
 mod progress;
 mod query;
 mod queues;
@@ -90,6 +92,8 @@ enum Command {
     Check(check::Check),
     Repair(repair::Repair),
     Verify(verify::Verify),
+    Plan(plan::Plan),
+    Migrate(migrate::Migrate),
     Locks(locks::Locks),
     Queues(queues::Queues),
     Watch(watch::Watch),
@@ -119,6 +123,8 @@ impl Command {
             Self::Check(command) => command.run(out),
             Self::Repair(command) => command.run(out),
             Self::Verify(command) => command.run(out),
+            Self::Plan(command) => command.run(out),
+            Self::Migrate(command) => command.run(out),
             Self::Locks(command) => command.run(out),
             Self::Queues(command) => command.run(out),
             Self::Watch(command) => command.run(out),
@@ -149,6 +155,8 @@ impl Command {
             Self::Check(command) => address::shown(&command.address),
             Self::Repair(command) => address::shown(&command.address),
             Self::Verify(command) => address::shown(&command.address),
+            Self::Plan(command) => address::shown(&command.address),
+            Self::Migrate(command) => address::shown(&command.address),
             Self::Locks(command) => address::shown(&command.address),
             Self::Queues(command) => address::shown(&command.address),
             Self::Watch(command) => address::shown(&command.address),

@@ -10,6 +10,7 @@ mod exploring;
 mod exporting;
 mod importing;
 mod looking;
+mod planning;
 mod repairing;
 mod requeuing;
 mod support;

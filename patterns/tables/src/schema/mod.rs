@@ -285,7 +285,7 @@ pub use owned::OWNER;
 pub use state::State;
 pub use steps::{Plan, Step};
 pub use stored::{Definition, TableDefinition};
-pub use tables::{DerivedInfo, TableInfo};
+pub use tables::{DerivedInfo, TableInfo, dropped_tables};
 
 use accept::{Declaration, define_table, enter_table};
 use dry_run::DryRun;

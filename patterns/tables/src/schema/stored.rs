@@ -135,8 +135,10 @@ impl TableDefinition {
         numbers.is_some_and(|numbers| numbers.contains(&PLAIN))
     }
 
-    /// The earlier versions of the records that the store may hold, and the newest one.
-    pub(super) fn earlier_versions(&self) -> Option<(Vec<u8>, u8)> {
+    /// The earlier [versions](keyloom::value::upgrade) of the records that the store may hold, in
+    /// ascending order, and the newest one. `None` if all records have the newest version, or no
+    /// version. Version 0 is the type from before there were versions.
+    pub fn earlier_versions(&self) -> Option<(Vec<u8>, u8)> {
         let mut numbers = self.shape.as_ref()?.version_numbers()?;
         numbers.sort_unstable();
         let newest = numbers.pop()?;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{BatchSize, Progress};
 
 use super::Schema;
@@ -14,7 +14,7 @@ use super::migrate::position_key;
 use super::owned::refuse_owner;
 use super::state::State;
 use super::stored::{
-    Definition, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
+    Definition, Id, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
 
 /// A table of a schema, as stored.
@@ -49,6 +49,25 @@ pub struct DerivedInfo {
     pub state: State,
 }
 
+impl TableInfo {
+    fn of(name: String, stored: StoredTable) -> Self {
+        let derived = |one: StoredDerived| DerivedInfo {
+            space: space_of(one.id),
+            queue: one.queue.map(space_of),
+            name: one.name,
+            definition: one.definition,
+            state: one.state,
+        };
+        Self {
+            name,
+            space: stored.space(),
+            definition: stored.definition,
+            imported: stored.imported,
+            derived: stored.derived.into_iter().map(derived).collect(),
+        }
+    }
+}
+
 impl<S: Store> Schema<'_, S> {
     /// Lists the tables in the store and their derived data, by name, including those that this
     /// program does not declare. Costs one range.
@@ -70,25 +89,11 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat); [`SchemaError::Damaged`]; any error of
+    /// [`Error::NewerFormat`]; [`SchemaError::Damaged`]; any error of
     /// the store.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
         let tables = self.stored()?.into_iter();
-        let derived = |one: StoredDerived| DerivedInfo {
-            space: space_of(one.id),
-            queue: one.queue.map(space_of),
-            name: one.name,
-            definition: one.definition,
-            state: one.state,
-        };
-        let info = |(name, stored): (String, StoredTable)| TableInfo {
-            name,
-            space: stored.space(),
-            definition: stored.definition,
-            imported: stored.imported,
-            derived: stored.derived.into_iter().map(derived).collect(),
-        };
-        Ok(tables.map(info).collect())
+        Ok(tables.map(|(name, stored)| TableInfo::of(name, stored)).collect())
     }
 
     /// Disables data derived from `table`. This program need not declare the data. See
@@ -112,7 +117,7 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table or no such derived data;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for data of the kind
+    /// [`Error::InvalidArgument`] for data of the kind
     /// [`OWNER`](super::OWNER); any error of the store.
     pub fn disable(&self, table: &str, name: &str) -> Result<()> {
         self.enter(|txn| {
@@ -129,7 +134,7 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for data of the kind
+    /// [`Error::InvalidArgument`] for data of the kind
     /// [`OWNER`](super::OWNER); any error of the store.
     pub fn drop_derived(&self, table: &str, name: &str) -> Result<Progress> {
         self.drop_derived_with(table, name, BATCH, |_| ControlFlow::Continue(()))
@@ -236,17 +241,60 @@ impl<S: Store> Schema<'_, S> {
         }
     }
 
+    /// Completes the drops of tables of this schema that were stopped or killed; see
+    /// [`dropped_tables`]. Another table with the same name, declared since, stays.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow::Break;
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, schema::dropped_tables};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
+    /// store.transact(|txn| prices.put_many(txn, (0..2_500).map(|n| (n, n))))?;
+    /// assert!(!schema.drop_table_with("prices", 1_000, |_| Break(()))?.finished);
+    ///
+    /// let dropped = dropped_tables(&store.snapshot()?)?;
+    /// assert_eq!((&*dropped[0].0, &*dropped[0].1.name), ("shop", "prices"));
+    /// assert_eq!(schema.finish_drops()?.removed, 2_500);
+    /// assert!(dropped_tables(&store.snapshot()?)?.is_empty());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`dropped_tables`].
+    pub fn finish_drops(&self) -> Result<Progress> {
+        self.finish_drops_with(BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// Like [`finish_drops`](Schema::finish_drops), with at most `batch` keys in a transaction.
+    /// Calls `progress` after each transaction and stops if `progress` breaks; the next call
+    /// resumes.
+    ///
+    /// # Errors
+    /// The errors of [`dropped_tables`].
+    pub fn finish_drops_with(
+        &self,
+        batch: usize,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        in_batches(self.not_dry()?, batch, progress, |txn, batch| {
+            txn.guarded(|txn| {
+                let of_schema = dropped().child(&*self.name);
+                let removed = drop_some_dropped(txn, &of_schema, batch)?;
+                let finished = removed.is_none();
+                Ok(Progress { removed: removed.unwrap_or(0), finished, ..Progress::default() })
+            })
+        })
+    }
+
     /// Removes some keys of a dropped table with this name. If there is no dropped table, marks the
     /// existing table as dropped. Returns the number of removed keys, or `None` if there is
     /// neither.
     fn drop_batch(&self, txn: &mut impl Writer, name: &str, batch: usize) -> Result<Option<u64>> {
-        let dropped = Subspace::new(&("keyloom", "dropped", &*self.name, name));
-        let found = txn.first(dropped.self_and_children())?;
-        let found =
-            found.map(|(key, table)| (KeyBuf::from_slice(&key), StoredTable::decode(&table)));
-        if let Some((key, table)) = found {
-            return clear_dropped(txn, &key, &table.map_err(|error| error.at(&key))?, batch)
-                .map(Some);
+        let dropped = dropped().child(&*self.name).child(name);
+        if let Some(removed) = drop_some_dropped(txn, &dropped, batch)? {
+            return Ok(Some(removed));
         }
         let entry = super::entries_of(&self.name).pack(name);
         let Some(bytes) = txn.get(&entry)?.map(|bytes| bytes.to_vec()) else { return Ok(None) };
@@ -256,6 +304,47 @@ impl<S: Store> Schema<'_, S> {
         txn.put(&dropped.pack(&table.id), &bytes)?;
         Ok(Some(0))
     }
+}
+
+/// The subspace of the entries of dropped tables: schema, name, id.
+fn dropped() -> Subspace {
+    Subspace::new(&("keyloom", "dropped"))
+}
+
+/// Lists the tables of all schemas that were dropped, but whose keys have not all been removed,
+/// since the drop was stopped or killed. Returns each table with the name of its schema. Costs one
+/// range.
+///
+/// [`finish_drops`](Schema::finish_drops) removes the keys that are left.
+///
+/// # Errors
+/// [`Error::Key`] in an [`Error::At`] for a key that is not the key of a table;
+/// [`Error::NewerFormat`]; [`SchemaError::Damaged`]; any error of the store.
+pub fn dropped_tables(reader: &impl Reader) -> Result<Vec<(String, TableInfo)>> {
+    let all = dropped();
+    let mut tables = Vec::new();
+    for entry in reader.range(all.self_and_children(), Order::Ascending)? {
+        let (key, table) = entry?;
+        let (schema, name, _) = all
+            .unpack::<(String, String, Id)>(&key)
+            .map_err(|error| Error::from(error).at(&key))?;
+        let stored = StoredTable::decode(&table).map_err(|error| error.at(&key))?;
+        tables.push((schema, TableInfo::of(name, stored)));
+    }
+    Ok(tables)
+}
+
+/// Removes some keys of the first dropped table in a subspace of entries. Returns the number of
+/// removed keys, or `None` if there is no dropped table.
+fn drop_some_dropped(
+    txn: &mut impl Writer,
+    entries: &Subspace,
+    batch: usize,
+) -> Result<Option<u64>> {
+    let found = txn.first(entries.self_and_children())?;
+    let found = found.map(|(key, table)| (KeyBuf::from_slice(&key), StoredTable::decode(&table)));
+    let Some((key, table)) = found else { return Ok(None) };
+    clear_dropped(txn, &key, &table.map_err(|error| error.at(&key))?, batch).map(Some)
 }
 
 /// Removes some keys of a dropped table, or its entry if no keys are left.
