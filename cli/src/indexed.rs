@@ -70,7 +70,11 @@ pub fn record_keys(index: &Part, table: &Part, entry: Entry<'_>) -> Vec<Vec<u8>>
     let Ok(found) = Found::<_, (), AnyParts, _>::new(&index.space, entry) else {
         return Vec::new();
     };
-    let packed = found.packed_record_key();
+    keys_of(table, found.packed_record_key())
+}
+
+/// The keys that a record may have whose key is this element, packed.
+pub fn keys_of(table: &Part, packed: &[u8]) -> Vec<Vec<u8>> {
     let Ok(parts) = elements(packed) else { return Vec::new() };
     let keys = match &parts[..] {
         [Element::Tuple(parts)] => vec![pack(&List(parts.as_slice())).to_vec(), packed.to_vec()],

@@ -50,19 +50,7 @@ impl Query {
         let order = if self.reverse { Order::Descending } else { Order::Ascending };
         let format = Format { wanted: self.wanted, full: self.full };
         let snapshot = store.snapshot()?;
-        let mut entries = Vec::new();
-        let mut has_more = false;
-        for entry in snapshot.range(selection.range.clone(), order)? {
-            let (key, value) = entry?;
-            if !selection.has(&key) {
-                continue;
-            }
-            has_more = entries.len() == self.limit;
-            if has_more {
-                break;
-            }
-            entries.push((key.to_vec(), value.to_vec()));
-        }
+        let (entries, has_more) = entries(&snapshot, &selection, order, self.limit)?;
         let entries: Vec<_> = entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         for joined in Joined::read(&snapshot, index, table, &entries)? {
             match joined {
@@ -88,4 +76,28 @@ impl Query {
         }
         Ok(Outcome::Fine)
     }
+}
+
+/// Keys and values.
+pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The first entries of a selection, and whether there are more.
+pub fn entries(
+    reader: &impl Reader,
+    selection: &Selection,
+    order: Order,
+    limit: usize,
+) -> keyloom::Result<(Entries, bool)> {
+    let mut found = Vec::new();
+    for entry in reader.range(selection.range.clone(), order)? {
+        let (key, value) = entry?;
+        if !selection.has(&key) {
+            continue;
+        }
+        if found.len() == limit {
+            return Ok((found, true));
+        }
+        found.push((key.to_vec(), value.to_vec()));
+    }
+    Ok((found, false))
 }

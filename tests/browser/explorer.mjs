@@ -197,6 +197,45 @@ const VIEWS = {
         await follow(tab, 'Begin here', '.tree details[open]');
         await tab.waitForFunction((name) => document.querySelector('.crumbs [aria-current]')?.textContent === name, {}, inner[0]);
     },
+    async 'an index query, explained'(tab) {
+        await open(tab, 'tour/nations.by_continent');
+        await follow(tab, 'Explain a query');
+        await heading(tab, 'What a query of tour/nations.by_continent reads');
+        // The parts in the language of the command, which lists the same entries.
+        const parts = JSON.stringify(keyloom('scan', STORE, 'nations.by_continent', '--limit', '1')[0].key).match(/, (\d+),/)[1];
+        await submit(tab, `(${parts},)`);
+        const listed = keyloom('query', STORE, 'nations.by_continent', `(${parts},)`, '--limit', '1000').length;
+        const counts = await explained(tab);
+        const orphaned = orphans('nations.by_continent').filter(({ key }) => key.includes(`, ${parts},`)).length;
+        const entries = Math.min(21, listed + orphaned);
+        assert.deepEqual(counts.ranges, [entries], `${listed} records`);
+        assert.equal(counts.cells, entries + Math.min(20, entries));
+        assert.equal(counts.rows, counts.cells);
+    },
+    async 'a box, explained'(tab) {
+        await open(tab, 'tour/cities.by_position');
+        for (const [name, value] of Object.entries({ south: 46.9, west: 7.3, north: 47, east: 7.6 })) {
+            await tab.$eval(`.edges [name=${name}]`, (input, value) => { input.value = value; }, value);
+        }
+        await tab.click('.edges button');
+        await tab.waitForSelector('svg.world rect.box');
+        const inBox = (await tab.$$('main tbody tr')).length;
+        await follow(tab, 'Explain the query');
+        await heading(tab, 'What a query of tour/cities.by_position reads');
+        const counts = await explained(tab);
+        assert.equal(counts.returned, 2 * inBox, 'the entries of the box and their records');
+        assert.equal(counts.cells, counts.ranges.reduce((a, b) => a + b) + inBox);
+    },
+    async 'a term, explained'(tab) {
+        await open(tab, 'tour/paragraphs.by_text');
+        await tab.$eval('form input', (input) => { input.value = 'rabbit'; });
+        await tab.click('form button');
+        await tab.waitForSelector('main .documents');
+        await follow(tab, 'Explain the search');
+        await heading(tab, 'What a query of tour/paragraphs.by_text reads');
+        const { cells, rows } = await explained(tab);
+        assert.ok(cells === rows && cells > 20 && cells < 40, `${cells} keys, ${rows} rows`);
+    },
     async 'locks and queues'(tab) {
         await follow(tab, 'Locks and queues', 'header');
         await heading(tab, 'Locks and queues');
@@ -212,6 +251,27 @@ const VIEWS = {
         assert.ok((await tab.$eval('main', (main) => main.textContent)).includes('<script>'));
     },
 };
+
+/** Types into the form of a view. */
+async function submit(tab, text) {
+    await tab.$eval('form input', (input, text) => { input.value = text; }, text);
+    await tab.click('form button');
+    await tab.waitForFunction((text) => new URLSearchParams(location.hash.split('?')[1]).get('parts') === text
+        && document.querySelector('svg.explain'), {}, text);
+}
+
+/** The counts of an explained query: keys of each range, cells of the drawing, rows of the table. */
+async function explained(tab) {
+    await tab.waitForSelector('svg.explain');
+    const steps = await tab.$$eval('main > .scroll:nth-of-type(1) tbody tr', (rows) =>
+        rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+    return {
+        ranges: steps.filter((row) => row[1].includes('range')).map((row) => Number(row[4])),
+        cells: (await tab.$$('svg.explain a')).length,
+        returned: (await tab.$$('svg.explain rect.returned')).length,
+        rows: await tab.$$eval('main > .scroll:last-of-type tbody tr', (rows) => rows.length),
+    };
+}
 
 /** The entries of an index whose record is gone, as the command finds them. */
 function orphans(index) {

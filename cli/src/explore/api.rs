@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::server::Site;
-use super::{browse, graph, overview, places, related, text, tree, work};
+use super::{browse, explain, graph, overview, places, related, text, tree, work};
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::word::bytes_of_hex;
@@ -36,6 +36,8 @@ pub struct Params {
     pub last: String,
     /// The beginning of terms.
     pub term: String,
+    /// The first parts of the entries of an index, as the command line writes them.
+    pub parts: String,
     /// `yes` for the keys before `after`, in descending order.
     pub reverse: String,
 }
@@ -68,6 +70,7 @@ pub fn answer(site: &Site, view: &str, params: &Params) -> Option<Result<Value>>
         "related" => related::related(site, params),
         "joined" => related::joined(site, params),
         "locks" => work::locks(site, params),
+        "explain" => explain::explain(site, params),
         "graph" => graph::graph(site, params),
         "places" => places::places(site, params),
         "text" => text::text(site, params),

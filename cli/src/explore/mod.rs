@@ -2,6 +2,7 @@
 
 mod api;
 mod browse;
+mod explain;
 mod graph;
 mod guard;
 mod overview;

@@ -1,7 +1,7 @@
 //! Points of a spatial index on a map: a sample, or the entries in a box.
 
-mod boxed;
-mod entry;
+pub mod boxed;
+pub mod entry;
 mod sample;
 
 use keyloom::{KeyRange, Reader, Store};

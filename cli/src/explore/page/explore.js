@@ -2,6 +2,7 @@
 // data have modules of their own.
 
 import { begin, bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
+import { showExplain } from "./explain.js";
 import { showGraph } from "./graph.js";
 import { showPlaces } from "./places.js";
 import { showText } from "./text.js";
@@ -224,7 +225,8 @@ async function showIndex({ name, after = "" }) {
     : { mark: "orphaned", cells: [keyLink(entry), el("code", {}, record.key || ""), status(record)] });
   main.replaceChildren(
     el("h1", {}, page.index),
-    el("p", {}, "Entries with their records of ", el("a", { href: link("browse", { select: page.table }) }, page.table), "."),
+    el("p", {}, "Entries with their records of ", el("a", { href: link("browse", { select: page.table }) }, page.table), ". ",
+      el("a", { href: link("explain", { name }) }, "Explain a query")),
     table(["Entry", "Record", "Value"], rows, "The index has no entries."),
     pager("index", { name }, after, page.next));
 }
@@ -256,7 +258,7 @@ function jobs({ state, jobs: list, more: hasMore }) {
 
 // Navigation
 
-const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, text: showText, work: showWork };
+const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, explain: showExplain, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, text: showText, work: showWork };
 
 async function show() {
   begin();

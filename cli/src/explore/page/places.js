@@ -16,7 +16,8 @@ export async function showPlaces({ name, group = "", box = "" }) {
   const picture = map(places, area, go);
   main.replaceChildren(
     el("h1", {}, data.name),
-    el("p", {}, summary(data), " ", el("a", { href: link("browse", { select: data.name }) }, "The keys")),
+    el("p", {}, summary(data), " ", el("a", { href: link("browse", { select: data.name }) }, "The keys"), " ",
+      area ? el("a", { href: link("explain", { name, group: data.group_hex, box }) }, "Explain the query") : ""),
     groups(data),
     picture,
     el("p", { class: "quiet" }, "Draw a box with the mouse, tap two corners, or type the edges in degrees. ",

@@ -9,7 +9,8 @@ export async function showText({ name, group = "", term = "" }) {
   main.replaceChildren(
     el("h1", {}, data.name),
     el("p", {}, "Texts of ", el("a", { href: link("browse", { select: data.table }) }, data.table), ". ",
-      el("a", { href: link("browse", { select: data.name }) }, "The keys")),
+      el("a", { href: link("browse", { select: data.name }) }, "The keys"), " ",
+      term ? el("a", { href: link("explain", { name, group: data.field_hex, term }) }, "Explain the search") : ""),
     fields(data),
     el("form", { class: "bar", onsubmit: search }, input, el("button", {}, "Show the terms")),
     el("h2", {}, term ? `Terms that begin with ${JSON.stringify(term)}` : "Terms"),

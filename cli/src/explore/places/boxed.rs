@@ -47,7 +47,7 @@ pub fn boxed(
 }
 
 /// The box of a text: south, west, north, east.
-fn parse(text: &str) -> Result<BoundingBox> {
+pub fn parse(text: &str) -> Result<BoundingBox> {
     let numbers: Vec<f64> = text.split(',').map_while(|one| one.trim().parse().ok()).collect();
     match (&numbers[..], text.split(',').count()) {
         ([south, west, north, east], 4) => BoundingBox::new(*south, *west, *north, *east)

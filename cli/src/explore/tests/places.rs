@@ -6,9 +6,9 @@ use keyloom_spatial::{BoundingBox, Group, LatLng, PointIndex};
 
 use super::*;
 
-type Pin = (f64, f64);
+pub(super) type Pin = (f64, f64);
 
-fn pins(many: u32) -> Vec<Pin> {
+pub(super) fn pins(many: u32) -> Vec<Pin> {
     // Multiples of irrational numbers are spread evenly.
     (0..many)
         .map(f64::from)
@@ -18,7 +18,7 @@ fn pins(many: u32) -> Vec<Pin> {
         .collect()
 }
 
-fn filled<K>(keys: &[K], pins: &[Pin]) -> Large
+pub(super) fn filled<K>(keys: &[K], pins: &[Pin]) -> Large
 where
     K: keyloom_kit::RecordKey + Clone + 'static,
 {
@@ -35,7 +35,7 @@ where
     Large::of(store)
 }
 
-fn in_box(area: &str) -> Params {
+pub(super) fn in_box(area: &str) -> Params {
     Params { area: area.into(), ..named("trip/pins.by_place") }
 }
 

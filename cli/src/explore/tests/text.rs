@@ -5,9 +5,9 @@ use keyloom_text::{Analyzer, TextIndex};
 
 use super::*;
 
-const TEXTS: usize = 500;
+pub(super) const TEXTS: usize = 500;
 
-fn of_term(term: &str) -> Params {
+pub(super) fn of_term(term: &str) -> Params {
     Params { term: term.into(), ..named("library/texts.words") }
 }
 
@@ -19,7 +19,7 @@ fn words(n: usize) -> String {
     format!("{often} {seventh} {hostile} {}", "rare".repeat(usize::from(n == 400)))
 }
 
-fn filled<K: RecordKey + Clone + 'static>(
+pub(super) fn filled<K: RecordKey + Clone + 'static>(
     keys: &[K],
     make: impl Fn(&keyloom::Subspace) -> TextIndex<K, String>,
 ) -> Large {

@@ -87,9 +87,16 @@ fn every_answer_has_the_headers_of_a_safe_page() {
     }
     let page = explorer.get("").body;
     assert!(page.starts_with("<!doctype html>") && page.contains("src=\"explore.js\""), "{page}");
-    for script in
-        ["explore.js", "common.js", "graph.js", "land.js", "places.js", "text.js", "tree.js"]
-    {
+    for script in [
+        "explore.js",
+        "common.js",
+        "explain.js",
+        "graph.js",
+        "land.js",
+        "places.js",
+        "text.js",
+        "tree.js",
+    ] {
         let Answer { status, body, .. } = explorer.get(script);
         assert_eq!(status, 200, "{script}");
         for name in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
