@@ -236,6 +236,28 @@ const VIEWS = {
         const { cells, rows } = await explained(tab);
         assert.ok(cells === rows && cells > 20 && cells < 40, `${cells} keys, ${rows} rows`);
     },
+    async 'bitmaps of a text index'(tab) {
+        await open(tab, 'tour/paragraphs.by_text');
+        await follow(tab, 'Bitmaps of its records');
+        await tab.waitForSelector('svg.strip');
+        const records = keyloom('scan', STORE, 'paragraphs', '--limit', '2000', '--full').map((row) => JSON.parse(row.value));
+        assert.deepEqual(await texts(tab, 'main .containers tbody td:nth-child(4)'), [String(records.length)]);
+        await follow(tab, 'chapter');
+        await tab.waitForSelector('main .values tbody a');
+        const rows = () => tab.$$eval('main .values tbody tr', (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+        const counts = await rows();
+        while (await tab.evaluate(() => [...document.querySelectorAll('.values a')].some((one) => one.textContent === 'Next values'))) {
+            const first = (await rows())[0][0];
+            await follow(tab, 'Next values', 'main .values');
+            await tab.waitForFunction((first) => ![undefined, first].includes(document.querySelector('.values tbody td')?.textContent), {}, first);
+            counts.push(...await rows());
+        }
+        const chapters = new Map();
+        for (const { chapter } of records) chapters.set(JSON.stringify(chapter), (chapters.get(JSON.stringify(chapter)) || 0) + 1);
+        assert.deepEqual(new Map(counts.map(([value, ids]) => [value, Number(ids)])), chapters);
+        await tab.click('main .values tbody a');
+        await tab.waitForFunction(() => document.querySelectorAll('svg.strip rect').length > 30);
+    },
     async 'locks and queues'(tab) {
         await follow(tab, 'Locks and queues', 'header');
         await heading(tab, 'Locks and queues');

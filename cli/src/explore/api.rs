@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::server::Site;
-use super::{browse, explain, graph, overview, places, related, text, tree, work};
+use super::{bitmaps, browse, explain, graph, overview, places, related, text, tree, work};
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::word::bytes_of_hex;
@@ -32,8 +32,12 @@ pub struct Params {
     pub vertex: String,
     /// The id of a node of a tree.
     pub node: String,
-    /// The id of the last child of the previous page.
+    /// The id of the last child of the previous page, or the last container.
     pub last: String,
+    /// A field of an inverted index.
+    pub field: String,
+    /// The packed parts of a value of the field, in hexadecimal digits.
+    pub value: String,
     /// The beginning of terms.
     pub term: String,
     /// The first parts of the entries of an index, as the command line writes them.
@@ -65,6 +69,7 @@ pub fn answer(site: &Site, view: &str, params: &Params) -> Option<Result<Value>>
     Some(match view {
         "overview" => overview::overview(site),
         "size" => overview::size(site, params),
+        "bitmaps" => bitmaps::bitmaps(site, params),
         "browse" => browse::browse(site, params),
         "entry" => browse::entry(site, params),
         "related" => related::related(site, params),

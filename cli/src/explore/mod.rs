@@ -1,6 +1,7 @@
 //! `keyloom explore`: a web page that shows what a store holds.
 
 mod api;
+mod bitmaps;
 mod browse;
 mod explain;
 mod graph;

@@ -20,10 +20,11 @@ const MOST_READS: usize = 8;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The files of the page: path, type, content.
-const ASSETS: [(&str, &str, &str); 10] = [
+const ASSETS: [(&str, &str, &str); 11] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("explore.css", "text/css; charset=utf-8", include_str!("page/explore.css")),
     ("explore.js", SCRIPT, include_str!("page/explore.js")),
+    ("bitmaps.js", SCRIPT, include_str!("page/bitmaps.js")),
     ("common.js", SCRIPT, include_str!("page/common.js")),
     ("explain.js", SCRIPT, include_str!("page/explain.js")),
     ("graph.js", SCRIPT, include_str!("page/graph.js")),

@@ -1,6 +1,7 @@
 //! The keys that each view reads of a large store, and what it finds there.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod bitmaps;
 mod explain;
 mod graph;
 mod places;

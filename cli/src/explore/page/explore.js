@@ -1,6 +1,7 @@
 // The page of `keyloom explore`: overview, entries, indexes, locks and queues. Views of a kind of
 // data have modules of their own.
 
+import { showBitmaps } from "./bitmaps.js";
 import { begin, bytes, el, keyLink, link, main, more, number, pager, read, svg, table, value } from "./common.js";
 import { showExplain } from "./explain.js";
 import { showGraph } from "./graph.js";
@@ -13,8 +14,8 @@ let overview = null;
 let unit = "bytes";
 let redraw = () => {};
 /** The views of kinds of derived data, as the schema stores the kinds. */
-const OF_KIND = { index: "index", "unique index": "index", points: "places", "incoming edges": "graph", tree: "tree", "text index": "text" };
-const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map", graph: "As a graph", tree: "As a tree", text: "Its terms and documents" };
+const OF_KIND = { index: "index", "unique index": "index", points: "places", "incoming edges": "graph", tree: "tree", "text index": "text", "inverted index": "bitmaps" };
+const TITLES_OF_VIEWS = { index: "With the records beside the entries", places: "On a map", graph: "As a graph", tree: "As a tree", text: "Its terms and documents", bitmaps: "Its bitmaps" };
 const color = (row) => (row.kind === "table" ? "table" : row.is_index ? "index" : row.kind ? "derived" : "other");
 
 // Overview
@@ -258,7 +259,7 @@ function jobs({ state, jobs: list, more: hasMore }) {
 
 // Navigation
 
-const VIEWS = { "": showOverview, browse: showBrowse, entry: showEntry, explain: showExplain, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, text: showText, work: showWork };
+const VIEWS = { "": showOverview, bitmaps: showBitmaps, browse: showBrowse, entry: showEntry, explain: showExplain, index: showIndex, places: showPlaces, graph: showGraph, tree: showTree, text: showText, work: showWork };
 
 async function show() {
   begin();

@@ -10,6 +10,7 @@ export async function showText({ name, group = "", term = "" }) {
     el("h1", {}, data.name),
     el("p", {}, "Texts of ", el("a", { href: link("browse", { select: data.table }) }, data.table), ". ",
       el("a", { href: link("browse", { select: data.name }) }, "The keys"), " ",
+      el("a", { href: link("bitmaps", { name }) }, "Bitmaps of its records"), " ",
       term ? el("a", { href: link("explain", { name, group: data.field_hex, term }) }, "Explain the search") : ""),
     fields(data),
     el("form", { class: "bar", onsubmit: search }, input, el("button", {}, "Show the terms")),

@@ -89,6 +89,7 @@ fn every_answer_has_the_headers_of_a_safe_page() {
     assert!(page.starts_with("<!doctype html>") && page.contains("src=\"explore.js\""), "{page}");
     for script in [
         "explore.js",
+        "bitmaps.js",
         "common.js",
         "explain.js",
         "graph.js",
