@@ -1,11 +1,15 @@
 // Clicks through the views of `keyloom explore`, and compares them with the command: see run.sh.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { WIDTHS, launch, report, sideways } from './browser.mjs';
 
 const [KEYLOOM, STORE] = process.argv.slice(2);
-const HOSTILE = '<img src=x onerror="window.harmed = true"><script>window.harmed = true</script>';
+const SCRIPT = '<script>window.harmed = true</script>';
+const HOSTILE = `<img src=x onerror="window.harmed = true">${SCRIPT}`;
 
 /** The lines that the command prints as JSON. */
 function keyloom(...args) {
@@ -319,13 +323,68 @@ async function keyboard(tab, url) {
     await heading(tab, 'tour/nations');
 }
 
+/**
+ * Saves the drawing of a view with the keyboard, and opens the file alone. It must look like the
+ * drawing without the page, and execute nothing.
+ */
+async function saved(tab, viewer, name) {
+    const button = await tab.$('button.save');
+    if (!button) return null;
+    await button.focus();
+    await tab.keyboard.press('Enter');
+    const file = await downloaded();
+    const text = readFileSync(file, 'utf8');
+    rmSync(file);
+    const shapes = await tab.$$eval('main svg :is(rect, circle, line, path, text)', (all) => all.length);
+    const alone = await looks(viewer, file, text);
+    assert.deepEqual(alone.foreign, [], 'the file has more than shapes and texts');
+    assert.ok(!alone.harmed && alone.colors > 2 && alone.width > 250, JSON.stringify(alone));
+    if (shapes > 0) assert.equal(alone.shapes, shapes + 1, 'the shapes and the ground');
+    if (name === 'overview') assert.ok(alone.texts.includes(SCRIPT), 'the hostile name is missing');
+    if (process.env.SCREENSHOTS) await viewer.screenshot({ path: join(process.env.SCREENSHOTS, `saved-${name.replaceAll(' ', '-')}.png`) });
+    return alone;
+}
+
+/** The file that the browser has saved. */
+async function downloaded() {
+    for (let wait = 0; wait < 200; wait += 1) {
+        const [file] = readdirSync(SAVED).filter((name) => name.endsWith('.svg'));
+        if (file) return join(SAVED, file);
+        await new Promise((done) => setTimeout(done, 50));
+    }
+    throw new Error('no file was saved');
+}
+
+/** Opens a file of this text in a tab of its own. */
+async function looks(viewer, file, text) {
+    writeFileSync(file, text);
+    await viewer.goto(pathToFileURL(file).href);
+    await new Promise((done) => setTimeout(done, 100));
+    const alone = await viewer.evaluate(() => {
+        const all = [...document.querySelectorAll('rect, circle, line, path, text')];
+        const names = [...document.querySelectorAll('*')].flatMap((one) => [one.localName, ...[...one.attributes].map((own) => `@${own.name}`)]);
+        return {
+            foreign: [...new Set(names)].filter((name) => /^(a|script|style|image|foreignObject|use|iframe)$|^@(on.*|class|style|.*href|src)$/i.test(name)),
+            harmed: window.harmed === true, shapes: all.length, width: document.documentElement.getBoundingClientRect().width,
+            colors: new Set(all.flatMap((one) => { const { fill, stroke } = getComputedStyle(one); return [fill, stroke]; })).size,
+            texts: document.documentElement.textContent,
+        };
+    });
+    rmSync(file);
+    return alone;
+}
+
+const SAVED = mkdtempSync(join(tmpdir(), 'keyloom-saved-'));
+process.on('exit', () => rmSync(SAVED, { recursive: true }));
+keyloom('put', STORE, `(${JSON.stringify(SCRIPT)}, 1)`, HOSTILE, '--as', 'utf8', '--write');
 keyloom('put', STORE, `("hostile", ${JSON.stringify(HOSTILE)})`, HOSTILE, '--as', 'utf8', '--write');
 const [gone] = keyloom('scan', STORE, 'nations', '--limit', '1');
 keyloom('rm', STORE, gone.key, '--write', '--bypass-schema');
 
-const browser = await launch();
+// A second tab of one browser would take the focus.
+const [browser, other] = [await launch(), await launch()];
 const { explorer, url } = await start().catch(async (error) => {
-    await browser.close();
+    await Promise.all([browser.close(), other.close()]);
     throw error;
 });
 process.on('exit', () => explorer.kill());
@@ -334,7 +393,11 @@ try {
     const tab = await browser.newPage();
     tab.on('dialog', (dialog) => { faults.push({ kind: 'dialog', what: dialog.message(), where: tab.url() }); dialog.dismiss(); });
     tab.on('pageerror', (error) => faults.push({ kind: 'error', what: error.message, where: tab.url() }));
-    let looks = 0;
+    const viewer = await other.newPage();
+    const session = await browser.target().createCDPSession();
+    await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: SAVED });
+    const drawings = new Set();
+    let count = 0;
     for (const scheme of ['light', 'dark']) {
         await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
         for (const width of WIDTHS) {
@@ -344,8 +407,10 @@ try {
                 await view(tab, url).catch((error) => faults.push({ kind: 'view', what: error.message, where }));
                 const found = await tab.evaluate(sideways);
                 faults.push(...found.map(([kind, what]) => ({ kind, what, where })));
+                const file = await saved(tab, viewer, name).catch((error) => { faults.push({ kind: 'saved', what: error.message, where }); });
+                if (file) drawings.add(name);
                 if (await tab.evaluate(() => window.harmed)) faults.push({ kind: 'executed', what: 'content', where });
-                looks += 1;
+                count += 1;
                 if (process.env.SCREENSHOTS) {
                     const file = `${name.replaceAll(' ', '-')}-${width}-${scheme}.png`;
                     await tab.screenshot({ path: join(process.env.SCREENSHOTS, file) });
@@ -362,12 +427,15 @@ try {
     await tab.goto('about:blank');
     await tab.evaluate((content) => { document.body.innerHTML = content; }, HOSTILE);
     await new Promise((done) => setTimeout(done, 300));
-    const controls = [wide.length > 0, (await tab.evaluate(() => window.harmed)) === true];
+    const harmful = await looks(viewer, join(SAVED, 'control.svg'), `<svg xmlns="http://www.w3.org/2000/svg"><text>${SCRIPT}</text></svg>`);
+    const controls = [harmful.harmed, wide.length > 0, (await tab.evaluate(() => window.harmed)) === true];
 
-    report(`${Object.keys(VIEWS).length} views, ${looks} looks, faults`, faults);
+    const expected = ['overview', 'places on a map', 'a vertex of a graph', 'a tree', 'a box, explained', 'bitmaps of a text index'];
+    for (const name of expected) if (!drawings.has(name)) faults.push({ kind: 'saved', what: 'has no drawing to save', where: name });
+    report(`${Object.keys(VIEWS).length} views, ${count} looks, ${drawings.size} of them saved, faults`, faults);
     console.log(`controls: ${controls.filter(Boolean).length} of ${controls.length} found`);
     process.exitCode = faults.length || controls.includes(false) ? 1 : 0;
 } finally {
-    await browser.close();
+    await Promise.all([browser.close(), other.close()]);
     explorer.kill();
 }

@@ -20,7 +20,7 @@ const MOST_READS: usize = 8;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The files of the page: path, type, content.
-const ASSETS: [(&str, &str, &str); 11] = [
+const ASSETS: [(&str, &str, &str); 12] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("explore.css", "text/css; charset=utf-8", include_str!("page/explore.css")),
     ("explore.js", SCRIPT, include_str!("page/explore.js")),
@@ -30,6 +30,7 @@ const ASSETS: [(&str, &str, &str); 11] = [
     ("graph.js", SCRIPT, include_str!("page/graph.js")),
     ("land.js", SCRIPT, include_str!("page/land.js")),
     ("places.js", SCRIPT, include_str!("page/places.js")),
+    ("save.js", SCRIPT, include_str!("page/save.js")),
     ("text.js", SCRIPT, include_str!("page/text.js")),
     ("tree.js", SCRIPT, include_str!("page/tree.js")),
 ];

@@ -1,6 +1,7 @@
 // The bitmaps of an inverted index: fields, values, and containers on a strip of ids.
 
 import { bytes, el, link, main, more, number, read, svg, table } from "./common.js";
+import { saveBar } from "./save.js";
 
 /** The ids of a chunk, and the height of a row of the drawing. */
 const CHUNK = 32512;
@@ -45,11 +46,12 @@ function values(data, { name, field, value, after }) {
 function containers(data, title, params) {
   const list = data.containers;
   const forms = Object.entries(FORMS).filter(([form]) => list.some((one) => one.form === form));
+  const picture = list.length > 0 ? strip(data) : null;
   const rows = list.map((one) => [
     el("a", { href: link("entry", { key: one.key_hex }) }, el("code", {}, one.key)), one.form, ids(one),
     one.ids === null ? "" : number(one.ids), bytes(one.bytes)]);
   return el("section", { class: "containers" }, el("h2", {}, title),
-    list.length > 0 ? strip(data) : "",
+    ...(list.length > 0 ? [picture, saveBar(`${data.name} ${data.field}`, () => picture)] : []),
     el("p", { class: "bar" }, forms.map(([form, text]) => el("span", { class: `key ${form}` }, text))),
     table(["Container", "Form", "~Ids", "#Entries", "#Bytes"], rows, "There are no containers."),
     el("p", { class: "bar" },

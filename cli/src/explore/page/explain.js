@@ -1,6 +1,7 @@
 // What a query reads, step by step: its ranges on the key line of each part, and the keys of them.
 
 import { el, link, main, number, read, svg, table } from "./common.js";
+import { saveBar } from "./save.js";
 
 /** The height of a lane, and the pixels between keys that no step reads. */
 const LANE = 96;
@@ -10,6 +11,7 @@ const MARKS = { returned: "returned or fetched", read: "read, and not returned",
 export async function showExplain(params) {
   const { name } = params;
   const data = await read("explain", params);
+  const picture = drawing(data);
   main.replaceChildren(
     el("h1", {}, `What a query of ${data.name} reads`),
     form(data, params),
@@ -17,7 +19,7 @@ export async function showExplain(params) {
     data.library ? el("p", { class: "quiet" }, `The library counts: ${data.library}.`) : "",
     el("p", { class: "bar" }, Object.entries(MARKS).map(([mark, text]) => el("span", { class: `key ${mark}` }, text)),
       el("a", { href: link("browse", { select: name }) }, "All keys")),
-    drawing(data),
+    picture, data.lanes.length > 0 ? saveBar(`${data.name} explained`, () => picture) : "",
     el("h2", {}, "Steps"), steps(data),
     el("h2", {}, "Keys in key order"), keys(data));
 }

@@ -6,6 +6,7 @@ import { begin, bytes, el, keyLink, link, main, more, number, pager, read, svg, 
 import { showExplain } from "./explain.js";
 import { showGraph } from "./graph.js";
 import { showPlaces } from "./places.js";
+import { saveBar } from "./save.js";
 import { showText } from "./text.js";
 import { showTree } from "./tree.js";
 
@@ -39,7 +40,7 @@ async function showOverview() {
     el("h1", {}, "What the store holds"),
     overview.faults.map((fault) => el("p", { class: "bad" }, `A schema is not readable: ${fault}`)).reduce(append, document.createDocumentFragment()),
     el("div", { class: "bar" }, switches, keys.map(([name, text]) => el("span", { class: `key ${name}` }, text)), overview.is_remote ? measure : null),
-    map, list);
+    map, saveBar("shares", () => map.firstChild), list);
   redraw = draw;
   draw();
   // From a server, sizes take thousands of reads over the network.

@@ -1,6 +1,7 @@
 // The edges of one vertex of a graph, as a drawing and as tables.
 
 import { el, keyLink, link, main, more, read, svg, table, value } from "./common.js";
+import { saveBar } from "./save.js";
 
 /** The height of a neighbour in the drawing. */
 const ROW = 17;
@@ -24,8 +25,13 @@ function neighbourhood(data) {
   const { record } = data;
   return [
     record ? el("p", {}, "The record of the vertex: ", keyLink(record), " = ", value(record)) : "",
-    data.out.length + data.in.length > 0 ? drawing(data) : el("p", {}, "The vertex ", el("code", {}, data.vertex), " has no edges."),
+    ...(data.out.length + data.in.length > 0 ? drawn(data) : [el("p", {}, "The vertex ", el("code", {}, data.vertex), " has no edges.")]),
     edges(out, data.out, data.more_out, data), edges(into, data.in, data.more_in, data)];
+}
+
+function drawn(data) {
+  const picture = drawing(data);
+  return [picture, saveBar(`${data.name} ${data.vertex}`, () => picture)];
 }
 
 const centred = (data, edge) => link("graph", { name: data.name, key: edge.other_hex });

@@ -2,6 +2,7 @@
 
 import { el, link, main, number, read, svg, table, value } from "./common.js";
 import { LAND } from "./land.js";
+import { saveBar } from "./save.js";
 
 const WORLD = [-90, -180, 90, 180];
 const FIELDS = ["south", "west", "north", "east"];
@@ -19,7 +20,7 @@ export async function showPlaces({ name, group = "", box = "" }) {
     el("p", {}, summary(data), " ", el("a", { href: link("browse", { select: data.name }) }, "The keys"), " ",
       area ? el("a", { href: link("explain", { name, group: data.group_hex, box }) }, "Explain the query") : ""),
     groups(data),
-    picture,
+    picture, saveBar(data.name, () => picture),
     el("p", { class: "quiet" }, "Draw a box with the mouse, tap two corners, or type the edges in degrees. ",
       "The background shows where people live: GeoNames, CC BY 4.0."),
     form(area, go),

@@ -95,6 +95,7 @@ fn every_answer_has_the_headers_of_a_safe_page() {
         "graph.js",
         "land.js",
         "places.js",
+        "save.js",
         "text.js",
         "tree.js",
     ] {
