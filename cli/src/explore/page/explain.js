@@ -92,7 +92,7 @@ function steps({ steps: list }) {
     const ends = step.what === "range" ? `${step.from}; ${step.to}` : `${step.from}${step.asked > 1 ? `, …, ${step.to}` : ""}`;
     return [at + 1, what, step.lane, el("code", {}, ends), number(step.keys_read), step.what === "range" ? number(step.returned) : ""];
   });
-  return table(["#Step", "What", "~Part", "Bounds", "#Keys read", "#Returned"], rows, "None.");
+  return table(["#Step", "~What", "~Part", "Bounds", "#Keys read", "#Returned"], rows, "None.");
 }
 
 function keys({ lanes }) {
