@@ -28,6 +28,7 @@ pub struct TransactionState {
     /// ends.
     unfinished: u32,
     remembered: Vec<(KeyBuf, Option<Arc<[u8]>>)>,
+    woken: Vec<KeyBuf>,
 }
 
 /// The error of a transaction in which a write of a pattern has begun and not ended.
@@ -45,6 +46,34 @@ impl TransactionState {
     /// Whether the first failed write may succeed when the transaction runs again.
     pub(crate) fn must_restart(&self) -> bool {
         self.cause.as_ref().is_some_and(|cause| cause.is_retryable())
+    }
+
+    /// Notes a key for [`Writer::wake`](crate::Writer::wake).
+    pub(crate) fn wake(&mut self, key: &[u8]) {
+        if !self.woken.iter().any(|other| **other == *key) {
+            self.woken.push(KeyBuf::from_slice(key));
+        }
+    }
+
+    /// The keys whose listeners the commit [wakes](crate::Writer::wake). A backend that notifies
+    /// its listeners of commits notifies those of these keys too.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Writer};
+    /// let store = Memory::new();
+    /// let mut txn = store.begin()?;
+    /// txn.wake(b"bell");
+    /// assert!(txn.state().woken().eq([b"bell"]));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn woken(&self) -> impl Iterator<Item = &[u8]> {
+        self.woken.iter().map(|key| &**key)
+    }
+
+    /// Removes everything that concerns the previous body in a transaction of several bodies. Its
+    /// wakes stay.
+    pub(crate) fn begin_body(&mut self) {
+        *self = Self { woken: std::mem::take(&mut self.woken), ..Self::default() };
     }
 
     /// Records the beginning of a write of a pattern.

@@ -13,6 +13,8 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::TransactionState;
+
 /// The first pause between two polls of a waiter, on a store that other processes write to.
 // A poll is a snapshot and a get. Shorter pauses cost more polls; longer ones add to the latency of
 // a change by another process.
@@ -170,6 +172,12 @@ impl ChangedKeys {
             true => hashes.push(hash_of(key)),
             false => self.hashes = None,
         }
+    }
+
+    /// Notes the keys whose listeners the transaction [wakes](crate::Writer::wake). Call this at
+    /// the commit.
+    pub fn note_woken(&mut self, state: &TransactionState) {
+        state.woken().for_each(|key| self.note(key));
     }
 
     /// Notes that any key may change, for example because a range is deleted.

@@ -5,7 +5,7 @@ use std::ops::DerefMut;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::{Batched, BatchedTransaction};
-use crate::{Error, Result, SharedError, Store, Transaction as _, TransactionState, Writer as _};
+use crate::{Error, Result, SharedError, Store, Transaction as _, Writer as _};
 
 /// How often a batch runs again to leave out a body that failed. After that, the rest forms another
 /// batch. Without a limit, n bodies that fail after a write would cause n^2 / 2 runs of other
@@ -230,7 +230,7 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
         };
         if !*is_alone {
             // Cached values and failed writes of the previous body must not affect this one.
-            *txn.state() = TransactionState::default();
+            txn.state().begin_body();
             txn.check_reads(true);
             txn.begin_body();
             let is_good = job.run(&mut txn);
@@ -251,7 +251,7 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
     if !has_any {
         return End::Refused;
     }
-    *txn.state() = TransactionState::default();
+    txn.state().begin_body();
     match catch_unwind(AssertUnwindSafe(|| txn.commit())) {
         Ok(Ok(())) => End::Committed,
         Ok(Err(Error::CommitUnknown { source })) => End::Unknown(source),

@@ -334,7 +334,8 @@ impl Transaction for LmdbTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
         self.shared.process.check(&self.shared.path)?;
-        let Self { txn, shared, full, changed, .. } = self;
+        let Self { txn, shared, full, mut changed, state, .. } = self;
+        changed.note_woken(&state);
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Io(source) if shared.may_be_unusable() => {
                 // The write of the meta page failed. The engine restored the page in memory, but

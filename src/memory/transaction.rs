@@ -142,8 +142,9 @@ impl Writer for MemoryTransaction<'_> {
 }
 
 impl Transaction for MemoryTransaction<'_> {
-    fn commit(self) -> Result<()> {
+    fn commit(mut self) -> Result<()> {
         self.state.check()?;
+        self.changed.note_woken(&self.state);
         self.shared.check_age(self.started)?;
         self.written.check(&self.shared.limits)?;
         if self.shared.raises_conflict() {

@@ -138,6 +138,33 @@ pub trait Writer: Reader {
         read(self)
     }
 
+    /// Wakes the [listeners](crate::Store::listen) of `key` when this transaction commits, without
+    /// writing the key: transactions that wake the same listeners do not conflict.
+    ///
+    /// For programs that wait for work, such as the consumers of a queue. With a key that every
+    /// producer writes, all producers would conflict.
+    ///
+    /// A wake is a hint, and can be lost: etcd, FoundationDB and transactions that write no key
+    /// ignore it, and other processes on redb and fjall do not notice it. So a waiting program must
+    /// also look from time to time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use keyloom::{Memory, Store, Writer};
+    /// let store = Memory::new();
+    /// let mut listener = store.listen(b"bell");
+    /// listener.wait(Duration::ZERO); // The first wait returns at once.
+    /// store.transact(|txn| {
+    ///     txn.wake(b"bell");
+    ///     txn.put(b"job 7", b"ship it")
+    /// })?;
+    /// assert!(listener.wait(Duration::from_secs(1)));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    fn wake(&mut self, key: &[u8]) {
+        self.state().wake(key);
+    }
+
     /// Sets whether the commit checks the reads from now on, and returns the previous setting. A
     /// backend that can read without a check overrides this method for
     /// [`snapshot_read`](Writer::snapshot_read), which programs call. An iterator keeps the setting

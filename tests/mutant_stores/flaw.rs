@@ -206,6 +206,8 @@ flaws! {
     NeverNotifies: Waiting, "a_wait_ends_with_each_kind_of_write";
     /// A listener is not notified of commits.
     ListensToNothing: Waiting, "a_listener_is_notified_of_commits";
+    /// A wake writes its key.
+    WakeWrites: Waiting, "a_wake_writes_no_key";
     /// A wait without a change ends after its time-out as if there had been one.
     WakesForNothing: Waiting, "a_wait_without_a_change_ends_with_its_time";
     /// A wait treats an empty value as absent.

@@ -338,6 +338,10 @@ impl Transaction for MutantTransaction<'_> {
         if self.mutant.flaw != Flaw::ForgottenRefusal {
             self.state.check()?;
         }
+        if self.mutant.flaw == Flaw::WakeWrites {
+            let woken: Vec<_> = self.state.woken().map(<[u8]>::to_vec).collect();
+            woken.into_iter().try_for_each(|key| self.write(Write::Put(key, Vec::new())))?;
+        }
         let inner = self.inner.take().ok_or(Error::ReadOnly)?;
         let writes = std::mem::take(&mut self.writes);
         let half = writes.len().div_ceil(2);

@@ -374,5 +374,6 @@ laws! {
         a_wait_ends_with_the_commit_of_another_thread,
         a_wait_ends_with_each_kind_of_write,
         a_listener_is_notified_of_commits,
+        a_wake_writes_no_key,
     ],
 }

@@ -104,6 +104,24 @@ pub(super) fn a_listener_is_notified_of_commits<S: Store>(store: &S) -> Outcome 
     })
 }
 
+pub(super) fn a_wake_writes_no_key<S: Store>(store: &S) -> Outcome {
+    insist(|| {
+        store.transact(|txn| {
+            txn.wake(b"bell");
+            txn.put(b"door", b"open")
+        })
+    })?;
+    insist(|| {
+        store.transact(|txn| {
+            txn.wake(b"bell");
+            Ok(())
+        })
+    })?;
+    let snapshot = store.snapshot()?;
+    same("the woken key", &snapshot.get(b"bell")?.is_some(), &false)?;
+    same("the number of keys", &snapshot.count(KeyRange::all())?, &1)
+}
+
 pub(super) fn a_wait_ends_with_the_commit_of_another_thread<S: Store>(store: &S) -> Outcome {
     type Change = (&'static [u8], Option<&'static [u8]>);
     const CHANGES: [Change; 4] =

@@ -11,7 +11,7 @@ use super::reading::{Entries, MOST_RANGES, Wanted};
 use super::validation::Reads;
 use super::{Shared, error};
 use keyloom::backend::Span;
-use keyloom::{Entry, Error, Order, Result};
+use keyloom::{Entry, Error, Order, Result, TransactionState};
 use keyloom_remote::{Buffer, Fetched, Outcome, Session, WriteSession};
 
 /// Reads at one revision.
@@ -166,7 +166,7 @@ impl WriteSession for TransactionSession {
         Ok(())
     }
 
-    fn commit(self, buffer: Buffer) -> Result<()> {
+    fn commit(self, buffer: Buffer, _: &TransactionState) -> Result<()> {
         if buffer.is_empty() {
             // A transaction without writes is serializable: it read at one revision.
             return Ok(());

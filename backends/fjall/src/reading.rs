@@ -123,7 +123,8 @@ impl Writer for FjallTransaction<'_> {
 impl Transaction for FjallTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
-        let Self { txn, shared, changed, .. } = self;
+        let Self { txn, shared, mut changed, state, .. } = self;
+        changed.note_woken(&state);
         shared.process.check(&shared.path)?;
         match txn.commit() {
             Ok(Ok(())) => {

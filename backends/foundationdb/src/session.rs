@@ -20,7 +20,7 @@ use super::error::{self, Asked};
 use keyloom::backend::Span;
 use keyloom::backend::shown_key;
 use keyloom::key::Versionstamp;
-use keyloom::{AtomicOp, Error, Order, Result, VersionstampedKey, successor};
+use keyloom::{AtomicOp, Error, Order, Result, TransactionState, VersionstampedKey, successor};
 use keyloom_remote::{Buffer, Fetched, Native, Outcome, Session, Write, WriteSession};
 
 /// Reads at one version, and commits.
@@ -336,7 +336,7 @@ impl WriteSession for FoundationDbSession {
         Ok(())
     }
 
-    fn commit(mut self, _: Buffer) -> Result<()> {
+    fn commit(mut self, _: Buffer, _: &TransactionState) -> Result<()> {
         self.txn()?;
         let Some(txn) = self.txn.take().filter(|_| self.has_written) else { return Ok(()) };
         if self.began.get().is_none() {

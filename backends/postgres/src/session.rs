@@ -13,7 +13,7 @@ use super::sql::Sql;
 use super::watch::Notice;
 use super::{Shared, error};
 use keyloom::backend::Span;
-use keyloom::{Entry, Error, KeyBuf, MAX_KEY_BYTES, Order, Result};
+use keyloom::{Entry, Error, KeyBuf, MAX_KEY_BYTES, Order, Result, TransactionState};
 use keyloom_remote::{Buffer, Fetched, LARGEST_PAGE, Outcome, PAGE_BYTES, Session, WriteSession};
 
 /// Buffered writes are sent before the commit if they exceed this number of bytes.
@@ -432,14 +432,14 @@ impl WriteSession for PostgresSession {
         Ok(())
     }
 
-    fn commit(self, buffer: Buffer) -> Result<()> {
+    fn commit(self, buffer: Buffer, state: &TransactionState) -> Result<()> {
         if buffer.is_empty() && self.state.get() == State::Fresh {
             return Ok(());
         }
         self.begin()?;
         let has_sent_more = self.has_written.get();
         let notice = match has_sent_more || !buffer.is_empty() {
-            true => self.shared.notices.notice(&buffer, has_sent_more),
+            true => self.shared.notices.notice(&buffer, state, has_sent_more),
             false => None,
         };
         let sent = self.send(buffer, true)?;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use keyloom::backend::{ChangedKeys, CommitSignal, Watch};
-use keyloom::{Error, Result};
+use keyloom::{Error, Result, TransactionState};
 use keyloom_remote::Buffer;
 
 use super::connection::Connection;
@@ -70,7 +70,12 @@ impl Notices {
     /// ago, so that a store without waits pays nothing.
     // Not within the transaction: `NOTIFY` takes a lock for its commit, so that commits with
     // notifications would wait for each other's fsync.
-    pub(super) fn notice(&self, buffer: &Buffer, has_sent_more: bool) -> Option<Notice> {
+    pub(super) fn notice(
+        &self,
+        buffer: &Buffer,
+        state: &TransactionState,
+        has_sent_more: bool,
+    ) -> Option<Notice> {
         let now = millis(self.opened.elapsed());
         let is_listened = now < self.listened_until.load(Relaxed);
         let is_sent = self.is_supported && (is_listened || self.is_check_due(now));
@@ -83,6 +88,7 @@ impl Notices {
             true => buffer.writes().for_each(|(key, _)| changed.note(key)),
             false => changed.note_any(),
         }
+        changed.note_woken(state);
         let Self { lock, channel, .. } = self;
         let statement = is_sent.then(|| {
             format!(

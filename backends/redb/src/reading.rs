@@ -169,7 +169,8 @@ impl Writer for RedbTransaction<'_> {
 impl Transaction for RedbTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
-        let Self { open, shared, has_written, changed, _turn: turn, .. } = self;
+        let Self { open, shared, has_written, mut changed, _turn: turn, state, .. } = self;
+        changed.note_woken(&state);
         shared.process.check(&shared.path)?;
         if has_written {
             shared.commit(open.into_owner())?;

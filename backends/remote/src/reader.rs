@@ -310,7 +310,7 @@ impl<S: WriteSession> Transaction for RemoteTransaction<S> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
         self.size.check(&self.limits)?;
-        self.session.commit(self.buffer)
+        self.session.commit(self.buffer, &self.state)
     }
 
     fn must_restart(&self) -> bool {

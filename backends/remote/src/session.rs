@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Buffer, Span};
-use keyloom::{AtomicOp, Entry, Error, Order, Result, VersionstampedKey};
+use keyloom::{AtomicOp, Entry, Error, Order, Result, TransactionState, VersionstampedKey};
 
 /// Whether the server executes an operation natively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,11 +138,12 @@ pub trait WriteSession: Session {
     /// The errors of the server.
     fn relieve(&mut self, buffer: &mut Buffer) -> Result<()>;
 
-    /// Sends the remaining writes and commits.
+    /// Sends the remaining writes and commits. A server that notifies of commits also notifies of
+    /// the keys that `state` [wakes](TransactionState::woken).
     ///
     /// # Errors
     /// The errors of the server.
-    fn commit(self, buffer: Buffer) -> Result<()>;
+    fn commit(self, buffer: Buffer, state: &TransactionState) -> Result<()>;
 
     /// See [`Transaction::must_restart`](keyloom::Transaction::must_restart).
     fn must_restart(&self) -> bool;

@@ -51,10 +51,26 @@ fn commits_of_another_store_end_waits_of_their_keys() {
     let many = |txn: &mut <Postgres as Store>::Transaction<'_>, n: u32| {
         (0..n).try_for_each(|n| txn.put(&n.to_be_bytes(), b""))
     };
-    let writes: [(&str, Write<'_>, bool); 7] = [
+    let writes: [(&str, Write<'_>, bool); 9] = [
         ("a put", &|txn| txn.put(b"bell", b"rings"), true),
         ("a put of another key", &|txn| txn.put(b"bells", b"ring"), false),
         ("a delete", &|txn| txn.delete(b"bell"), true),
+        (
+            "a wake",
+            &|txn| {
+                txn.wake(b"bell");
+                txn.put(b"other", b"")
+            },
+            true,
+        ),
+        (
+            "a wake of another key",
+            &|txn| {
+                txn.wake(b"bells");
+                txn.put(b"other", b"")
+            },
+            false,
+        ),
         ("400 other keys", &|txn| many(txn, 400), false),
         ("a range", &|txn| txn.delete_range(KeyRange::prefix(b"be")), true),
         ("more keys than a notification names", &|txn| many(txn, 401), true),
