@@ -254,11 +254,13 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         self.announce(txn, job)
     }
 
-    /// Makes sure that deliveries find a changed job.
+    /// Makes sure that deliveries find a changed job, and wakes idle consumers if it is due.
     pub(super) fn announce(&self, txn: &mut impl Writer, job: &StoredJob) -> Result<()> {
-        match job.available_from(self.grace()) {
-            Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),
-            None => Ok(()),
+        let Some(at) = job.available_from(self.grace()) else { return Ok(()) };
+        let now = self.now()?;
+        if at <= now {
+            txn.wake(self.bell());
         }
+        self.tenants.announce(txn, &job.tenant, at, now)
     }
 }

@@ -155,6 +155,7 @@ mod inspect;
 mod job;
 mod options;
 mod random;
+mod stop;
 mod tenants;
 mod work;
 
@@ -173,7 +174,8 @@ pub use job::{
     Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, Repeat, StoredJob,
 };
 pub use options::{Backoff, QueueOptions};
-pub use work::{Answer, Stop, WorkOptions, WorkReport};
+pub use stop::Stop;
+pub use work::{Answer, WorkOptions, WorkReport};
 
 use crate::clock::millis;
 use crate::expiry::Expiry;
@@ -303,6 +305,11 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         keys.extend(self.jobs.entry_key().cloned());
         keys.extend(others);
         reader.prefetch(&keys.iter().map(|key| &**key).collect::<Vec<_>>())
+    }
+
+    /// The key whose listeners a new job wakes. It is never written.
+    fn bell(&self) -> &[u8] {
+        self.jobs.space().prefix()
     }
 
     /// Fetches the schema entries of the tables in one round trip.

@@ -1,47 +1,18 @@
 //! The loop of a consumer.
 
 use std::fmt::Display;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use keyloom::backend::ChangeListener;
 use keyloom::value::Codec;
 use keyloom::{Error, Result, Store};
 
 use super::error::QueueError;
 use super::job::{Delivery, Failed};
+use super::stop::Stop;
 use super::{JobId, WorkQueue};
-
-/// A request to stop, shared by its clones: a consumer stops after its current job.
-#[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<(Mutex<bool>, Condvar)>);
-
-impl Stop {
-    /// A new `Stop`, not requested yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Requests the stop. Also wakes consumers that pause.
-    pub fn request(&self) {
-        let (is_requested, changed) = &*self.0;
-        *is_requested.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        changed.notify_all();
-    }
-
-    /// Whether the stop was requested.
-    pub fn is_requested(&self) -> bool {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the stop is requested, at most for `most`.
-    fn wait(&self, most: Duration) {
-        let (is_requested, changed) = &*self.0;
-        let guard = is_requested.lock().unwrap_or_else(PoisonError::into_inner);
-        // A poisoned lock holds a valid flag.
-        drop(changed.wait_timeout_while(guard, most, |is_requested| !*is_requested));
-    }
-}
 
 /// The deliveries that a consumer holds. Its heartbeat extends their leases until the end of the
 /// work.
@@ -89,7 +60,8 @@ pub struct WorkOptions {
     /// The first pause after a delivery without jobs. Each further pause is twice as long. Default:
     /// 10 ms.
     pub first_pause: Duration,
-    /// The longest pause. A job may wait this long for an idle consumer. Default: 1 s.
+    /// The longest pause. An idle consumer finds a job this late if the store does not
+    /// [notify](WorkQueue::work) it, or if the time of the job comes meanwhile. Default: 1 s.
     pub longest_pause: Duration,
 }
 
@@ -137,6 +109,57 @@ pub struct WorkReport {
     pub stale: u64,
 }
 
+/// The pause of a consumer that was woken for a job that another one has got.
+// Without it, each of n idle consumers would look for each new job at once. A longer pause delays
+// the jobs that come meanwhile.
+const AFTER_OTHERS: Duration = Duration::from_millis(10);
+
+/// The waits of a consumer without jobs.
+struct Idle<'o> {
+    options: &'o WorkOptions,
+    /// Listens for new jobs since the first wait.
+    listener: Option<ChangeListener>,
+    /// The length of the next wait.
+    pause: Duration,
+    /// Whether a new job ended the last wait. Another consumer has got it if the next delivery is
+    /// empty.
+    was_woken: bool,
+}
+
+impl<'o> Idle<'o> {
+    fn new(options: &'o WorkOptions) -> Self {
+        Self { options, listener: None, pause: options.first_pause, was_woken: false }
+    }
+
+    /// Begins again with the first pause, after a delivery.
+    fn reset(&mut self) {
+        (self.pause, self.was_woken) = (self.options.first_pause, false);
+    }
+
+    /// Waits for a new job, at most for the pause, or until `stop` is requested.
+    fn wait(&mut self, listen: impl FnOnce() -> ChangeListener, stop: &Stop) {
+        let Some(listener) = &mut self.listener else {
+            // Does not wait yet: a job may have come before the consumer listened.
+            let mut listener = listen();
+            listener.wait(Duration::ZERO);
+            self.listener = Some(listener);
+            return;
+        };
+        if self.was_woken {
+            stop.wait(jittered(AFTER_OTHERS.min(self.options.first_pause)));
+        }
+        self.was_woken = stop.wait_for(listener, jittered(self.pause));
+        if !self.was_woken {
+            self.pause = self.pause.saturating_mul(2).min(self.options.longest_pause);
+        }
+    }
+}
+
+/// A pause of half the length to the full length, so that consumers do not poll together.
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(0.5 + 0.5 * fastrand::f64())
+}
+
 /// The interval at which a consumer removes outdated keys of completed jobs.
 // With a shorter interval, consumers read and write more; with a longer one, more outdated keys
 // accumulate.
@@ -153,7 +176,11 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// than a third of the visibility time-out.
     ///
     /// While there are no jobs, the consumer pauses with jitter: each pause is twice as long as the
-    /// last, up to the longest pause. If `work` panics, the panic propagates to the caller, and the
+    /// last, up to the longest pause. A pause ends with the commit of a new job where the store can
+    /// [wake](keyloom::Writer::wake) its listeners: in memory, on PostgreSQL, on LMDB, and within
+    /// one process on redb and fjall. If another consumer was faster, the consumer waits
+    /// at least 5 ms before it looks again, so that many idle consumers cost little. If `work`
+    /// panics, the panic propagates to the caller, and the
     /// job is delivered again after its time-out. At the end, delivered jobs whose work has not
     /// begun are released.
     ///
@@ -219,7 +246,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         mut work: impl FnMut(&Delivery<J>) -> A,
     ) -> Result<WorkReport> {
         let mut report = WorkReport::default();
-        let mut pause = options.first_pause;
+        let mut idle = Idle::new(options);
         let mut swept_at = self.now()?;
         while !stop.is_requested() {
             let batch = options.batch.max(1);
@@ -227,13 +254,10 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             let delivered = delivered.unwrap_or_default();
             if delivered.is_empty() {
                 swept_at = self.sweep_if_due(store, swept_at)?;
-                // With jitter, so that consumers do not poll together. A notification would need a
-                // key that every enqueue writes, and all enqueues would conflict on it.
-                stop.wait(pause.mul_f64(0.5 + 0.5 * fastrand::f64()));
-                pause = pause.saturating_mul(2).min(options.longest_pause);
+                idle.wait(|| store.listen(self.bell()), stop);
                 continue;
             }
-            pause = options.first_pause;
+            idle.reset();
             held.set(&delivered);
             for (n, mut delivery) in delivered.into_iter().enumerate() {
                 let (id, attempts) = (delivery.id, u32::from(n == 0));

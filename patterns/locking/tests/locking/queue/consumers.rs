@@ -225,3 +225,40 @@ pub fn idle_consumers_stop_at_once(store: &AnyStore) {
         assert_eq!(consumer.join().unwrap().unwrap().completed, 2);
     });
 }
+
+/// The consumers would look for jobs by themselves after half an hour at the earliest.
+pub fn idle_consumers_are_woken_by_new_jobs(store: &AnyStore) {
+    const JOBS: u32 = 30;
+    let clock = ManualClock::at(START);
+    let backoff = Backoff { first: Duration::ZERO, longest: Duration::ZERO };
+    let queue = open_with(store, QueueOptions { backoff, ..options(&clock) });
+    let (stop, patient) = (Stop::new(), Duration::from_secs(3_600));
+    let options = WorkOptions { batch: 1, first_pause: patient, longest_pause: patient };
+    let done = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        let consumer = || {
+            queue.work(store, &stop, &options, |delivery| {
+                // A retry that is due at once is a new job for the idle consumers, too.
+                if delivery.job.attempts == 1 {
+                    return Answer::Retry("again".into());
+                }
+                done.fetch_add(1, Ordering::Relaxed);
+                Answer::Complete
+            })
+        };
+        let consumers = [(); 3].map(|()| scope.spawn(consumer));
+        for n in 0..JOBS {
+            // The tenants are new, active or idle. The time of a job may be over.
+            let tenant = ["acme", "acm", "acmea"][n as usize % 3];
+            store.transact(|txn| queue.enqueue(txn, (tenant, n))).unwrap();
+            clock.advance(Duration::from_millis(u64::from(n % 5) * 400));
+            while done.load(Ordering::Relaxed) <= n {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        stop.request();
+        let completed = consumers.map(|one| one.join().unwrap().unwrap().completed);
+        assert_eq!(completed.iter().sum::<u64>(), u64::from(JOBS));
+    });
+    assert_sound(store, &queue);
+}

@@ -100,6 +100,7 @@ on_every_store! {
     costs::deliveries_do_not_read_more_of_longer_queues,
     costs::operations_cost_few_round_trips,
     consumers::consumers_answer_until_they_are_stopped,
+    consumers::idle_consumers_are_woken_by_new_jobs,
     consumers::idle_consumers_stop_at_once,
     consumers::jobs_that_another_consumer_has_are_not_begun,
     consumers::the_leases_of_a_consumer_are_extended_while_it_works,
