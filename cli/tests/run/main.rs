@@ -5,6 +5,8 @@ mod backing_up;
 mod benching;
 mod changing;
 mod coloring;
+mod engines;
+mod every_store;
 #[cfg(feature = "explore")]
 mod exploring;
 mod exporting;

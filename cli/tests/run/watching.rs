@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::support::{Directory, fine, orders, piped, run, town_hall};
 
 /// A running `keyloom watch`, which is stopped at the end of the test.
-struct Watch {
+pub struct Watch {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
 impl Watch {
     /// Starts the command, and waits until it watches. Returns its first message, too.
-    fn begin(arguments: &[&str]) -> (Self, String) {
+    pub fn begin(arguments: &[&str]) -> (Self, String) {
         let mut child = piped(&[&["watch"], arguments].concat());
         let mut message = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut message).unwrap();
@@ -26,7 +26,7 @@ impl Watch {
         (Self { child, out }, message)
     }
 
-    fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
         line
@@ -36,7 +36,7 @@ impl Watch {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    fn code(&mut self) -> Option<i32> {
+    pub fn code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::support::piped;
 
 /// A running explorer, which ends with the value.
-struct Explorer {
+pub struct Explorer {
     child: Child,
     /// The IP address and the port.
-    host: String,
+    pub host: String,
     /// The path of the page, with a slash at its end.
     path: String,
 }
@@ -28,14 +28,14 @@ impl Drop for Explorer {
     }
 }
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
 }
 
 impl Explorer {
-    fn start(address: &str, more: &[&str]) -> Self {
+    pub fn start(address: &str, more: &[&str]) -> Self {
         let mut child = piped(&[&["explore", address, "--json"], more].concat());
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -45,7 +45,7 @@ impl Explorer {
         Self { child, host: host.to_owned(), path: format!("/{path}") }
     }
 
-    fn send(&self, method: &str, path: &str, host: &str) -> Answer {
+    pub fn send(&self, method: &str, path: &str, host: &str) -> Answer {
         let port = self.host.rsplit_once(':').unwrap().1;
         let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -57,19 +57,19 @@ impl Explorer {
         Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         self.send("GET", &format!("{}{path}", self.path), &self.host)
     }
 
     /// The data of a view.
-    fn view(&self, view: &str) -> Value {
+    pub fn view(&self, view: &str) -> Value {
         let Answer { status, body, .. } = self.get(&format!("api/{view}"));
         assert_eq!(status, 200, "{view}: {body}");
         serde_json::from_str(&body).unwrap()
     }
 
     /// All keys that a view lists, page by page.
-    fn keys(&self, select: &str) -> Vec<String> {
+    pub fn keys(&self, select: &str) -> Vec<String> {
         let (mut keys, mut after) = (Vec::new(), String::new());
         loop {
             let page = self.view(&format!("browse?select={}&after={after}", encoded(select)));
@@ -90,6 +90,6 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
