@@ -217,11 +217,11 @@ const STEPS: &[Step] = &[
         When::Nightly,
         "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked -p keyloom-tour --features postgres,etcd,tls --test tour -- on_postgres on_etcd",
     ),
-    // Every command of keyloom on every engine.
+    // Every command of keyloom on every engine, and copies that are killed.
     step(
         "servers-cli",
         When::Nightly,
-        "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked -p keyloom-cli --features postgres,etcd,tls --test run -- every_store",
+        "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked -p keyloom-cli --features postgres,etcd,tls --test run -- every_store killing_copies",
     ),
     step(
         "servers-tables",

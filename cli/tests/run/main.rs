@@ -11,6 +11,7 @@ mod every_store;
 mod exploring;
 mod exporting;
 mod importing;
+mod killing_copies;
 mod looking;
 mod planning;
 mod repairing;
