@@ -1,6 +1,6 @@
 //! `copy`, killed again and again: it continues, and the copy is complete.
 //!
-//! The numbers of keys and of kills come from the environment. For a million keys, on one core:
+//! The numbers of keys and of kills come from the environment. For a million keys:
 //!
 //! ```sh
 //! KEYLOOM_COPY_KEYS=1000000 KEYLOOM_COPY_KILLS=10 tests/servers/with.sh \
