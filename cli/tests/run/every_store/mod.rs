@@ -57,7 +57,7 @@ fn commands() -> BTreeSet<String> {
     let names = names.filter(|line| !line.starts_with(' '));
     let names = names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned);
     let names: BTreeSet<_> = names.filter(|name| name != "help").collect();
-    assert!(names.len() >= 22, "{names:?}");
+    assert!(names.len() >= 24, "{names:?}");
     names
 }
 

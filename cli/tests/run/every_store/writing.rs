@@ -1,6 +1,9 @@
 //! The commands that write.
 
+use std::ops::ControlFlow;
+
 use keyloom::{Store, Writer};
+use keyloom_tables::Schema;
 
 use super::contents::{NUMBERS, index_space, parcels, queue};
 use super::pair::Pair;
@@ -9,6 +12,7 @@ use crate::engines::{entries, open};
 pub fn all(pair: &mut Pair) {
     put_and_rm(pair);
     repair(pair);
+    plan_and_migrate(pair);
     bench(pair);
     requeue(pair);
 }
@@ -77,6 +81,33 @@ fn repair(pair: &mut Pair) {
     assert_eq!(pair.same(&["repair", "STORE", "parcels.by_note", "--write"]).code, 1);
     assert_eq!(pair.entries("STORE").get(&space[..]), Some(&vec![0xFF, 0xFF]));
     assert_eq!(pair.same(&["repair", "STORE", "people", "--write"]).code, 2);
+}
+
+/// A table whose drop was stopped, and an index that is dropped by its name.
+fn plan_and_migrate(pair: &mut Pair) {
+    let stop = |_: &_| ControlFlow::Break(());
+    pair.change("STORE", |store| {
+        let schema = Schema::open(store, "shop").unwrap();
+        let crates = schema.table::<u32, u32>("crates").unwrap();
+        (0..300).step_by(30).for_each(|from| {
+            store.transact(|txn| crates.put_many(txn, (from..from + 30).map(|n| (n, n)))).unwrap();
+        });
+        assert!(!schema.drop_table_with("crates", 10, stop).unwrap().finished);
+    });
+    let before = pair.entries("STORE");
+    let plan = pair.same(&["plan", "STORE"]);
+    assert_eq!(plan.code, 1);
+    assert!(plan.out.lines().any(|line| line.contains("finish the drop")), "{}", plan.out);
+    assert_eq!(pair.same(&["migrate", "STORE"]).code, 2);
+    assert_eq!(pair.entries("STORE"), before);
+    // The tickets stay for their program.
+    let migrate = ["migrate", "STORE", "--drop", "parcels.unique", "--write"];
+    let migrated = pair.same(&migrate);
+    assert_eq!(migrated.code, 1, "{}", migrated.err);
+    assert_eq!(migrated.out, "crates: 300 keys removed\nparcels.unique: 57 keys removed\n");
+    assert_eq!(pair.entries("STORE").len(), before.len() - 300 - 57 - 1, "and the dropped table");
+    let plan = pair.same(&["plan", "STORE", "--json"]);
+    assert_eq!(plan.out.lines().count(), 1, "{}", plan.out);
 }
 
 fn parcels_key(pair: &Pair, id: u32) -> Vec<u8> {
