@@ -88,6 +88,7 @@ mod results;
 mod searches;
 mod skips;
 mod slot;
+mod sorted_records;
 mod spans;
 mod statistics;
 #[cfg(test)]

@@ -183,7 +183,7 @@ impl Request {
     }
 
     /// Visits all matches with their ids, in batches.
-    fn for_each_batch<K: RecordKey, V>(
+    pub(super) fn for_each_batch<K: RecordKey, V>(
         &self,
         index: &TextIndex<K, V>,
         reader: &impl Reader,

@@ -350,7 +350,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     }
 
     #[cold]
-    fn no_record(&self, id: u32) -> Error {
+    pub(super) fn no_record(&self, id: u32) -> Error {
         TextError::NoRecord { index: self.index.space().named(), id }.into()
     }
 }

@@ -31,6 +31,7 @@ on_every_store! {
     search::damage_is_an_error_with_the_key,
     search::terms_that_continue_after_a_nul_are_other_terms,
     orders::results_come_in_the_order_of_an_integer_field,
+    orders::records_come_in_the_order_of_a_sort_key,
     orders::functions_replace_the_score,
     orders::rankings_are_parts_of_the_results,
     orders::facets_count_the_values_of_all_matches,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use keyloom::{Error, Memory, Order, Reader, Store, Subspace};
+use keyloom::{Budget, Budgeted, Desc, Error, Memory, Order, Reader, Store, Subspace};
 use keyloom_tables::Table;
 use keyloom_testing::laws;
 use keyloom_text::{
@@ -64,6 +64,78 @@ pub fn results_come_in_the_order_of_an_integer_field(store: &impl Store) {
     let unknown = index.search(Query::All).sort_by("yaer", Order::Ascending);
     let error = unknown.hits(&snapshot).unwrap_err().to_string();
     assert!(error.contains("yaer") && error.contains("year"), "{error}");
+}
+
+/// Sort keys of several fields, with strings that are prefixes of each other, many equal keys and
+/// absent values.
+pub fn records_come_in_the_order_of_a_sort_key(store: &impl Store) {
+    let (index, table, model) = prepared(22, store);
+    let snapshot = store.snapshot().unwrap();
+    let mut random = fastrand::Rng::with_seed(6);
+    // The control: the years have another order.
+    let mut differs = false;
+    for _ in 0..8 {
+        let query = query(&mut random, 1);
+        let scores = Naive::new(&model, Bm25::default()).all(&query);
+        let search = index.search(query.clone()).sort_by("year", Order::Ascending);
+        let mut wanted: Vec<u32> = scores.keys().copied().collect();
+        let place = |id: &u32| {
+            let (post, score) = (&model[id], scores[id]);
+            let word = post.title.split(' ').next().filter(|word| word.len() != 3);
+            (word.map(str::to_owned), Reverse(post.year), score > 1.0, *id)
+        };
+        wanted.sort_by_key(place);
+        for limit in [1_000, 7, 1] {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let some = search.clone().limit(limit).after(after);
+                let page = some.records_sorted_by(&snapshot, &table, |_, post: &Post, score| {
+                    let word = post.title.split(' ').next().filter(|word| word.len() != 3);
+                    (word.map(str::to_owned), Desc(post.year), score > 1.0)
+                });
+                let page = page.unwrap();
+                for hit in page.items {
+                    assert!(hit.value == model[&hit.key]);
+                    assert!((hit.score - scores[&hit.key]).abs() < 1e-6, "{query}");
+                    found.push(hit.key);
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, wanted, "{query}");
+        }
+        // Besides the search, one get for each match: keys are ids.
+        let counting = [(); 2].map(|()| Budgeted::new(&snapshot, Budget::new()));
+        search.scores(&counting[0]).unwrap();
+        search.clone().records_sorted_by(&counting[1], &table, |id, _, _| *id).unwrap();
+        let [of_search, of_both] = counting.map(|one| one.spent().gets);
+        assert_eq!(of_both - of_search, wanted.len() as u64, "{query}");
+        differs |= keys(&paged(&search, &snapshot, 1_000)) != wanted;
+        // A continuation of another order is refused, in both directions.
+        let by_key = |after| {
+            let some = search.clone().limit(1).after(after);
+            some.records_sorted_by(&snapshot, &table, |id, _, _| *id)
+        };
+        if let Some(next) = search.clone().limit(1).hits(&snapshot).unwrap().next {
+            assert!(matches!(by_key(Some(next)), Err(Error::InvalidArgument { .. })));
+        }
+        if let Some(next) = by_key(None).unwrap().next {
+            let other = search.clone().limit(1).after(next).hits(&snapshot);
+            assert!(matches!(other, Err(Error::InvalidArgument { .. })));
+        }
+        assert!(
+            search
+                .clone()
+                .limit(0)
+                .records_sorted_by(&snapshot, &table, |id, _, _| *id)
+                .unwrap()
+                .items
+                .is_empty()
+        );
+    }
+    assert!(differs);
 }
 
 /// The extreme integers are ordinary values: only records without a value come after them.
