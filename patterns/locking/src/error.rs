@@ -90,6 +90,15 @@ pub enum LockError {
         /// [`Outcome::Waiting`](crate::Outcome::Waiting).
         blockers: Vec<Blocker>,
     },
+    /// The caller requested a [`Stop`](crate::Stop) of the wait, and the request was withdrawn.
+    #[error("the wait for {lock} was stopped, and its request was withdrawn: {}", Blockers(.blockers))]
+    Stopped {
+        /// The requested locks.
+        lock: String,
+        /// Sessions that held or awaited the locks at the last attempt, as in
+        /// [`Outcome::Waiting`](crate::Outcome::Waiting).
+        blockers: Vec<Blocker>,
+    },
     /// Sessions wait for each other. This session is the victim: its request was withdrawn. Release
     /// the locks of the session, and begin again.
     #[error("{lock} would never be granted: {}, which waits for this session; release the locks of this session and begin again", .cycle.join(", which waits for "))]

@@ -1,7 +1,6 @@
 //! Held locks that release themselves.
 
 use std::fmt;
-use std::time::Duration;
 
 use keyloom::{Result, Store};
 
@@ -9,7 +8,7 @@ use crate::deferred::Released;
 use crate::records::shown;
 use crate::request::stronger;
 use crate::work::Operation;
-use crate::{Grant, Lock, LockError, Mode, Session};
+use crate::{Grant, Lock, LockError, Mode, Patience, Session};
 
 /// Held locks, which are released when the guard is dropped. If that release fails with an error of
 /// the store, for example because the thread has a transaction open, the session releases the locks
@@ -135,9 +134,9 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
     /// # Errors
     /// [`LockError::Lost`] if the old lock is no longer held: data that was read under it may have
     /// changed. [`LockError::UnfinishedWork`]; the errors of [`Session::lock_within`].
-    pub fn upgrade(&mut self, mode: Mode, patience: Duration) -> Result<()> {
+    pub fn upgrade(&mut self, mode: Mode, patience: impl Into<Patience>) -> Result<()> {
         let stronger = stronger(&self.locks, mode);
-        self.grant = self.session.upgrade(self.grant, mode, &stronger, patience)?;
+        self.grant = self.session.upgrade(self.grant, mode, &stronger, &patience.into())?;
         self.locks = stronger;
         Ok(())
     }

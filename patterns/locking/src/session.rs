@@ -11,7 +11,7 @@ use keyloom::{Error, Result, Store, Writer};
 use crate::deferred::{Released, Shared, Stop};
 use crate::records::shown;
 use crate::work::{Operations, Rescuer};
-use crate::{Blocker, Grant, Guard, LeaseOptions, Lock, LockError, Locks, Mode, Outcome};
+use crate::{Blocker, Grant, Guard, LeaseOptions, Lock, LockError, Locks, Mode, Outcome, Patience};
 
 /// How long a waiter sleeps at most before its next poll: its blockers may change in a way that the
 /// store does not report. The sleep doubles up to [`LONGEST_SLEEP`]: if thousands of waiters polled
@@ -173,21 +173,28 @@ impl<S: Store + Clone> Session<S> {
     /// Locks all of `locks`, and waits until they are free.
     ///
     /// # Errors
-    /// The errors of [`lock_within`](Session::lock_within), except [`LockError::TimedOut`].
+    /// The errors of [`lock_within`](Session::lock_within), except [`LockError::TimedOut`] and
+    /// [`LockError::Stopped`].
     pub fn lock(&self, locks: &[Lock]) -> Result<Guard<'_, S>> {
         self.lock_within(locks, Duration::MAX)
     }
 
-    /// Locks all of `locks`, and waits for them at most for `patience`. Waiting requests are
-    /// granted in order.
+    /// Locks all of `locks`, and waits for them at most for `patience`: a [`Duration`], until a
+    /// [`Stop`](crate::Stop) is requested, or [both](crate::Patience). Waiting requests are granted
+    /// in order.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] or [`LockError::Deadlock`], after which the request is withdrawn;
-    /// [`LockError::BadLock`]; [`LockError::SessionEnded`]; [`LockError::NoRequest`] if the request
-    /// was removed; [`LockError::UnfinishedWork`] for a lock of this session; the errors of the
-    /// operations that this session finishes for others; any error of the store.
-    pub fn lock_within(&self, locks: &[Lock], patience: Duration) -> Result<Guard<'_, S>> {
-        let grant = self.obtain(&Wanted { locks, replaces: None }, patience)?;
+    /// [`LockError::TimedOut`], [`LockError::Stopped`] or [`LockError::Deadlock`], after which the
+    /// request is withdrawn; [`LockError::BadLock`]; [`LockError::SessionEnded`];
+    /// [`LockError::NoRequest`] if the request was removed; [`LockError::UnfinishedWork`] for a
+    /// lock of this session; the errors of the operations that this session finishes for others;
+    /// any error of the store.
+    pub fn lock_within(
+        &self,
+        locks: &[Lock],
+        patience: impl Into<Patience>,
+    ) -> Result<Guard<'_, S>> {
+        let grant = self.obtain(&Wanted { locks, replaces: None }, &patience.into())?;
         Ok(Guard::new(self, grant, locks))
     }
 
@@ -197,12 +204,12 @@ impl<S: Store + Clone> Session<S> {
         old: Grant,
         mode: Mode,
         stronger: &[Lock],
-        patience: Duration,
+        patience: &Patience,
     ) -> Result<Grant> {
         self.obtain(&Wanted { locks: stronger, replaces: Some((old, mode)) }, patience)
     }
 
-    fn obtain(&self, wanted: &Wanted<'_>, patience: Duration) -> Result<Grant> {
+    fn obtain(&self, wanted: &Wanted<'_>, patience: &Patience) -> Result<Grant> {
         let began = Instant::now();
         let entered = self.enter(wanted, |txn| {
             let outcome = wanted.request(&self.locks, txn, self.id)?;
@@ -218,13 +225,15 @@ impl<S: Store + Clone> Session<S> {
                 Outcome::Granted(grant) => return Ok(grant),
                 Outcome::Waiting { ticket, blockers } => (ticket, blockers),
             };
-            let left = patience.saturating_sub(began.elapsed());
+            let left = patience.left(began);
             if left.is_zero() {
-                return self.give_up(ticket, wanted, began.elapsed(), blockers);
+                let lock = shown(wanted.locks);
+                let over = patience.error(lock, began.elapsed(), blockers);
+                return self.give_up(ticket, over);
             }
             // The operation of another session may panic while this one finishes its work.
             let unwinding = Unwinding { session: self, ticket };
-            let waited = self.wait(&blockers, left.min(sleep));
+            let waited = self.wait(&blockers, left.min(sleep), patience);
             sleep = (sleep * 2).min(LONGEST_SLEEP);
             std::mem::forget(unwinding);
             let polled = waited.and_then(|()| {
@@ -307,14 +316,9 @@ impl<S: Store + Clone> Session<S> {
         });
     }
 
-    /// Withdraws a request that has timed out, unless it has just been granted.
-    fn give_up(
-        &self,
-        ticket: u64,
-        wanted: &Wanted<'_>,
-        waited: Duration,
-        blockers: Vec<Blocker>,
-    ) -> Result<Grant> {
+    /// Withdraws a request after the patience of its caller, and returns `over`, unless the request
+    /// has just been granted.
+    fn give_up(&self, ticket: u64, over: LockError) -> Result<Grant> {
         let withdraw = || self.store.transact(|txn| self.locks.withdraw(txn, self.id, ticket));
         // Tried twice, since a leftover request blocks others until the session ends.
         match withdraw().or_else(|_| withdraw()) {
@@ -323,15 +327,12 @@ impl<S: Store + Clone> Session<S> {
                 self.withdraw_later(ticket);
                 Err(error)
             }
-            Ok(None) => {
-                let lock = shown(wanted.locks);
-                Err(LockError::TimedOut { lock, waited, blockers }.into())
-            }
+            Ok(None) => Err(over.into()),
         }
     }
 
     /// Waits until a blocker changes or ends, at most for `sleep`.
-    fn wait(&self, blockers: &[Blocker], sleep: Duration) -> Result<()> {
+    fn wait(&self, blockers: &[Blocker], sleep: Duration, patience: &Patience) -> Result<()> {
         for blocker in blockers.iter().filter(|blocker| blocker.has_unfinished_work) {
             if self.finish_work_of(blocker)? {
                 return Ok(());
@@ -347,7 +348,7 @@ impl<S: Store + Clone> Session<S> {
         let Some((key, seen)) = stored else { return Ok(()) };
         let lives = last.dead_at.saturating_sub(self.locks.clock.now()?);
         let lives = Duration::from_millis(lives.max(1));
-        self.store.wait_for_change(&key, Some(&seen), sleep.min(lives)).map(drop)
+        patience.wait(&self.store, &key, Some(&seen), sleep.min(lives))
     }
 
     /// Finishes the work of an ended session, if this program has the operation.

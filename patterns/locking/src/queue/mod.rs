@@ -155,7 +155,6 @@ mod inspect;
 mod job;
 mod options;
 mod random;
-mod stop;
 mod tenants;
 mod work;
 
@@ -174,8 +173,9 @@ pub use job::{
     Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, Repeat, StoredJob,
 };
 pub use options::{Backoff, QueueOptions};
-pub use stop::Stop;
 pub use work::{Answer, WorkOptions, WorkReport};
+
+pub use crate::stop::Stop;
 
 use crate::clock::millis;
 use crate::expiry::Expiry;

@@ -11,8 +11,7 @@ use keyloom::{Error, Result, Store};
 
 use super::error::QueueError;
 use super::job::{Delivery, Failed};
-use super::stop::Stop;
-use super::{JobId, WorkQueue};
+use super::{JobId, Stop, WorkQueue};
 
 /// The deliveries that a consumer holds. Its heartbeat extends their leases until the end of the
 /// work.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Of;
 use crate::path::PathPart;
-use crate::{Grant, Guard, Locks, Session};
+use crate::{Grant, Guard, Locks, Patience, Session};
 
 #[cfg(doc)]
 use crate::LockError;
@@ -72,7 +72,7 @@ impl Election {
         &self,
         session: &'s Session<S>,
         value: &[u8],
-        patience: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<Leadership<'s, S>> {
         let guard = session.lock_within(std::slice::from_ref(&self.of.lock), patience)?;
         let leadership = Leadership { election: self.clone(), guard };
@@ -100,23 +100,23 @@ impl Election {
         &self,
         store: &impl Store,
         seen: Option<&Leader>,
-        patience: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<Option<Leader>> {
-        let began = Instant::now();
+        let (began, patience) = (Instant::now(), patience.into());
         let key = self.leaders.space().pack(&self.of.path);
         loop {
             let snapshot = store.snapshot()?;
             let stored = snapshot.get(&key)?.map(|bytes| bytes.to_vec());
             let leader = self.leader(&snapshot)?;
             drop(snapshot);
-            let left = patience.saturating_sub(began.elapsed());
+            let left = patience.left(began);
             if leader.is_some() && leader.as_ref() != seen {
                 return Ok(leader);
             }
             if left.is_zero() {
                 return Ok(None);
             }
-            store.wait_for_change(&key, stored.as_deref(), left.min(LONGEST_SLEEP))?;
+            patience.wait(store, &key, stored.as_deref(), left.min(LONGEST_SLEEP))?;
         }
     }
 

@@ -11,7 +11,7 @@ use super::members::{Members, Present};
 use super::wait::{Attempt, Awaited, wait_until};
 use crate::deferred::Released;
 use crate::path::PathPart;
-use crate::{Blocker, LockError, Session};
+use crate::{Blocker, LockError, Patience, Session};
 
 const PERMIT: &str = "a permit of";
 
@@ -51,7 +51,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// The errors of [`acquire_within`](Semaphore::acquire_within), except
-    /// [`LockError::TimedOut`].
+    /// [`LockError::TimedOut`] and [`LockError::Stopped`].
     pub fn acquire<'s, S: Store + Clone>(&self, session: &'s Session<S>) -> Result<Permit<'s, S>> {
         self.acquire_within(session, Duration::MAX)
     }
@@ -63,19 +63,20 @@ impl Semaphore {
     /// not search for deadlocks.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`], after which the request is withdrawn; [`LockError::SessionEnded`];
+    /// [`LockError::TimedOut`] or [`LockError::Stopped`], after which the request is withdrawn;
+    /// [`LockError::SessionEnded`];
     /// [`LockError::NoRequest`] if the session ended during the wait; [`Error::InvalidArgument`] if
     /// a session uses the semaphore with a different number of permits; any error of the store.
     pub fn acquire_within<'s, S: Store + Clone>(
         &self,
         session: &'s Session<S>,
-        patience: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<Permit<'s, S>> {
         let store = &session.store;
         let ticket = self.enter(session, |_| Ok(()))?;
         let poll = || store.transact(|txn| self.poll(txn, session.id(), ticket));
         let what = self.of.shown(PERMIT);
-        match wait_until(store, &session.locks, &what, patience, poll) {
+        match wait_until(store, &session.locks, &what, &patience.into(), poll) {
             Ok(()) => Ok(Permit::new(self, session, ticket)),
             Err(error) => {
                 self.withdraw(session, ticket);

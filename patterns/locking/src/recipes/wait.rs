@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::{KeyBuf, Reader, Result, Store};
 
-use crate::{Blocker, LockError, Locks};
+use crate::{Blocker, Locks, Patience};
 
 /// How long a waiter sleeps at most: the awaited state may change without a change of the watched
 /// key, for example when a lease is renewed.
@@ -37,7 +37,7 @@ pub(super) fn wait_until<T>(
     store: &impl Store,
     locks: &Locks,
     what: &str,
-    patience: Duration,
+    patience: &Patience,
     mut attempt: impl FnMut() -> Result<Attempt<T>>,
 ) -> Result<T> {
     let began = Instant::now();
@@ -47,9 +47,9 @@ pub(super) fn wait_until<T>(
             Attempt::Wait(awaited) => awaited,
         };
         let waited = began.elapsed();
-        let left = patience.saturating_sub(waited);
+        let left = patience.left(began);
         if left.is_zero() {
-            return Err(LockError::TimedOut { lock: what.to_owned(), waited, blockers }.into());
+            return Err(patience.error(what.to_owned(), waited, blockers).into());
         }
         let now = locks.clock.now()?;
         // A blocker with unfinished work remains after the end of its lease, so its lease is
@@ -57,6 +57,6 @@ pub(super) fn wait_until<T>(
         let ends = blockers.iter().filter_map(|blocker| blocker.dead_at.checked_sub(now));
         let lives = ends.filter(|lives| *lives > 0).min().unwrap_or(u64::MAX);
         let pause = left.min(Duration::from_millis(lives)).min(LONGEST_SLEEP);
-        store.wait_for_change(&key, seen.as_deref(), pause)?;
+        patience.wait(store, &key, seen.as_deref(), pause)?;
     }
 }

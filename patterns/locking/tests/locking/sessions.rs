@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::{Memory, Reader, Store, Writer};
 use keyloom_locking::recipes::Recipes;
-use keyloom_locking::{LeaseOptions, LockError, Locks, Mode, Session};
+use keyloom_locking::{LeaseOptions, LockError, Locks, Mode, Patience, Session, Stop};
 use keyloom_tables::Schema;
 use keyloom_testing::{TemporaryLmdb, on_every_store_and_server};
 
@@ -53,6 +53,56 @@ fn a_wait_ends_with_its_deadline<S: Store + Clone>(store: &S) {
     assert!(text.contains(r#"session "ada" holds S on /"a""#), "{text}");
     // Its request is withdrawn, so readers can enter.
     drop(bob.try_lock(&[shared("a")]).unwrap());
+}
+
+/// Waits for locks, an upgrade, a permit and a leadership, all without a deadline.
+fn stopped_waits_leave_no_request<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let schema = Schema::open(store, "shop").unwrap();
+    let recipes = Recipes::open(&schema, &locks, "recipes").unwrap();
+    let semaphore = recipes.semaphore(&path("ovens"), 1).unwrap();
+    let election = recipes.election(&path("mailer")).unwrap();
+    let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
+    let _held = ada.lock(&[exclusive("a"), shared("b")]).unwrap();
+    let _permit = semaphore.acquire(&ada).unwrap();
+    let _leads = election.campaign(&ada, b"", Duration::from_secs(10)).unwrap();
+    let mut weak = bob.lock(&[shared("b")]).unwrap();
+    let before = locks.requests(&store.snapshot().unwrap()).unwrap().len();
+    let stop = Stop::new();
+    std::thread::scope(|scope| {
+        let waits = [
+            scope.spawn(|| bob.lock_within(&[exclusive("a")], &stop).map(drop)),
+            scope.spawn(|| semaphore.acquire_within(&bob, &stop).map(drop)),
+            scope.spawn(|| election.campaign(&bob, b"", &stop).map(drop)),
+            scope.spawn(|| weak.upgrade(Mode::Exclusive, &stop)),
+        ];
+        let observes = scope.spawn(|| {
+            let leader = election.leader(&store.snapshot().unwrap()).unwrap();
+            election.observe(store, leader.as_ref(), &stop)
+        });
+        // The permits have requests of their own.
+        while locks.requests(&store.snapshot().unwrap()).unwrap().len() < before + 3 {
+            assert!(waits.iter().all(|wait| !wait.is_finished()));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(waits.iter().all(|wait| !wait.is_finished()) && !observes.is_finished());
+        stop.request();
+        for wait in waits {
+            let error = refused(wait.join().unwrap());
+            assert!(matches!(error, LockError::Stopped { .. }), "{error}");
+            assert!(error.to_string().contains("was stopped"), "{error}");
+        }
+        assert_eq!(observes.join().unwrap().unwrap(), None);
+    });
+    assert_eq!(locks.requests(&store.snapshot().unwrap()).unwrap().len(), before);
+    // A free lock is granted, though the stop was requested before; a held one is not.
+    bob.lock_within(&[exclusive("c")], &stop).unwrap().release().unwrap();
+    let soon = Patience::from(&stop).at_most(Duration::from_secs(60));
+    assert!(matches!(refused(bob.lock_within(&[exclusive("a")], soon)), LockError::Stopped { .. }));
+    let first = Patience::from(&Stop::new()).at_most(Duration::from_millis(5));
+    let error = refused(bob.lock_within(&[exclusive("a")], first));
+    assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
 }
 
 fn a_dropped_guard_releases<S: Store + Clone>(store: &S) {
@@ -211,6 +261,7 @@ on_every_store_and_server! {
     an_upgrade_replaces_the_old_request,
     a_waiter_gets_the_lock_after_its_release,
     a_wait_ends_with_its_deadline,
+    stopped_waits_leave_no_request,
     a_dropped_guard_releases,
     an_upgrade_holds_the_lock_all_the_time,
 }

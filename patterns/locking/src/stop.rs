@@ -1,4 +1,4 @@
-//! The end of a consumer, which also ends its waits.
+//! The end of a wait, requested by another thread.
 
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use keyloom::backend::ChangeListener;
 
-/// A request to stop, shared by its clones: a consumer stops after its current job.
+/// A request to stop, shared by its clones: a [consumer](crate::WorkQueue::work) stops after its
+/// current job, and a [wait for locks](crate::Session::lock_within) ends.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<Inner>);
 
@@ -45,7 +46,7 @@ impl Stop {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests the stop. Also wakes consumers that pause.
+    /// Requests the stop. Also wakes the threads that wait.
     pub fn request(&self) {
         let mut state = self.state();
         state.is_requested = true;
@@ -60,7 +61,7 @@ impl Stop {
     }
 
     /// Waits until the stop is requested, at most for `most`.
-    pub(super) fn wait(&self, most: Duration) {
+    pub(crate) fn wait(&self, most: Duration) {
         let is_waiting = |state: &mut State| !state.is_requested;
         drop(self.0.requested.wait_timeout_while(self.state(), most, is_waiting));
     }
@@ -69,7 +70,7 @@ impl Stop {
     /// Returns whether the listener was notified.
     // A thread cannot wait for two condition variables. So it is parked, and each of the two wakes
     // it.
-    pub(super) fn wait_for(&self, listener: &mut ChangeListener, most: Duration) -> bool {
+    pub(crate) fn wait_for(&self, listener: &mut ChangeListener, most: Duration) -> bool {
         let began = Instant::now();
         self.state().waiting.push(thread::current());
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
