@@ -14,6 +14,7 @@
 pub mod geo;
 pub mod places;
 pub mod posts;
+pub mod shop;
 
 include!(concat!(env!("OUT_DIR"), "/chapters.rs"));
 
@@ -24,3 +25,5 @@ pub mod readme {}
 
 #[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod shop_oracle;
