@@ -317,6 +317,22 @@ fn what_is_shown_first_runs_when_it_is_copied() {
     }
 }
 
+/// Whether a page with a complete program links to the dependencies of all programs.
+fn leads_to_dependencies(page: &str) -> bool {
+    let is_main = |line: &&str| line.trim_start_matches("async ").starts_with("fn main(");
+    let is_program = |block: &Block<'_>| block.info == "rust" && block.lines.iter().any(is_main);
+    !blocks(page).iter().any(is_program) || page.contains("](introduction.md#dependencies)")
+}
+
+#[test]
+fn every_program_is_one_link_away_from_its_dependencies() {
+    assert!(read("src/introduction.md").contains("\n## Dependencies\n"));
+    for name in chapter_files().into_iter().filter(|name| name != "introduction.md") {
+        assert!(leads_to_dependencies(&read(&format!("src/{name}"))), "{name}");
+    }
+    assert!(!leads_to_dependencies("```rust\nasync fn main() {}\n```\n"));
+}
+
 #[test]
 fn the_checker_finds_what_cannot_be_copied() {
     let cannot = |lines: &[&'static str]| {
