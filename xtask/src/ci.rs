@@ -174,6 +174,8 @@ const STEPS: &[Step] = &[
         When::Nightly,
         "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --workspace --exclude keyloom-compare --all-features",
     ),
+    // Builds keyloom with each set of features that a page shows: 8 minutes on two busy cores.
+    step("pages", When::Nightly, "cargo xtask pages"),
     step("browser", When::Nightly, "tests/browser/run.sh"),
     step("campaigns", When::Nightly, "cargo campaign ci --results target/campaigns"),
     // With four times the random cases, on every store, and with the tests that take long.

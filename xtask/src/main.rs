@@ -1,4 +1,5 @@
-//! The maintenance commands of keyloom's repository: `cargo xtask ci`, `compare` and `words`.
+//! The maintenance commands of keyloom's repository: `cargo xtask ci`, `compare`, `pages` and
+//! `words`.
 
 mod ci;
 mod compare;
@@ -6,6 +7,7 @@ mod compare;
 mod contributing;
 #[cfg(test)]
 mod filters;
+mod pages;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +23,8 @@ usage: cargo xtask ci --quick     fmt, words, clippy, the default tests
        cargo xtask ci NAME...     these steps
        cargo xtask compare        all comparisons with other libraries that need no server, with a
                                   summary; --quick for few rounds, NAME... for some of them
+       cargo xtask pages          the programs of the README and the book compile as copied;
+                                  --run runs them, too
        cargo xtask words          the wording of comments and chapters, and the names of tests
        cargo xtask words --list   the same, with every finding
        cargo xtask words --lower  writes the counts of today into xtask/words_allowed.txt";
@@ -46,6 +50,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         }
         ["ci", chosen @ ..] if !chosen.is_empty() => ci::run(&root, chosen),
         ["compare", chosen @ ..] => compare::run(&root, chosen),
+        ["pages"] => pages::run(&root, pages::Do::Check),
+        ["pages", "--run"] => pages::run(&root, pages::Do::Run),
         ["words"] => words::check(&root, words::Print::Summary),
         ["words", "--list"] => words::check(&root, words::Print::Findings),
         ["words", "--lower"] => words::lower(&root),
