@@ -1,5 +1,5 @@
-//! The maintenance commands of keyloom's repository: `cargo xtask ci`, `compare`, `pages` and
-//! `words`.
+//! The maintenance commands of keyloom's repository: `cargo xtask ci`, `compare`, `pages`, `plots`
+//! and `words`.
 
 mod ci;
 mod compare;
@@ -8,6 +8,7 @@ mod contributing;
 #[cfg(test)]
 mod filters;
 mod pages;
+mod plots;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ usage: cargo xtask ci --quick     fmt, words, clippy, the default tests
                                   summary; --quick for few rounds, NAME... for some of them
        cargo xtask pages          the programs of the README and the book compile as copied;
                                   --run runs them, too
+       cargo xtask plots          draws the plots of the book from benches/compare/measured
        cargo xtask words          the wording of comments and chapters, and the names of tests
        cargo xtask words --list   the same, with every finding
        cargo xtask words --lower  writes the counts of today into xtask/words_allowed.txt";
@@ -52,6 +54,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["compare", chosen @ ..] => compare::run(&root, chosen),
         ["pages"] => pages::run(&root, pages::Do::Check),
         ["pages", "--run"] => pages::run(&root, pages::Do::Run),
+        ["plots"] => plots::write(&root),
         ["words"] => words::check(&root, words::Print::Summary),
         ["words", "--list"] => words::check(&root, words::Print::Findings),
         ["words", "--lower"] => words::lower(&root),
