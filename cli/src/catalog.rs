@@ -7,6 +7,7 @@ use keyloom_tables::schema::{TableInfo, schema_names};
 
 use crate::failure::{Failure, Result};
 use crate::output::note;
+use crate::shown;
 
 /// A table, or data derived from one.
 #[derive(Debug)]
@@ -131,6 +132,20 @@ impl Catalog {
             let many = self.parts.iter().any(|part| part.name == name);
             let why = if many { "several schemas have" } else { "no schema has" };
             Failure::new(format!("{why} a table or index {name:?}{}", self.names()))
+        })
+    }
+
+    /// Where the records are, if a key begins with the name of a table: `("orders", 7)` for the
+    /// record `(-1, 7)`.
+    pub fn hint(&self, key: &[u8]) -> Option<String> {
+        self.parts.iter().filter(|part| part.kind == "table").find_map(|part| {
+            let rest = key.strip_prefix(Subspace::new(&*part.name).prefix())?;
+            let record = shown::key(&[part.space.prefix(), rest].concat());
+            Some(format!(
+                "the records of the table {:?} begin with {}: did you mean {record}?",
+                part.name,
+                shown::key(part.space.prefix())
+            ))
         })
     }
 

@@ -7,7 +7,7 @@ use keyloom::{KeyRange, Order, Reader, Store};
 use serde_json::json;
 
 use crate::address::{Access, open};
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;
 use crate::shown;
 use crate::style::{Role, paint};
@@ -55,8 +55,12 @@ impl Diff {
                     _ => Role::Name,
                 };
                 let text = || paint(role, &format!("{sign} {key}"));
-                out.either(|| json!({ "change": change, "key": key }), text)?;
                 (outcome, left) = (Outcome::Different, left - 1);
+                match out.either(|| json!({ "change": change, "key": key }), text) {
+                    // The stores differ, even if the reader has closed the output.
+                    Err(Failure::Closed) => break,
+                    written => written?,
+                }
             }
             if order.is_le() {
                 old = from.next().transpose()?;

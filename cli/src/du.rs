@@ -44,7 +44,7 @@ impl Du {
         let exact = if self.exact { u64::MAX } else { EXACT };
         let depth = self.depth.max(1);
         let options = Options { fixed: selection.fixed, depth, most: MOST_COMPARED, exact };
-        let all = groups(&store.snapshot()?, selection.range, options)?;
+        let all = groups(&store.snapshot()?, selection.range, &[], options)?;
         let total = Row::total(all.iter());
         // A group comes before the groups within it.
         let deeper = all.iter().skip(1).map(|group| group.level).chain([0]).collect::<Vec<_>>();

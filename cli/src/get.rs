@@ -36,6 +36,7 @@ impl Get {
         let snapshot = store.snapshot()?;
         let Some(value) = snapshot.get(&key)? else {
             note(&format!("there is no key {}", shown::key(&key)));
+            catalog.hint(&key).iter().for_each(|hint| note(hint));
             return Ok(Outcome::Different);
         };
         let part = catalog.part_of(&key);

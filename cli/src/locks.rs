@@ -16,6 +16,10 @@ use crate::shown::{self, cut, json_safe};
 use crate::value;
 
 /// Lists locks that are held and requests that wait, with the leases of their sessions.
+///
+/// A session renews its lease while its program runs. The locks of a session whose lease has ended
+/// go to the next request, after a grace period. While the lease lasts, only the program of the
+/// session can release its locks: end that program, and wait for the end of the lease.
 #[derive(Debug, Args)]
 pub struct Locks {
     /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
@@ -131,14 +135,21 @@ impl Request<'_> {
         self.owner.as_ref().and_then(|owner| owner.get(field))
     }
 
+    /// Whether the lease of the session has ended.
+    fn has_ended(&self) -> bool {
+        let expires = self.of_owner("expires").and_then(Value::as_u64);
+        expires.is_none_or(|expires| expires < self.now)
+    }
+
     /// The request as JSON.
     pub fn object(&self) -> Value {
-        let expires = self.of_owner("expires").and_then(Value::as_u64);
+        let locks = self.request.get("locks").and_then(Value::as_array);
+        let locks: Vec<String> = locks.into_iter().flatten().map(lock).collect();
         json!({
             "schema": self.set.requests.schema, "locks": self.set.name, "session": self.owner,
             "held": self.number("token") > 0, "since": self.number("since"),
             "token": self.number("token"), "paths": self.request.get("locks"),
-            "lease_ended": expires.is_none_or(|expires| expires < self.now),
+            "locked": locks, "lease_ended": self.has_ended(),
         })
     }
 
@@ -158,10 +169,15 @@ impl Request<'_> {
         vec![
             self.set.name.escape_debug().to_string(),
             named.unwrap_or("?").escape_debug().to_string(),
-            if token > 0 { "held" } else { "waits" }.into(),
+            match token > 0 {
+                true if self.has_ended() => "ended",
+                true => "held",
+                false => "waits",
+            }
+            .into(),
             ago(self.number("since"), now),
             lease,
-            token.to_string(),
+            if token > 0 { token.to_string() } else { "-".into() },
             cut(&locks, Some(100), locks.len()).0,
         ]
     }

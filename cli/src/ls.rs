@@ -11,7 +11,7 @@ use crate::measure::{EXACT, Size, measure};
 use crate::output::{Output, grouped};
 use crate::selection::Selection;
 use crate::shown;
-use crate::tree::{Group, Options, covers, groups};
+use crate::tree::{Group, Options, groups};
 
 /// Lists tables, indexes and other data with their sizes.
 #[derive(Debug, Args)]
@@ -63,11 +63,10 @@ impl Ls {
         let named = rows.len();
         let options =
             Options { fixed: selection.fixed, depth: self.depth, most: self.limit, exact };
-        let all = groups(&snapshot, selection.range, options)?;
-        let is_new = |group: &Group| {
-            named == 0 || !catalog.parts.iter().any(|part| covers(&part.space, group))
-        };
-        rows.extend(all.into_iter().filter(is_new).map(|group| {
+        let parts = catalog.parts.iter().filter(|_| named > 0);
+        let listed: Vec<_> = parts.map(|part| part.space.clone()).collect();
+        let all = groups(&snapshot, selection.range, &listed, options)?;
+        rows.extend(all.into_iter().map(|group| {
             let part = catalog.part_of(&group.prefix).filter(|_| !group.is_rest);
             Row { group, part }
         }));

@@ -59,10 +59,24 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use output::{Output, note_fault};
 
+const AFTER_HELP: &str = "\
+An address is lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, postgres://… or etcd://…; the directory of
+an LMDB store needs no scheme. No command changes a store without --write.
+
+Keys are tuples: '(\"orders\", 7, _, 2026..)' has any third element, and a fourth from 2026 on. The
+records of a table begin with its subspace, which ls shows: '(-1, 7)'.
+
+Status 1: a key is missing, stores differ, there are faults or there is work. Status 2: an error.
+
+  keyloom ls shop                               what does the store hold?
+  keyloom scan shop people -n 5                 the first records of a table
+  keyloom query shop people.by_town '(\"Rome\",)'
+  keyloom explore shop                          the same as a web page";
+
 /// Looks into ordered key-value stores: lists, queries, checks, repairs, changes, copies, backs up,
 /// exports, compares, watches and measures them.
 #[derive(Debug, Parser)]
-#[command(name = "keyloom", version, arg_required_else_help = true)]
+#[command(name = "keyloom", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
     /// Prints one JSON object per line, except for man and completions
     #[arg(long, global = true)]
@@ -179,10 +193,11 @@ fn main() -> ExitCode {
     let run = cli.command.run(&mut out);
     // Lines before an error are part of the output.
     let written = out.finish();
-    match run.and_then(|outcome| written.map(|()| outcome)) {
-        Ok(outcome) => outcome.into(),
-        Err(Failure::Closed) => ExitCode::SUCCESS,
-        Err(failure) => {
+    match (run, written) {
+        // The result of a comparison does not depend on who reads it.
+        (Ok(outcome), Ok(()) | Err(Failure::Closed)) => outcome.into(),
+        (Err(Failure::Closed), _) => ExitCode::SUCCESS,
+        (Err(failure), _) | (Ok(_), Err(failure)) => {
             note_fault(&format!("{}: {failure}", cli.command.place()));
             ExitCode::from(2)
         }

@@ -11,6 +11,7 @@ use crate::address::{Access, open};
 use crate::batches::most_entries;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Outcome, Result};
+use crate::measure::{EXACT, measure};
 use crate::output::{Output, grouped, note};
 use crate::plan::{Work, steps};
 use crate::progress::Progress;
@@ -36,16 +37,14 @@ pub struct Migrate {
 impl Migrate {
     /// Runs the command.
     pub fn run(&self, out: &mut Output) -> Result<Outcome> {
-        if !self.write {
-            return Err(Failure::new(
-                "this changes the store; list the work with `keyloom plan`, and repeat the command with --write",
-            ));
-        }
-        let store = open(&self.address, Access::Write)?;
+        let store = open(&self.address, if self.write { Access::Write } else { Access::Read })?;
         let catalog = Catalog::complete(&store)?;
         // All names are checked before the first key is removed.
         let named = self.drop.iter().map(|name| droppable(&catalog, name));
         let named = named.collect::<Result<Vec<_>>>()?;
+        if !self.write {
+            return Err(would_change(&store, &named)?);
+        }
         finish_drops(&store, out)?;
         for part in named {
             drop_part(&store, part, out)?;
@@ -67,6 +66,25 @@ fn droppable<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Part> {
             "{name:?} is a queue of changes, which is dropped with its data"
         ))),
     }
+}
+
+/// What the command would do with --write.
+fn would_change(store: &AnyStore, named: &[&Part]) -> Result<Failure> {
+    let snapshot = store.snapshot()?;
+    let mut drops = Vec::new();
+    for step in steps(store, &snapshot)?.iter().filter(|step| step.work == Work::FinishDrop) {
+        drops.push(format!("completes the drop of {}", step.name));
+    }
+    for part in named {
+        let entries = measure(&snapshot, &part.space.self_and_children(), EXACT)?.entries;
+        drops.push(format!("drops {} with {} entries", part.name, grouped(entries)));
+    }
+    Ok(match drops.is_empty() {
+        true => Failure::new("there is no drop to complete; name what to drop with --drop"),
+        false => {
+            Failure::new(format!("this {}; repeat the command with --write", drops.join(", ")))
+        }
+    })
 }
 
 /// The name of derived data within its table.

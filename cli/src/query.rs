@@ -5,7 +5,7 @@ use keyloom::{Order, Reader, Store};
 use serde_json::json;
 
 use crate::address::{Access, open};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Outcome, Result};
 use crate::indexed::Joined;
 use crate::output::{Output, note};
@@ -44,7 +44,18 @@ impl Query {
         let catalog = Catalog::read(&store);
         let index = catalog.require(&self.index)?;
         let table = catalog.table_of(index).filter(|_| index.is_index()).ok_or_else(|| {
-            Failure::new(format!("{:?} is not an index but: {}", self.index, index.kind))
+            let of_table = |part: &&Part| part.is_index() && part.table == index.name;
+            let indexes: Vec<_> = catalog
+                .parts
+                .iter()
+                .filter(of_table)
+                .map(|part| format!("{:?}", part.name))
+                .collect();
+            let indexes = match indexes.is_empty() {
+                true => String::new(),
+                false => format!("; its indexes are {}", indexes.join(", ")),
+            };
+            Failure::new(format!("{:?} is not an index but: {}{indexes}", self.index, index.kind))
         })?;
         let selection = Selection::within(index, self.parts.as_deref())?;
         let order = if self.reverse { Order::Descending } else { Order::Ascending };
@@ -70,6 +81,11 @@ impl Query {
                     note(&format!("{} leads to no record; see `keyloom check`", shown::key(key)));
                 }
             }
+        }
+        if entries.is_empty() {
+            note(
+                "there is no such entry; `keyloom scan` of the index shows the types of its parts",
+            );
         }
         if has_more {
             note(&format!("there are more than {} records; -n lists more", self.limit));

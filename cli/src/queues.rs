@@ -28,8 +28,8 @@ pub struct Queues {
     /// The most jobs to list
     #[arg(long, short = 'n', default_value_t = 50)]
     pub limit: usize,
-    /// Returns this dead letter, or all, to the queue: a job waits with all its attempts. Status 1
-    /// if dead letters stay, since they have no payload
+    /// Returns this dead letter, or all of the queue NAME: the job waits, and its attempts begin
+    /// again at 0. Status 1 if dead letters stay, since they have no payload
     #[arg(long, value_name = "ID|all", requires = "name", conflicts_with_all = ["state", "limit"])]
     pub requeue: Option<String>,
     /// Allows --requeue to change the store
@@ -46,7 +46,7 @@ pub enum State {
     Leased,
     /// Its consumer has it for longer than its lease
     Overdue,
-    /// It has failed too often: a dead letter
+    /// A dead letter: it has failed too often, or its program has given it up
     Dead,
 }
 

@@ -59,15 +59,15 @@ struct Dangling<'e> {
 impl Repair {
     /// Runs the command.
     pub fn run(&self, out: &mut Output) -> Result<Outcome> {
+        let store = open(&self.address, if self.write { Access::Write } else { Access::Read })?;
+        let catalog = Catalog::read(&store);
+        let named = self.names.iter().map(|name| repairable(&catalog, name));
+        let indexes = named.collect::<Result<Vec<_>>>()?;
         if !self.write {
             return Err(Failure::new(
                 "this changes the store; list the faults with `keyloom check`, and repeat the command with --write",
             ));
         }
-        let store = open(&self.address, Access::Write)?;
-        let catalog = Catalog::read(&store);
-        let named = self.names.iter().map(|name| repairable(&catalog, name));
-        let indexes = named.collect::<Result<Vec<_>>>()?;
         let (mut done, mut progress) = (Done::default(), Progress::new("read"));
         for index in indexes {
             index.repair(&store, out, &mut done, &mut progress).map_err(

@@ -1,5 +1,7 @@
 //! `keyloom scan`: entries in the order of their keys.
 
+use std::ops::Bound;
+
 use clap::Args;
 use keyloom::{Order, Reader, Store};
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use crate::address::{Access, open};
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Outcome, Result};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::selection::{Selection, one_key};
 use crate::shown;
 use crate::style::{Role, paint};
@@ -52,6 +54,7 @@ impl Scan {
         let format = Format { wanted: self.wanted, full: self.full };
         let mut left = self.limit.unwrap_or(usize::MAX);
         let snapshot = store.snapshot()?;
+        let mut is_empty = true;
         for entry in snapshot.range(range, order)? {
             if left == 0 {
                 break;
@@ -59,7 +62,15 @@ impl Scan {
             let (key, value) = entry?;
             if selection.has(&key) {
                 left -= 1;
+                is_empty = false;
                 print(out, &key, &value, catalog.part_of(&key), format)?;
+            }
+        }
+        if is_empty && left > 0 {
+            note("there is no such entry");
+            let start = selection.range.normalized().map(|(start, _)| start);
+            if let Some(Bound::Included(key) | Bound::Excluded(key)) = start {
+                catalog.hint(key).iter().for_each(|hint| note(hint));
             }
         }
         Ok(Outcome::Fine)

@@ -53,7 +53,10 @@ impl Selection {
                 return Err(Failure::new("the parts of an index are a tuple, not bytes"));
             }
             Some(Err(error)) => {
-                return Err(Failure::new(format!("the parts {text:?} are not a tuple: {error}")));
+                let parts = text.unwrap_or_default();
+                return Err(Failure::new(format!(
+                    "the parts {parts} are not a tuple: {error}; a string has quotes, as in '(\"London\",)'"
+                )));
             }
         };
         let prefix = elements(part.space.prefix()).unwrap_or_default();
@@ -110,7 +113,7 @@ fn between(base: &[u8], start: Option<&Element>, end: Option<&Element>) -> KeyRa
 
 /// The bytes of one key.
 pub fn one_key(text: &str) -> Result<KeyBuf> {
-    let refused = |why: String| Failure::new(format!("the key {text:?} is not usable: {why}"));
+    let refused = |why: String| Failure::new(format!("the key {text} is not usable: {why}"));
     match Pattern::parse(text).map_err(|error| refused(error.to_string()))? {
         Pattern::Raw(bytes) => Ok(KeyBuf::from_slice(&bytes)),
         Pattern::Tuple(items) => {

@@ -35,44 +35,70 @@ pub struct Group {
     pub is_rest: bool,
 }
 
-/// The groups of `range`, each before the groups within it.
+/// The groups of `range`, each before the groups within it, without the keys of `left_out`.
 pub fn groups(
     reader: &impl Reader,
     range: KeyRange<'static>,
+    left_out: &[Subspace],
     options: Options,
 ) -> Result<Vec<Group>> {
     let mut all = Vec::new();
-    level(reader, range, options, 0, &mut all)?;
+    let ranges = without(range, left_out);
+    level(reader, &ranges, options, 0, "", &mut all)?;
     Ok(all)
 }
 
+/// The parts of a range outside of some subspaces, in order.
+fn without(range: KeyRange<'static>, left_out: &[Subspace]) -> Vec<KeyRange<'static>> {
+    let mut spaces: Vec<_> = left_out.iter().map(Subspace::prefix).collect();
+    spaces.sort_unstable();
+    let (mut parts, mut rest) = (Vec::new(), range);
+    for space in spaces {
+        parts.push(rest.clone().intersect(KeyRange::half_open(&[], space)).into_owned());
+        rest = rest.intersect(KeyRange::behind(space)).into_owned();
+    }
+    parts.push(rest);
+    parts.retain(|part| part.normalized().is_some());
+    parts
+}
+
+/// Adds the groups of some ranges, which ascend, within the group with the name `parent`.
 fn level(
     reader: &impl Reader,
-    range: KeyRange<'static>,
+    ranges: &[KeyRange<'static>],
     options: Options,
     at: usize,
+    parent: &str,
     all: &mut Vec<Group>,
 ) -> Result {
-    let mut rest = range;
     let mut found = 0;
-    while let Some((key, _)) = reader.first(rest.clone())? {
-        if found == options.most {
-            let size = measure(reader, &rest, options.exact)?;
-            let name = "(all further)".to_owned();
-            all.push(Group { name, prefix: Vec::new(), level: at, size, is_rest: true });
-            break;
+    for (place, range) in ranges.iter().enumerate() {
+        let mut rest = range.clone();
+        while let Some((key, _)) = reader.first(rest.clone())? {
+            if found == options.most {
+                let mut size = measure(reader, &rest, options.exact)?;
+                for later in ranges.iter().skip(place + 1) {
+                    size = size.plus(measure(reader, later, options.exact)?);
+                }
+                let of = if parent.is_empty() { String::new() } else { format!(" of {parent}") };
+                let name = format!("(all further{of})");
+                all.push(Group { name, prefix: Vec::new(), level: at, size, is_rest: true });
+                return Ok(());
+            }
+            found += 1;
+            let (name, prefix, group) = group_of(&key, options.fixed + at + 1);
+            let group = group.intersect(rest.clone()).into_owned();
+            let size = measure(reader, &group, options.exact)?;
+            let is_single = size.entries <= 1 && key[..] == prefix[..];
+            let one = Group { name: name.clone(), prefix, level: at, size, is_rest: false };
+            all.push(one);
+            // A row for the only key of a group would repeat it.
+            if at + 1 < options.depth && !is_single {
+                level(reader, std::slice::from_ref(&group), options, at + 1, &name, all)?;
+            }
+            let Some((last, _)) = reader.last(group)? else { break };
+            rest = rest.after(&last).into_owned();
         }
-        found += 1;
-        let (name, prefix, group) = group_of(&key, options.fixed + at + 1);
-        let group = group.intersect(rest.clone());
-        let size = measure(reader, &group, options.exact)?;
-        all.push(Group { name, prefix: prefix.clone(), level: at, size, is_rest: false });
-        // A row for the only key of a group would repeat it.
-        if at + 1 < options.depth && (size.entries > 1 || key[..] != prefix[..]) {
-            level(reader, group.clone().into_owned(), options, at + 1, all)?;
-        }
-        let Some((last, _)) = reader.last(group)? else { break };
-        rest = rest.after(&last).into_owned();
     }
     Ok(())
 }
@@ -105,11 +131,6 @@ pub fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>
     }
 }
 
-/// Whether the space holds the whole group.
-pub fn covers(space: &Subspace, group: &Group) -> bool {
-    !group.is_rest && space.contains(&group.prefix)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -136,9 +157,33 @@ mod tests {
         let snapshot = store.snapshot().unwrap();
         for depth in 1..3 {
             let options = Options { fixed: 0, depth, most: 100, exact: u64::MAX };
-            let found = groups(&snapshot, KeyRange::all(), options).unwrap();
+            let found = groups(&snapshot, KeyRange::all(), &[], options).unwrap();
             let top = found.iter().filter(|group| group.level == 0);
             assert_eq!(top.map(|group| group.size.entries).sum::<u64>(), 8, "{found:?}");
+        }
+    }
+
+    /// The keys of listed tables are in no group, and not in the rest either.
+    #[test]
+    fn the_rest_has_no_key_that_was_left_out() {
+        let store = Memory::new();
+        let keys = (0..5_u8).flat_map(|a| (0..4_u8).map(move |b| keyloom::pack(&(a, b)).to_vec()));
+        let keys: Vec<Vec<u8>> = keys.collect();
+        store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b""))).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let left_out = [3_u8, 1].map(|table| Subspace::new(&table));
+        let is_left_out = |group: &Group| {
+            !group.is_rest && left_out.iter().any(|space| space.contains(&group.prefix))
+        };
+        for (most, depth) in [(100, 1), (100, 2), (1, 1), (2, 2), (0, 1), (1, 2)] {
+            let options = Options { fixed: 0, depth, most, exact: u64::MAX };
+            let found = groups(&snapshot, KeyRange::all(), &left_out, options).unwrap();
+            let top = found.iter().filter(|group| group.level == 0);
+            assert_eq!(top.map(|group| group.size.entries).sum::<u64>(), 12, "{found:?}");
+            assert!(!found.iter().any(is_left_out));
+            let rest_of_0 = found.iter().find(|group| group.level == 1 && group.is_rest);
+            let name = rest_of_0.map(|group| &*group.name);
+            assert_eq!(name, (depth == 2 && most < 4).then_some("(all further of (0,))"));
         }
     }
 }

@@ -94,7 +94,7 @@ impl Watch {
 fn refuse_exclusive(address: &str) -> Result {
     match address.split_once(':') {
         Some((scheme @ ("redb" | "fjall" | "memory"), _)) => Err(Failure::new(format!(
-            "no other program can write to a store of {scheme} while this command has it open; call `Store::wait_for_change` in the program that writes"
+            "no other program can write to a store of {scheme} while this command has it open; watch in the program that writes (Store::wait_for_change)"
         ))),
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, grouped, note};
 use crate::selection::{Selection, one_key};
 use crate::shown;
-use crate::value::As;
+use crate::value::{As, fault};
 use crate::word::bytes_of_hex;
 
 /// The maximum number of keys per transaction.
@@ -81,6 +81,7 @@ impl Put {
         let value = encoded(given(&self.value)?, self.wanted)?;
         let store = self.permission.open(&self.address)?;
         self.permission.check(&store, &KeyRange::single(&key))?;
+        self.check_value(&Catalog::read(&store), &key, &value)?;
         let was_there = store.transact(|txn| {
             let was_there = txn.get(&key)?.is_some();
             txn.put(&key, &value).map(|()| was_there)
@@ -94,6 +95,23 @@ impl Put {
             },
         )?;
         Ok(Outcome::Fine)
+    }
+}
+
+impl Put {
+    /// Refuses a key that looks like that of a record, and a value that is no record of its table.
+    fn check_value(&self, catalog: &Catalog, key: &[u8], value: &[u8]) -> Result {
+        if let Some(hint) = catalog.hint(key).filter(|_| !self.permission.bypass_schema) {
+            let repeat = "or repeat the command with --bypass-schema";
+            return Err(Failure::new(format!("{hint} Write it by its program, {repeat}")));
+        }
+        let fault = catalog.part_of(key).and_then(|part| fault(value, part));
+        match fault.filter(|_| self.wanted != As::Hex) {
+            None => Ok(()),
+            Some(fault) => Err(Failure::new(format!(
+                "the value is not a record of this table: {fault}; write it by its program, or give its bytes with --as hex"
+            ))),
+        }
     }
 }
 
@@ -187,6 +205,10 @@ impl Rm {
             let (some, last) = remove_some(&store, &selection, &range)?;
             removed += some;
             rest = last.map(|last| range.after(&last).into_owned());
+        }
+        if removed == 0 {
+            note("there is no such key");
+            return Ok(Outcome::Different);
         }
         out.either(
             || json!({ "prefix": prefix, "removed": removed }),

@@ -148,3 +148,70 @@ fn a_closed_pipe_ends_the_output() {
     let ran = run_into_head(&["scan", &address]);
     assert_eq!((ran.code, &*ran.out, &*ran.err), (0, "(0,) = \"value\"\n", ""));
 }
+
+/// A key with the name of a table is not the key of a record: the answer says where the records
+/// are.
+#[test]
+fn a_key_with_the_name_of_a_table_leads_to_its_records() {
+    let directory = Directory::new();
+    let address = directory.lmdb(town_hall);
+    let hint = "the records of the table \"people\" begin with (-1,): did you mean (-1, 2)?";
+    let missing = run(&["get", &address, r#"("people", 2)"#]);
+    assert!(missing.code == 1 && missing.err.contains(hint), "{}", missing.err);
+    assert!(fine(&["get", &address, "(-1, 2)"]).contains("Grace"));
+    let scanned = run(&["scan", &address, r#"("people", 2)"#]);
+    assert!(scanned.code == 0 && scanned.err.contains(hint), "{}", scanned.err);
+    assert!(scanned.err.contains("no such entry") && scanned.out.is_empty());
+    let put = run(&["put", &address, r#"("people", 2)"#, "{}", "--write"]);
+    assert!(put.code == 2 && put.err.contains(hint), "{}", put.err);
+    let other = run(&["get", &address, r#"("person", 2)"#]);
+    assert!(other.code == 1 && !other.err.contains("did you mean"), "{}", other.err);
+    let queried = run(&["query", &address, "people.by_town", r#"("Paris",)"#]);
+    assert!(queried.code == 0 && queried.err.contains("no such entry"), "{}", queried.err);
+    let unquoted = run(&["query", &address, "people.by_town", "London"]);
+    assert!(unquoted.err.contains("a string has quotes"), "{}", unquoted.err);
+}
+
+/// Bytes that no program can read do not replace a record.
+#[test]
+fn a_value_that_is_no_record_of_its_table_is_refused() {
+    let directory = Directory::new();
+    let address = directory.lmdb(town_hall);
+    let before = fine(&["get", &address, "(-1, 2)"]);
+    let put = ["put", &address, "(-1, 2)", "{\"name\":1}", "--write", "--bypass-schema"];
+    let refused = run(&put);
+    assert!(refused.code == 2 && refused.err.contains("is not a record"), "{}", refused.err);
+    assert_eq!(fine(&["get", &address, "(-1, 2)"]), before);
+    fine(&["put", &address, "(-1, 2)", "ff", "--as", "hex", "--write", "--bypass-schema"]);
+    assert_eq!(run(&["check", &address]).code, 1);
+}
+
+#[test]
+fn errors_have_remedies_of_the_command() {
+    let directory = Directory::new();
+    for kind in ["lmdb", "redb", "fjall"] {
+        let missing = run(&["ls", &directory.address(kind, "missing")]);
+        assert_eq!(missing.code, 2);
+        assert!(!missing.err.contains("(true)"), "{}", missing.err);
+        assert!(missing.err.contains("check the"), "{}", missing.err);
+    }
+    let file = directory.path().join("a.redb");
+    std::fs::write(&file, b"").unwrap();
+    let refused = run(&["ls", file.to_str().unwrap()]);
+    assert!(refused.err.contains("write redb:"), "{}", refused.err);
+}
+
+/// A reader that closes the output does not change the result of a comparison.
+#[test]
+fn a_difference_that_is_not_read_to_its_end_is_one() {
+    let directory = Directory::new();
+    let address = directory.lmdb(|store: &Lmdb| {
+        let put = store.transact(|txn| {
+            (0..20_000_u32).try_for_each(|n| txn.put(&keyloom::pack(&("key", n)), b""))
+        });
+        put.unwrap();
+    });
+    let other = directory.redb(|_| ());
+    let ran = run_into_head(&["diff", &address, &other]);
+    assert_eq!((ran.code, &*ran.out), (1, "- (\"key\", 0)\n"), "{}", ran.err);
+}
