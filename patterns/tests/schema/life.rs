@@ -196,6 +196,33 @@ pub fn a_dropped_table_leaves_no_key(store: &(impl Store + Clone)) {
     }
 }
 
+/// A program that starts again during a drop declares the table again, and writes to it.
+pub fn a_table_that_is_declared_during_its_drop_stays(store: &(impl Store + Clone)) {
+    for again in 1..8 {
+        clear(store);
+        let shop = Shop::open(store);
+        store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
+        let (mut batches, mut new) = (0, None);
+        let schema = Schema::open(store, "shop").unwrap();
+        let dropped = schema.drop_table_with("sales", 5, |_| {
+            batches += 1;
+            if batches == again {
+                let shop = Shop::open(store);
+                store.transact(|txn| shop.sales.put(txn, &7, &sale(7))).unwrap();
+                new = Some(shop);
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(dropped.unwrap().finished && batches >= again);
+        let new = new.unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(new.sales.get(&snapshot, &7).unwrap(), Some(sale(7)), "declared after {again}");
+        assert_eq!(new.sales.count(&snapshot, ..).unwrap(), 1);
+        assert_eq!(new.by_town.check(&snapshot).unwrap(), []);
+        assert_eq!(dropped_tables(&snapshot).unwrap(), []);
+    }
+}
+
 pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
     let bare = bare(store);
     store.transact(|txn| bare.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();

@@ -58,7 +58,7 @@ use key_variants::{
 use life::{
     a_build_continues_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
     a_dropped_index_leaves_no_key, a_dropped_table_leaves_no_key,
-    a_repair_that_was_overtaken_changes_nothing,
+    a_repair_that_was_overtaken_changes_nothing, a_table_that_is_declared_during_its_drop_stays,
     builds_beside_writers_leave_what_a_build_alone_leaves,
     disabling_counts_for_later_puts_of_its_transaction, links_have_the_life_cycle_of_a_schema,
     rebuilt_equals_maintained_in_any_history,
@@ -167,6 +167,7 @@ macro_rules! run {
             a_repair_that_was_overtaken_changes_nothing,
             a_dropped_index_leaves_no_key,
             a_dropped_table_leaves_no_key,
+            a_table_that_is_declared_during_its_drop_stays,
             queries_of_any_index_find_what_a_filter_finds,
             many_at_once_leave_what_one_by_one_leaves,
             damage_of_any_index_is_found_and_repaired,

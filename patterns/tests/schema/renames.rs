@@ -109,16 +109,18 @@ pub fn names_that_are_taken_are_refused(store: &(impl Store + Clone)) {
     }
     assert!(!schema.rename_table("numbers", "numbers").unwrap());
     assert!(!schema.rename_derived("other", "a", "a").unwrap());
+    assert_eq!(dump_all(store).len(), before.len() + 2, "two names that must not come back");
+    assert!(schema.free_table_name("absent").unwrap());
+    assert!(schema.free_derived_name("other", "absent").unwrap());
     assert_eq!(dump_all(store), before);
 }
 
 /// All versions of a program, each with the renames of those before it, start twice: on a new
 /// store, and on the store of each earlier version.
 pub fn renames_run_at_each_start_of_each_version(store: &(impl Store + Clone)) {
-    const NAMES: [(&str, &str); 4] = [("a", "i"), ("b", "j"), ("c", "k"), ("a", "l")];
+    const NAMES: [(&str, &str); 4] = [("a", "i"), ("b", "j"), ("c", "k"), ("d", "l")];
     let start = |version: usize| {
         let schema = Schema::open(store, "app").unwrap();
-        // The last version uses the first name again.
         for pair in NAMES[..=version].windows(2) {
             schema.rename_table(pair[0].0, pair[1].0).unwrap();
             schema.rename_derived(pair[1].0, pair[0].1, pair[1].1).unwrap();
@@ -136,6 +138,14 @@ pub fn renames_run_at_each_start_of_each_version(store: &(impl Store + Clone)) {
                 let [only] = &tables[..] else { panic!("{tables:?}") };
                 assert_eq!((&*only.name, only.derived.len()), (*table, 1));
             }
+            // No earlier version starts again, also on a store that never had its names.
+            let before = dump_all(store);
+            for (earlier, _) in NAMES.iter().take(next) {
+                let refused = Schema::open(store, "app").unwrap().table::<u32, u32>(earlier);
+                assert!(matches!(schema_error(refused), SchemaError::Renamed { .. }), "{earlier}");
+            }
+            start(next);
+            assert_eq!(dump_all(store), before, "a start writes nothing");
         }
     }
 }

@@ -10,16 +10,20 @@ use super::{Schema, entries_of};
 
 impl<S: Store> Schema<'_, S> {
     /// Renames a table, and returns whether it had the old name. Moves no record: costs three gets
-    /// and three keys written; one get if there is nothing to rename.
+    /// and three keys written; two gets, or three, if there is nothing to rename.
     ///
     /// Call this function before the declaration of the table, in each program that uses the new
-    /// name. If there is no table with the old name, nothing changes, and the result is `false`:
+    /// name. If there is no table with the old name, no table changes, and the result is `false`:
     /// another program has already renamed the table, or the store has never had it. A misspelled
     /// old name has the same result. The [plan](Schema::dry_run) then adds a table with the new
     /// name, and lists the old table as undeclared. A running program that uses the old name can no
     /// longer write ([`SchemaError::Gone`]). Its reads return the records as before. When it starts
     /// again, its declaration fails ([`SchemaError::Renamed`]), until the name is
     /// [freed](Schema::free_table_name).
+    ///
+    /// A rename stays in the program as long as stores with the old name may exist. Remove it
+    /// before another table gets the old name: at its next start, the program would rename that
+    /// table.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -43,7 +47,12 @@ impl<S: Store> Schema<'_, S> {
             let [from, to] = [old, new].map(|name| entries_of(&self.name).pack(name));
             // If neither name exists, an error would be wrong: a program runs all its renames at
             // each start, also on a new store, and after later renames.
-            let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else { return Ok(None) };
+            let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else {
+                if txn.get(&to)?.is_none() {
+                    note_absent(txn, &self.former(old), old, new)?;
+                }
+                return Ok(None);
+            };
             if old == new {
                 return Ok(None);
             }
@@ -103,7 +112,12 @@ impl<S: Store> Schema<'_, S> {
             };
             let mut stored = StoredTable::decode(&bytes).map_err(|error| error.at(&entry))?;
             refuse_owner(&stored, table, old)?;
+            let former = |name| former_derived(stored.id, name);
+            let [from, to] = [former(old), former(new)];
             let Some(place) = stored.derived.iter().position(|one| one.name == old) else {
+                if stored.get(new).is_none() {
+                    note_absent(txn, &from, old, new)?;
+                }
                 return Ok(false);
             };
             if old == new {
@@ -115,8 +129,8 @@ impl<S: Store> Schema<'_, S> {
             let mut one = stored.derived.remove(place);
             one.name = new.into();
             stored.insert(one);
-            leave_name(txn, &former_derived(stored.id, old), new)?;
-            take_name(txn, &former_derived(stored.id, new))?;
+            leave_name(txn, &from, new)?;
+            take_name(txn, &to)?;
             write_entry(txn, &entry, &stored)?;
             Ok(true)
         })?;
@@ -172,4 +186,13 @@ impl<S: Store> Schema<'_, S> {
         let (schema, old, new) = (self.name.to_string(), old.into(), new.into());
         SchemaError::Taken { schema, old, new }.into()
     }
+}
+
+/// Leaves the former name of something that never existed, once: an older program that starts on
+/// this store would create it, and newer programs would not see its writes.
+fn note_absent(txn: &mut impl Writer, former: &[u8], old: &str, new: &str) -> Result<()> {
+    if old == new || txn.get(former)?.is_some() {
+        return Ok(());
+    }
+    leave_name(txn, former, new)
 }

@@ -222,15 +222,21 @@ impl<S: Store> Schema<'_, S> {
         known.declared.remove(name);
         drop(known);
         self.works.forget(name);
-        let (mut size, mut done, mut is_found) =
-            (BatchSize::new(batch), Progress::default(), false);
+        let (mut size, mut done) = (BatchSize::new(batch), Progress::default());
+        let (mut is_found, mut is_marked) = (false, false);
         loop {
+            // Another program may declare a table with this name as soon as this one is marked. So
+            // a call marks one table at most.
+            let may_mark = !is_marked;
             let step = size.transact(store, |txn, batch| {
-                txn.guarded(|txn| self.drop_batch(txn, name, batch))
+                txn.guarded(|txn| self.drop_batch(txn, name, batch, may_mark))
             })?;
-            let Some(removed) = step else { break };
+            match step {
+                DropStep::Removed(removed) => done.removed += removed,
+                DropStep::Marked => is_marked = true,
+                DropStep::Nothing => break,
+            }
             is_found = true;
-            done.removed += removed;
             if progress(&done).is_break() {
                 return Ok(done);
             }
@@ -289,21 +295,36 @@ impl<S: Store> Schema<'_, S> {
     }
 
     /// Removes some keys of a dropped table with this name. If there is no dropped table, marks the
-    /// existing table as dropped. Returns the number of removed keys, or `None` if there is
-    /// neither.
-    fn drop_batch(&self, txn: &mut impl Writer, name: &str, batch: usize) -> Result<Option<u64>> {
+    /// existing table as dropped, if it may.
+    fn drop_batch(
+        &self,
+        txn: &mut impl Writer,
+        name: &str,
+        batch: usize,
+        may_mark: bool,
+    ) -> Result<DropStep> {
         let dropped = dropped().child(&*self.name).child(name);
         if let Some(removed) = drop_some_dropped(txn, &dropped, batch)? {
-            return Ok(Some(removed));
+            return Ok(DropStep::Removed(removed));
         }
         let entry = super::entries_of(&self.name).pack(name);
-        let Some(bytes) = txn.get(&entry)?.map(|bytes| bytes.to_vec()) else { return Ok(None) };
+        let existing = if may_mark { txn.get(&entry)?.map(|bytes| bytes.to_vec()) } else { None };
+        let Some(bytes) = existing else { return Ok(DropStep::Nothing) };
         let table = StoredTable::decode(&bytes).map_err(|error| error.at(&entry))?;
         txn.state().forget(&entry);
         txn.delete(&entry)?;
         txn.put(&dropped.pack(&table.id), &bytes)?;
-        Ok(Some(0))
+        Ok(DropStep::Marked)
     }
+}
+
+/// What one transaction of a drop has done.
+enum DropStep {
+    /// Removed keys of a dropped table.
+    Removed(u64),
+    /// Marked the table as dropped.
+    Marked,
+    Nothing,
 }
 
 /// The subspace of the entries of dropped tables: schema, name, id.
