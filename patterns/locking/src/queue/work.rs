@@ -108,10 +108,13 @@ pub struct WorkReport {
     pub stale: u64,
 }
 
-/// The pause of a consumer that was woken for a job that another one has got.
-// Without it, each of n idle consumers would look for each new job at once. A longer pause delays
-// the jobs that come meanwhile.
-const AFTER_OTHERS: Duration = Duration::from_millis(10);
+/// The pauses of a consumer that was woken without a job for it: another one has got the job, or
+/// the store has notified of a commit of other keys. Each pause is twice as long as the last.
+// Without them, each of n idle consumers would look at each new job at once, and on LMDB, where
+// commits of other keys notify too, a hundred times a second. Longer pauses delay the jobs that
+// come meanwhile.
+const FIRST_AFTER_OTHERS: Duration = Duration::from_millis(10);
+const LONGEST_AFTER_OTHERS: Duration = Duration::from_millis(160);
 
 /// The waits of a consumer without jobs.
 struct Idle<'o> {
@@ -120,19 +123,22 @@ struct Idle<'o> {
     listener: Option<ChangeListener>,
     /// The length of the next wait.
     pause: Duration,
-    /// Whether a new job ended the last wait. Another consumer has got it if the next delivery is
-    /// empty.
+    /// Whether a commit ended the last wait. It had no job for this consumer if the next delivery
+    /// is empty.
     was_woken: bool,
+    /// The pause after the next such wait.
+    after_others: Duration,
 }
 
 impl<'o> Idle<'o> {
     fn new(options: &'o WorkOptions) -> Self {
-        Self { options, listener: None, pause: options.first_pause, was_woken: false }
+        let (pause, after_others) = (options.first_pause, FIRST_AFTER_OTHERS);
+        Self { options, listener: None, pause, was_woken: false, after_others }
     }
 
     /// Begins again with the first pause, after a delivery.
     fn reset(&mut self) {
-        (self.pause, self.was_woken) = (self.options.first_pause, false);
+        *self = Self { listener: self.listener.take(), ..Self::new(self.options) };
     }
 
     /// Waits for a new job, at most for the pause, or until `stop` is requested.
@@ -145,10 +151,12 @@ impl<'o> Idle<'o> {
             return;
         };
         if self.was_woken {
-            stop.wait(jittered(AFTER_OTHERS.min(self.options.first_pause)));
+            stop.wait(jittered(self.after_others));
+            self.after_others = (self.after_others * 2).min(LONGEST_AFTER_OTHERS);
         }
         self.was_woken = stop.wait_for(listener, jittered(self.pause));
         if !self.was_woken {
+            self.after_others = FIRST_AFTER_OTHERS;
             self.pause = self.pause.saturating_mul(2).min(self.options.longest_pause);
         }
     }
@@ -177,11 +185,11 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// While there are no jobs, the consumer pauses with jitter: each pause is twice as long as the
     /// last, up to the longest pause. A pause ends with the commit of a new job where the store can
     /// [wake](keyloom::Writer::wake) its listeners: in memory, on PostgreSQL, on LMDB, and within
-    /// one process on redb and fjall. If another consumer was faster, the consumer waits
-    /// at least 5 ms before it looks again, so that many idle consumers cost little. If `work`
-    /// panics, the panic propagates to the caller, and the
-    /// job is delivered again after its time-out. At the end, delivered jobs whose work has not
-    /// begun are released.
+    /// one process on redb and fjall. On LMDB, commits of other keys may end a pause, too. After a
+    /// pause that ended so without a job for this consumer, it waits 5 to 160 ms, each time longer,
+    /// so that many idle consumers cost little. If `work` panics, the panic propagates to the
+    /// caller, and the job is delivered again after its time-out. At the end, delivered jobs whose
+    /// work has not begun are released.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
