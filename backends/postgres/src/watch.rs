@@ -83,7 +83,8 @@ impl Notices {
             return None;
         }
         let mut changed = ChangedKeys::none();
-        let is_short = buffer.writes().take(MOST_SENT + 1).count() <= MOST_SENT;
+        let (written, woken) = (buffer.writes().take(MOST_SENT + 1).count(), state.woken().count());
+        let is_short = written + woken <= MOST_SENT;
         match !has_sent_more && is_short && buffer.deleted_ranges().next().is_none() {
             true => buffer.writes().for_each(|(key, _)| changed.note(key)),
             false => changed.note_any(),
