@@ -144,9 +144,9 @@ pub trait Writer: Reader {
     /// For programs that wait for work, such as the consumers of a queue. With a key that every
     /// producer writes, all producers would conflict.
     ///
-    /// A wake is a hint, and can be lost: etcd, FoundationDB and transactions that write no key
-    /// ignore it, and other processes on redb and fjall do not notice it. So a waiting program must
-    /// also look from time to time.
+    /// A wake is a hint, and can be lost: etcd and FoundationDB ignore it, as some stores do if the
+    /// transaction writes no key. Other processes do not notice it on redb, on fjall, and on LMDB
+    /// outside of Linux. So a waiting program must also look from time to time.
     ///
     /// ```
     /// use std::time::Duration;
