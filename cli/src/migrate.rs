@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use clap::Args;
 use keyloom::{AnyStore, Store};
 use keyloom_tables::Schema;
+use keyloom_tables::schema::OWNER;
 use serde_json::json;
 
 use crate::address::{Access, open};
@@ -16,12 +17,13 @@ use crate::output::{Output, grouped, note};
 use crate::plan::{Work, steps};
 use crate::progress::Progress;
 use crate::style::{Role, paint};
+use crate::write::asked;
 
 /// Completes drops of tables that were stopped, and drops the named tables and derived data.
 ///
 /// Runs in bounded transactions beside programs; if it is stopped, the next run resumes. A program
-/// that declares dropped data gets an error from then on. Status 1 if work is left that only
-/// programs can do.
+/// that uses dropped data gets an error, and at its next start declares it again, without records.
+/// Status 1 if work is left that only programs can do.
 #[derive(Debug, Args)]
 pub struct Migrate {
     /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
@@ -29,6 +31,9 @@ pub struct Migrate {
     /// Drops a table with its derived data, such as people, or derived data, such as people.by_town
     #[arg(long, value_name = "NAME")]
     pub drop: Vec<String>,
+    /// Does not ask before it drops the data of --drop
+    #[arg(long)]
+    pub yes: bool,
     /// Allows this command to change the store
     #[arg(long)]
     pub write: bool,
@@ -41,9 +46,23 @@ impl Migrate {
         let catalog = Catalog::complete(&store)?;
         // All names are checked before the first key is removed.
         let named = self.drop.iter().map(|name| droppable(&catalog, name));
-        let named = named.collect::<Result<Vec<_>>>()?;
+        let mut named = named.collect::<Result<Vec<_>>>()?;
+        // Derived data is dropped with its table.
+        let tables: Vec<_> = named.iter().filter(|part| part.kind == "table").copied().collect();
+        let is_of = |part: &Part, table: &Part| {
+            part.schema == table.schema && part.table == table.name && part.name != table.name
+        };
+        named.retain(|part| !tables.iter().any(|table| is_of(part, table)));
+        named.sort_by_key(|part| (&part.schema, &part.name));
+        named.dedup_by_key(|part| (&part.schema, &part.name));
         if !self.write {
             return Err(would_change(&store, &named)?);
+        }
+        if !named.is_empty() && !self.yes {
+            let entries = named.iter().map(|part| entries_of(&store, part)).sum::<Result<u64>>()?;
+            if !asked(entries)? {
+                return Err(Failure::new("nothing was removed"));
+            }
         }
         finish_drops(&store, out)?;
         for part in named {
@@ -60,12 +79,19 @@ impl Migrate {
 fn droppable<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Part> {
     let part = catalog.require(name)?;
     let is_declared = part.kind == "table" || derived_name(part).is_some();
-    match is_declared && !part.name.ends_with(" (queue)") {
-        true => Ok(part),
-        false => Err(Failure::new(format!(
-            "{name:?} is a queue of changes, which is dropped with its data"
-        ))),
+    if !is_declared || part.name.ends_with(" (queue)") {
+        let why = "is a queue of changes, which is dropped with its data";
+        return Err(Failure::new(format!("{name:?} {why}")));
     }
+    if part.kind == OWNER {
+        let why = "determines the records of its table; drop the table";
+        return Err(Failure::new(format!("{name:?} {why}")));
+    }
+    Ok(part)
+}
+
+fn entries_of(store: &AnyStore, part: &Part) -> Result<u64> {
+    Ok(measure(&store.snapshot()?, &part.space.self_and_children(), EXACT)?.entries)
 }
 
 /// What the command would do with --write.
@@ -76,8 +102,8 @@ fn would_change(store: &AnyStore, named: &[&Part]) -> Result<Failure> {
         drops.push(format!("completes the drop of {}", step.name));
     }
     for part in named {
-        let entries = measure(&snapshot, &part.space.self_and_children(), EXACT)?.entries;
-        drops.push(format!("drops {} with {} entries", part.name, grouped(entries)));
+        let entries = grouped(entries_of(store, part)?);
+        drops.push(format!("drops {} with {entries} entries", part.name));
     }
     Ok(match drops.is_empty() {
         true => Failure::new("there is no drop to complete; name what to drop with --drop"),

@@ -227,7 +227,7 @@ fn count(store: &AnyStore, selection: &Selection) -> Result<u64> {
     Ok(count)
 }
 
-fn asked(count: u64) -> Result<bool> {
+pub fn asked(count: u64) -> Result<bool> {
     let count = grouped(count);
     if !std::io::stdin().is_terminal() {
         return Err(Failure::new(format!(

@@ -160,12 +160,19 @@ fn named_data_is_dropped() {
     let directory = Directory::new();
     for address in [directory.lmdb(unfinished), directory.redb(unfinished)] {
         let drop = ["migrate", &address, "--drop", "prices.by_parity", "--drop", "prices.by_price"];
-        let Ran { code, out, err } = run(&[&drop[..], &["--write"]].concat());
+        let before = all(&address);
+        let by_price = "drops prices.by_price with 1,000 entries";
+        for (options, wanted) in [(&[][..], by_price), (&["--write"][..], "--yes")] {
+            let refused = run(&[&drop[..], options].concat());
+            assert!(refused.code == 2 && refused.err.contains(wanted), "{}", refused.err);
+            assert_eq!(all(&address), before);
+        }
+        let Ran { code, out, err } = run(&[&drop[..], &["--write", "--yes"]].concat());
         assert_eq!(code, 1, "{err}");
         assert_eq!(out, "prices.by_parity: 0 keys removed\nprices.by_price: 1,000 keys removed\n");
         assert!(err.contains("left for its program: shop prices.later: apply queued"), "{err}");
         assert_eq!(run(&["plan", &address]).out.lines().count(), 2);
-        let out = fine(&["migrate", &address, "--drop", "shop/prices", "--write"]);
+        let out = fine(&["migrate", &address, "--drop", "shop/prices", "--write", "--yes"]);
         assert_eq!(out, "prices: 5,002 keys removed\n");
         let left = all(&address);
         assert_eq!(left.len(), 1, "the counter of ids: {left:?}");
@@ -178,7 +185,8 @@ fn a_wrong_name_changes_nothing() {
     let address = directory.lmdb(unfinished);
     let before = all(&address);
     for wrong in ["prices.by_size", "stock", "prices.later (queue)"] {
-        let drop = ["migrate", &address, "--drop", "prices.by_price", "--drop", wrong, "--write"];
+        let drop =
+            ["migrate", &address, "--drop", "prices.by_price", "--drop", wrong, "--write", "--yes"];
         let refused = run(&drop);
         assert!(refused.code == 2 && refused.err.contains(wrong), "{}", refused.err);
         assert_eq!(all(&address), before);

@@ -183,7 +183,7 @@ impl View<'_> {
         let all = self.space.child("all");
         let last = self.snapshot.last(all.self_and_children())?;
         let chunk = last.and_then(|(key, _)| place(&all, &key, false));
-        Ok(chunk.map_or(0, |(chunk, _)| chunk + 1))
+        Ok(chunk.map_or(0, |(chunk, _)| chunk.saturating_add(1)))
     }
 }
 

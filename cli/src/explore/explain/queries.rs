@@ -129,7 +129,7 @@ pub fn term<R: Reader>(
     let Some(Element::Int(field)) = group.pop() else { return Err(failed()) };
     let field = u8::try_from(field).map_err(|_| failed())?;
     let search = Search { reader, group: &group, field, term: &params.term };
-    let keys = match has_dense_ids(reader, index)? {
+    let keys = match has_dense_ids(reader.untraced(), index)? {
         true => {
             search.keys(TextIndex::<AnyParts, (), AnyParts>::grouped(&index.space, no_group))?
         }

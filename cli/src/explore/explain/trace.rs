@@ -88,6 +88,11 @@ impl<R> Traced<R> {
         Self { inner, trace: RefCell::new(trace) }
     }
 
+    /// The inner reader, for a read that a program does not need.
+    pub fn untraced(&self) -> &R {
+        &self.inner
+    }
+
     /// Whether a read has failed since the query would read more keys than the limit.
     pub fn is_spent(&self) -> bool {
         self.trace.borrow().is_spent

@@ -193,8 +193,7 @@ fn a_term_reads_what_a_search_of_a_program_reads() {
         });
         let total = |name: &str| found["total"][name].as_u64().unwrap();
         assert_eq!((total("keys_read"), total("ranges")), (cost.keys_read, cost.ranges), "{term}");
-        // Without the look for the way in which ids are kept.
-        assert_eq!(total("gets"), cost.gets + 1, "{term}");
+        assert_eq!(total("gets"), cost.gets, "{term}");
         assert_eq!(total("keys_read"), explain.keys_read + hits, "{term}");
         assert_eq!(total("results"), hits, "{term}");
         counts(&found);

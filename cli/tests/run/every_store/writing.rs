@@ -101,7 +101,7 @@ fn plan_and_migrate(pair: &mut Pair) {
     assert_eq!(pair.same(&["migrate", "STORE"]).code, 2);
     assert_eq!(pair.entries("STORE"), before);
     // The tickets stay for their program.
-    let migrate = ["migrate", "STORE", "--drop", "parcels.unique", "--write"];
+    let migrate = ["migrate", "STORE", "--drop", "parcels.unique", "--write", "--yes"];
     let migrated = pair.same(&migrate);
     assert_eq!(migrated.code, 1, "{}", migrated.err);
     assert_eq!(migrated.out, "crates: 300 keys removed\nparcels.unique: 57 keys removed\n");
