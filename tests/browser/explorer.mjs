@@ -313,7 +313,7 @@ function orphans(index) {
 async function keyboard(tab, url) {
     await tab.goto(url, { waitUntil: 'networkidle0' });
     const focused = () => tab.evaluate(() => document.activeElement.textContent);
-    for (let step = 0; step < 80 && (await focused()) !== 'tour/nations'; step += 1) {
+    for (let step = 0; step < 200 && (await focused()) !== 'tour/nations'; step += 1) {
         await tab.keyboard.press('Tab');
     }
     assert.equal(await focused(), 'tour/nations', 'the focus does not reach the table');
