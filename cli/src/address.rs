@@ -22,31 +22,6 @@ pub enum Access {
 
 /// Opens the store at `address`.
 pub fn open(address: &str, access: Access) -> Result<AnyStore> {
-    open_any(address, access).map_err(|failure| match failure {
-        Failure::Message(message) => Failure::Message(of_command(&message)),
-        Failure::Store(message) => Failure::Store(of_command(&message)),
-        Failure::Closed => Failure::Closed,
-    })
-}
-
-/// Replaces the remedies of the library, which are methods, by those of the command.
-fn of_command(message: &str) -> String {
-    const REMEDIES: [(&str, &str); 3] = [
-        (
-            "open it with `create(true)` to make one",
-            "check the address; copy and import make a store with --create",
-        ),
-        ("create it, or check the path", "check the path"),
-        (
-            "so make it writable, or open the store with `assume_no_writer(true)` if no process writes to it meanwhile",
-            "so make it writable, or look into a copy of the directory",
-        ),
-    ];
-    let replaced = |text: String, (old, new): &(&str, &str)| text.replace(old, new);
-    REMEDIES.iter().fold(message.to_owned(), replaced)
-}
-
-fn open_any(address: &str, access: Access) -> Result<AnyStore> {
     let create = access == Access::Create;
     match address.split_once(':') {
         Some(("memory", "")) => Ok(AnyStore::open(address)?),

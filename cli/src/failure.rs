@@ -66,8 +66,28 @@ impl From<keyloom::Error> for Failure {
                     | Error::RetriesExhausted { .. }
                     | Error::WriterBusy { .. }
             );
-        let message = error.to_string();
+        let message = of_command(&error);
         if has_failed { Self::Store(message) } else { Self::Message(message) }
+    }
+}
+
+/// The text of an error. A remedy that is a method of the library is replaced by one of the
+/// command.
+fn of_command(error: &keyloom::Error) -> String {
+    use keyloom::{Error, LmdbError, StorageError};
+    match error {
+        Error::Storage(StorageError::MissingStore { path }) => format!(
+            "there is no store in {}; check the address, or make a store with --create of copy or import",
+            path.display()
+        ),
+        Error::Storage(StorageError::MissingDirectory { path }) => {
+            format!("there is no directory {}; check the address", path.display())
+        }
+        Error::Lmdb(LmdbError::LockFileNotWritable { path, source }) => format!(
+            "the lock file {} cannot be opened for writing: {source}; a snapshot takes a reader slot there, so make it writable, or look into a copy of the directory",
+            path.display()
+        ),
+        other => other.to_string(),
     }
 }
 

@@ -141,15 +141,19 @@ impl Request<'_> {
         expires.is_none_or(|expires| expires < self.now)
     }
 
+    /// The locks, as shown.
+    fn locked(&self) -> Vec<String> {
+        let locks = self.request.get("locks").and_then(Value::as_array);
+        locks.into_iter().flatten().map(lock).collect()
+    }
+
     /// The request as JSON.
     pub fn object(&self) -> Value {
-        let locks = self.request.get("locks").and_then(Value::as_array);
-        let locks: Vec<String> = locks.into_iter().flatten().map(lock).collect();
         json!({
             "schema": self.set.requests.schema, "locks": self.set.name, "session": self.owner,
             "held": self.number("token") > 0, "since": self.number("since"),
             "token": self.number("token"), "paths": self.request.get("locks"),
-            "locked": locks, "lease_ended": self.has_ended(),
+            "locked": self.locked(), "lease_ended": self.has_ended(),
         })
     }
 
@@ -163,9 +167,7 @@ impl Request<'_> {
             None => "no session".into(),
         };
         let named = self.of_owner("name").and_then(Value::as_str);
-        let locks = self.request.get("locks").and_then(Value::as_array);
-        let locks: Vec<String> = locks.into_iter().flatten().map(lock).collect();
-        let locks = locks.join(", ");
+        let locks = self.locked().join(", ");
         vec![
             self.set.name.escape_debug().to_string(),
             named.unwrap_or("?").escape_debug().to_string(),

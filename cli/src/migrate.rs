@@ -45,21 +45,13 @@ impl Migrate {
         let store = open(&self.address, if self.write { Access::Write } else { Access::Read })?;
         let catalog = Catalog::complete(&store)?;
         // All names are checked before the first key is removed.
-        let named = self.drop.iter().map(|name| droppable(&catalog, name));
-        let mut named = named.collect::<Result<Vec<_>>>()?;
-        // Derived data is dropped with its table.
-        let tables: Vec<_> = named.iter().filter(|part| part.kind == "table").copied().collect();
-        let is_of = |part: &Part, table: &Part| {
-            part.schema == table.schema && part.table == table.name && part.name != table.name
-        };
-        named.retain(|part| !tables.iter().any(|table| is_of(part, table)));
-        named.sort_by_key(|part| (&part.schema, &part.name));
-        named.dedup_by_key(|part| (&part.schema, &part.name));
+        let named = self.named(&catalog)?;
         if !self.write {
-            return Err(would_change(&store, &named)?);
+            return Err(would_change(&store, &catalog, &named)?);
         }
         if !named.is_empty() && !self.yes {
-            let entries = named.iter().map(|part| entries_of(&store, part)).sum::<Result<u64>>()?;
+            let entries = named.iter().map(|part| entries_of(&store, &catalog, part));
+            let entries = entries.sum::<Result<u64>>()?;
             if !asked(entries)? {
                 return Err(Failure::new("nothing was removed"));
             }
@@ -73,6 +65,22 @@ impl Migrate {
             note(&format!("left for its program: {} {}: {}", step.schema, step.name, step.work));
         }
         Ok(if left.is_empty() { Outcome::Fine } else { Outcome::Different })
+    }
+}
+
+impl Migrate {
+    /// What to drop, each once. Derived data is dropped with its table.
+    fn named<'c>(&self, catalog: &'c Catalog) -> Result<Vec<&'c Part>> {
+        let named = self.drop.iter().map(|name| droppable(catalog, name));
+        let mut named = named.collect::<Result<Vec<_>>>()?;
+        named.sort_by_key(|part| (&part.schema, &part.name));
+        named.dedup_by_key(|part| (&part.schema, &part.name));
+        let tables: Vec<_> = named.iter().filter(|part| part.kind == "table").copied().collect();
+        let is_of = |part: &Part, table: &Part| {
+            part.schema == table.schema && part.table == table.name && part.name != table.name
+        };
+        named.retain(|part| !tables.iter().any(|table| is_of(part, table)));
+        Ok(named)
     }
 }
 
@@ -90,19 +98,26 @@ fn droppable<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Part> {
     Ok(part)
 }
 
-fn entries_of(store: &AnyStore, part: &Part) -> Result<u64> {
-    Ok(measure(&store.snapshot()?, &part.space.self_and_children(), EXACT)?.entries)
+/// The entries of a part; of a table, with those of its derived data.
+fn entries_of(store: &AnyStore, catalog: &Catalog, part: &Part) -> Result<u64> {
+    let snapshot = store.snapshot()?;
+    let is_of = |one: &&Part| {
+        let is_same = one.schema == part.schema && one.table == part.table;
+        is_same && (part.kind == "table" || one.name == part.name)
+    };
+    let of = catalog.parts.iter().filter(is_of);
+    of.map(|one| Ok(measure(&snapshot, &one.space.self_and_children(), EXACT)?.entries)).sum()
 }
 
 /// What the command would do with --write.
-fn would_change(store: &AnyStore, named: &[&Part]) -> Result<Failure> {
+fn would_change(store: &AnyStore, catalog: &Catalog, named: &[&Part]) -> Result<Failure> {
     let snapshot = store.snapshot()?;
     let mut drops = Vec::new();
     for step in steps(store, &snapshot)?.iter().filter(|step| step.work == Work::FinishDrop) {
         drops.push(format!("completes the drop of {}", step.name));
     }
     for part in named {
-        let entries = grouped(entries_of(store, part)?);
+        let entries = grouped(entries_of(store, catalog, part)?);
         drops.push(format!("drops {} with {entries} entries", part.name));
     }
     Ok(match drops.is_empty() {

@@ -1,12 +1,11 @@
 //! `plan` and `migrate`: the work that is left in a store, and the part that needs no program.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-use keyloom::{AnyStore, KeyRange, Lmdb, Order, Reader, Store};
-use keyloom_redb::Redb;
+use keyloom::{Lmdb, Store};
 use keyloom_tables::{Attached, Index, Progress, Schema, Table, entry};
 
+use crate::engines::entries;
 use crate::support::{Directory, Ran, fine, run, town_hall};
 
 const SOME: u32 = 2_500;
@@ -72,17 +71,6 @@ fn unfinished(store: &impl Store) {
     store.transact(|txn| prices.put_many(txn, [(1, 5), (2, 6)])).unwrap();
 }
 
-fn all(address: &str) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let redb = |address: &str| {
-        let path = address.strip_prefix("redb:").unwrap();
-        Ok(AnyStore::other(address, Redb::open(path)?))
-    };
-    let store = AnyStore::open_with(address, &[("redb", redb)]).unwrap();
-    let snapshot = store.snapshot().unwrap();
-    let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
-}
-
 #[test]
 fn a_plan_lists_the_work_that_is_left() {
     let directory = Directory::new();
@@ -125,10 +113,10 @@ fn a_store_without_work_is_fine() {
         by_price(&schema, &prices);
         fill(store, &prices);
     });
-    let before = all(&address);
+    let before = entries(&address);
     assert_eq!(fine(&["plan", &address]), "");
     assert_eq!(fine(&["migrate", &address, "--write"]), "");
-    assert_eq!(all(&address), before);
+    assert_eq!(entries(&address), before);
 }
 
 #[test]
@@ -143,14 +131,14 @@ fn migrate_completes_drops_and_keeps_tables_declared_since() {
         assert_eq!(plan.code, 1);
         let step: serde_json::Value = serde_json::from_str(&plan.out).unwrap();
         assert_eq!((&step["work"], &step["by"]), (&"drop".into(), &"keyloom migrate".into()));
-        let (before, after) = (all(&address), all(&expected));
+        let (before, after) = (entries(&address), entries(&expected));
         assert_eq!(step["entries"], before.len() - after.len() - 1);
         let refused = run(&["migrate", &address]);
         assert!(refused.code == 2 && refused.err.contains("--write"), "{}", refused.err);
-        assert_eq!(all(&address), before);
+        assert_eq!(entries(&address), before);
         let out = fine(&["migrate", &address, "--write"]);
         assert_eq!(out, "prices: 4,000 keys removed\n");
-        assert_eq!(all(&address), after);
+        assert_eq!(entries(&address), after);
         assert_eq!(run(&["plan", &address]).code, 0);
     }
 }
@@ -160,12 +148,12 @@ fn named_data_is_dropped() {
     let directory = Directory::new();
     for address in [directory.lmdb(unfinished), directory.redb(unfinished)] {
         let drop = ["migrate", &address, "--drop", "prices.by_parity", "--drop", "prices.by_price"];
-        let before = all(&address);
+        let before = entries(&address);
         let by_price = "drops prices.by_price with 1,000 entries";
         for (options, wanted) in [(&[][..], by_price), (&["--write"][..], "--yes")] {
             let refused = run(&[&drop[..], options].concat());
             assert!(refused.code == 2 && refused.err.contains(wanted), "{}", refused.err);
-            assert_eq!(all(&address), before);
+            assert_eq!(entries(&address), before);
         }
         let Ran { code, out, err } = run(&[&drop[..], &["--write", "--yes"]].concat());
         assert_eq!(code, 1, "{err}");
@@ -174,7 +162,7 @@ fn named_data_is_dropped() {
         assert_eq!(run(&["plan", &address]).out.lines().count(), 2);
         let out = fine(&["migrate", &address, "--drop", "shop/prices", "--write", "--yes"]);
         assert_eq!(out, "prices: 5,002 keys removed\n");
-        let left = all(&address);
+        let left = entries(&address);
         assert_eq!(left.len(), 1, "the counter of ids: {left:?}");
     }
 }
@@ -183,12 +171,26 @@ fn named_data_is_dropped() {
 fn a_wrong_name_changes_nothing() {
     let directory = Directory::new();
     let address = directory.lmdb(unfinished);
-    let before = all(&address);
+    let before = entries(&address);
     for wrong in ["prices.by_size", "stock", "prices.later (queue)"] {
         let drop =
             ["migrate", &address, "--drop", "prices.by_price", "--drop", wrong, "--write", "--yes"];
         let refused = run(&drop);
         assert!(refused.code == 2 && refused.err.contains(wrong), "{}", refused.err);
-        assert_eq!(all(&address), before);
+        assert_eq!(entries(&address), before);
     }
+}
+
+/// A name that is given twice, and an index that is dropped with its table.
+#[test]
+fn names_within_others_are_dropped_once() {
+    let directory = Directory::new();
+    let address = directory.lmdb(unfinished);
+    let drop = ["prices.by_price", "prices", "shop/prices", "prices.by_price"];
+    let named: Vec<_> = drop.iter().flat_map(|name| ["--drop", name]).collect();
+    let refused = run(&[&["migrate", &address][..], &named].concat());
+    assert!(refused.err.contains("this drops prices with 6,002 entries;"), "{}", refused.err);
+    let out = fine(&[&["migrate", &address, "--write", "--yes"][..], &named].concat());
+    assert_eq!(out, "prices: 6,002 keys removed\n");
+    assert_eq!(entries(&address).len(), 1, "the counter of ids");
 }

@@ -1,12 +1,10 @@
 //! `repair`: removes what `check` calls dangling, and nothing else.
 
-use std::collections::BTreeMap;
-
-use keyloom::{AnyStore, KeyRange, Lmdb, Order, Reader, Store, Writer};
-use keyloom_redb::Redb;
+use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Writer};
 use keyloom_tables::schema::TableInfo;
 use keyloom_tables::{Index, Schema, Table, entry};
 
+use crate::engines::entries;
 use crate::support::{Directory, Ran, run};
 
 const SOME: u32 = 500;
@@ -38,18 +36,6 @@ fn damage(store: &impl Store, orders: &Orders) {
     damaged.unwrap();
 }
 
-fn all(address: &str) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let store = AnyStore::open_with(address, &[("redb", redb)]).unwrap();
-    let snapshot = store.snapshot().unwrap();
-    let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
-    entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
-}
-
-fn redb(address: &str) -> keyloom::Result<AnyStore> {
-    let path = address.strip_prefix("redb:").unwrap();
-    Ok(AnyStore::other(address, Redb::open(path)?))
-}
-
 fn sound(store: &impl Store) {
     shop(store);
 }
@@ -75,20 +61,20 @@ fn repair_removes_exactly_the_dangling_entries() {
         (directory.redb(damaged), expected.redb(repaired)),
     ];
     for (address, expected) in pairs {
-        assert_ne!(all(&address), all(&expected));
+        assert_ne!(entries(&address), entries(&expected));
         assert_eq!(run(&["check", &address]).code, 1);
-        let before = all(&address);
+        let before = entries(&address);
         let arguments = ["repair", &address, "orders.by_note", "orders.unique"];
         let refused = run(&arguments);
         assert!(refused.code == 2 && refused.err.contains("--write"), "{}", refused.err);
-        assert_eq!(all(&address), before);
+        assert_eq!(entries(&address), before);
         let Ran { code, out, err } = run(&[&arguments[..], &["--write"]].concat());
         assert_eq!(code, 0, "{err}");
         let removed = SOME.div_ceil(3) as usize;
         assert_eq!(out.lines().count(), 2 * removed, "{out}");
         assert!(err.contains("1,000 entries read, 334 removed"), "{err}");
         assert!(!out.contains('\u{1b}') && out.contains("\\u{1b}"), "{out}");
-        assert_eq!(all(&address), all(&expected));
+        assert_eq!(entries(&address), entries(&expected));
         assert_eq!(run(&["check", &address]).code, 0);
         let again = run(&[&arguments[..], &["--write", "--json"]].concat());
         assert_eq!((again.code, &again.out[..]), (0, ""), "{}", again.err);
@@ -99,10 +85,10 @@ fn repair_removes_exactly_the_dangling_entries() {
 fn repair_of_a_sound_store_changes_nothing() {
     let directory = Directory::new();
     for address in [directory.lmdb(sound), directory.redb(sound)] {
-        let before = all(&address);
+        let before = entries(&address);
         let ran = run(&["repair", &address, "orders.by_note", "orders.unique", "--write"]);
         assert_eq!((ran.code, &ran.out[..]), (0, ""), "{}", ran.err);
-        assert_eq!(all(&address), before);
+        assert_eq!(entries(&address), before);
     }
 }
 
@@ -135,12 +121,12 @@ fn bytes_that_are_not_an_entry_stay() {
 fn other_kinds_and_unknown_names_are_refused_before_a_change() {
     let directory = Directory::new();
     let address = directory.lmdb(damaged);
-    let before = all(&address);
+    let before = entries(&address);
     let by_program = "the program that writes them has a repair";
     for (name, reason) in [("orders", by_program), ("nothing", "no schema has")] {
         let refused = run(&["repair", &address, "orders.by_note", name, "--write"]);
         assert!(refused.code == 2 && refused.err.contains(reason), "{name}: {}", refused.err);
-        assert_eq!(all(&address), before);
+        assert_eq!(entries(&address), before);
     }
     assert_eq!(run(&["repair", &address, "--write"]).code, 2);
 }
