@@ -26,7 +26,6 @@ pub struct Part {
     pub space: Subspace,
     /// The options of derived data, as the schema stores them: the model of a tree. Empty for a
     /// table.
-    #[cfg(feature = "explore")]
     pub options: String,
     /// The codec of the records. Only a table has one.
     pub codec: Option<String>,
@@ -38,6 +37,21 @@ impl Part {
     /// Whether the entries lead to records.
     pub fn is_index(&self) -> bool {
         matches!(self.kind.as_str(), "index" | "unique index")
+    }
+
+    /// The subspace of the entries that lead to records, for the kinds that are such entries.
+    pub fn entries(&self) -> Option<Subspace> {
+        match self.kind.as_str() {
+            "index"
+            | "unique index"
+            | "points"
+            | "extents"
+            | "curve"
+            | "points in space and time"
+            | "path hierarchy" => Some(self.space.clone()),
+            "ranked index" => Some(self.space.child("entries")),
+            _ => None,
+        }
     }
 }
 
@@ -149,6 +163,13 @@ impl Catalog {
         })
     }
 
+    /// The parts with these names, in the order of the store; all parts without names.
+    pub fn named_or_all(&self, names: &[String]) -> Result<Vec<&Part>> {
+        let named = names.iter().map(|name| self.require(name)).collect::<Result<Vec<_>>>()?;
+        let is_named = |part: &&Part| named.iter().any(|one| std::ptr::eq(*one, *part));
+        Ok(self.parts.iter().filter(|part| named.is_empty() || is_named(part)).collect())
+    }
+
     /// Some names, for an error message.
     pub fn names(&self) -> String {
         let named = |part: &Part| format!("{:?}", part.name);
@@ -184,7 +205,6 @@ fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
             kind,
             state,
             space,
-            #[cfg(feature = "explore")]
             options: String::new(),
             codec: None,
             shape: None,
@@ -199,7 +219,6 @@ fn of_table(schema: &str, table: TableInfo) -> Vec<Part> {
         let name = format!("{}.{}", table.name, one.name);
         let state = one.state.to_string();
         parts.push(Part {
-            #[cfg(feature = "explore")]
             options: one.definition.options.clone(),
             ..part(name.clone(), &one.definition.kind, state.clone(), one.space)
         });

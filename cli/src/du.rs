@@ -1,9 +1,11 @@
 //! `keyloom du`: which prefixes take the most bytes?
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 
 use clap::Args;
 use keyloom::Store;
+use keyloom_kit::sample;
 
 use crate::address::{Access, open};
 use crate::catalog::Catalog;
@@ -11,6 +13,7 @@ use crate::failure::{Outcome, Result};
 use crate::ls::{Row, print};
 use crate::measure::EXACT;
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::tree::{Options, groups};
 
@@ -43,8 +46,21 @@ impl Du {
         let selection = Selection::prefix(self.prefix.as_deref(), &catalog)?;
         let exact = if self.exact { u64::MAX } else { EXACT };
         let depth = self.depth.max(1);
-        let options = Options { fixed: selection.fixed, depth, most: MOST_COMPARED, exact };
-        let all = groups(&store.snapshot()?, selection.range, &[], options)?;
+        let snapshot = store.snapshot()?;
+        // Each level of groups counts all entries.
+        let expected = sample(&snapshot, &selection.range)?.entries * depth as f64;
+        let progress = RefCell::new(Progress::of_about("counted", expected));
+        let options = Options {
+            fixed: selection.fixed,
+            depth,
+            most: MOST_COMPARED,
+            exact,
+            progress: self.exact.then_some(&progress),
+        };
+        let all = groups(&snapshot, selection.range, &[], options)?;
+        if self.exact {
+            progress.borrow().finish();
+        }
         let total = Row::total(all.iter());
         // A group comes before the groups within it.
         let deeper = all.iter().skip(1).map(|group| group.level).chain([0]).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Index entries and their records, read without the types of the program.
 
 use keyloom::key::{Element, List, elements, pack};
-use keyloom::{AnyBytes, AnySnapshot, Reader};
+use keyloom::{AnyBytes, AnySnapshot, Reader, Subspace};
 use keyloom_tables::index::Found;
 use keyloom_tables::parts::AnyParts;
 
@@ -37,10 +37,11 @@ pub enum Joined<'e, 's> {
 }
 
 impl<'e, 's> Joined<'e, 's> {
-    /// Joins entries of `index` with the records of `table`, which are read in one round trip.
+    /// Joins entries in the subspace `index` with the records of `table`, which are read in one
+    /// round trip.
     pub fn read(
         snapshot: &'s AnySnapshot<'_>,
-        index: &Part,
+        index: &Subspace,
         table: &Part,
         entries: &[Entry<'e>],
     ) -> Result<Vec<Self>> {
@@ -66,8 +67,8 @@ impl<'e, 's> Joined<'e, 's> {
 /// An entry has the key of its record as one element. The table has the elements of a composite key
 /// one after the other, but a key that is one element as it is, as `Option<(u32, u32)>`. A nested
 /// tuple may be either, so it gives two keys.
-pub fn record_keys(index: &Part, table: &Part, entry: Entry<'_>) -> Vec<Vec<u8>> {
-    let Ok(found) = Found::<_, (), AnyParts, _>::new(&index.space, entry) else {
+pub fn record_keys(index: &Subspace, table: &Part, entry: Entry<'_>) -> Vec<Vec<u8>> {
+    let Ok(found) = Found::<_, (), AnyParts, _>::new(index, entry) else {
         return Vec::new();
     };
     keys_of(table, found.packed_record_key())

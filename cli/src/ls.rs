@@ -61,8 +61,13 @@ impl Ls {
             rows = parts(&snapshot, &catalog, exact)?;
         }
         let named = rows.len();
-        let options =
-            Options { fixed: selection.fixed, depth: self.depth, most: self.limit, exact };
+        let options = Options {
+            fixed: selection.fixed,
+            depth: self.depth,
+            most: self.limit,
+            exact,
+            progress: None,
+        };
         let parts = catalog.parts.iter().filter(|_| named > 0);
         let listed: Vec<_> = parts.map(|part| part.space.clone()).collect();
         let all = groups(&snapshot, selection.range, &listed, options)?;

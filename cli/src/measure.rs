@@ -41,10 +41,21 @@ impl Size {
 
 /// Measures a range: counts up to `limit` entries, and estimates the rest by sampling.
 pub fn measure(reader: &impl Reader, range: &KeyRange<'_>, limit: u64) -> Result<Size> {
+    measure_with(reader, range, limit, |_| {})
+}
+
+/// Like [`measure`], but calls `counted` with the bytes of each entry that it counts.
+pub fn measure_with(
+    reader: &impl Reader,
+    range: &KeyRange<'_>,
+    limit: u64,
+    mut counted: impl FnMut(usize),
+) -> Result<Size> {
     let mut size = Size::default();
     for entry in reader.range(range.clone(), Order::Ascending)? {
         let (key, value) = entry?;
         size.add(&key, &value);
+        counted(key.len() + value.len());
         if size.entries == limit {
             let rest = range.clone().into_owned().after(&key).into_owned();
             return Ok(match reader.first(rest.clone())? {

@@ -14,6 +14,8 @@ pub struct Progress {
     what: &'static str,
     entries: u64,
     bytes: u64,
+    /// About how many entries there are, if that is known.
+    expected: Option<f64>,
     /// The pages processed so far and their total, if pages are counted.
     pages: Option<(u64, u64)>,
     shown: Instant,
@@ -24,7 +26,25 @@ impl Progress {
     /// A counter at zero.
     pub fn new(what: &'static str) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        Self { what, entries: 0, bytes: 0, pages: None, shown: Instant::now(), is_terminal }
+        Self {
+            what,
+            entries: 0,
+            bytes: 0,
+            expected: None,
+            pages: None,
+            shown: Instant::now(),
+            is_terminal,
+        }
+    }
+
+    /// A counter of work that has processed `entries` entries before.
+    pub fn resumed(what: &'static str, entries: u64) -> Self {
+        Self { entries, ..Self::new(what) }
+    }
+
+    /// A counter at zero of about `expected` entries.
+    pub fn of_about(what: &'static str, expected: f64) -> Self {
+        Self { expected: Some(expected), ..Self::new(what) }
     }
 
     /// A counter of pages at zero.
@@ -70,6 +90,11 @@ impl Progress {
             Some((done, total)) => format!("{} of {} pages", grouped(done), grouped(total)),
             None => format!("{} entries, {} bytes", grouped(self.entries), grouped(self.bytes)),
         };
+        let share = self.expected.map_or(String::new(), |expected| {
+            let percent = 100.0 * self.entries as f64 / expected.max(1.0);
+            format!("about {:.0} %, ", percent.min(99.0))
+        });
+        let done = format!("{share}{done}");
         match self.is_terminal {
             true => write(&format!("\r{} {done}", self.what)),
             false => write(&format!("{} {done}\n", self.what)),

@@ -63,7 +63,7 @@ impl Query {
         let snapshot = store.snapshot()?;
         let (entries, has_more) = entries(&snapshot, &selection, order, self.limit)?;
         let entries: Vec<_> = entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-        for joined in Joined::read(&snapshot, index, table, &entries)? {
+        for joined in Joined::read(&snapshot, &index.space, table, &entries)? {
             match joined {
                 Joined::Record { key, record, value } => {
                     let shown = format.show(&value, Some(table));

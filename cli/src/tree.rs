@@ -1,15 +1,18 @@
 //! The tuples of a store as a tree: groups of keys by their leading elements.
 
+use std::cell::RefCell;
+
 use keyloom::key::{Unpacker, elements};
 use keyloom::{KeyRange, Reader, Subspace};
 
 use crate::failure::Result;
-use crate::measure::{Size, measure};
+use crate::measure::{Size, measure_with};
+use crate::progress::Progress;
 use crate::shown;
 
 /// The options of a listing of groups.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct Options<'p> {
     /// The leading elements that are the same in all keys.
     pub fixed: usize,
     /// The number of levels below the fixed elements.
@@ -18,6 +21,19 @@ pub struct Options {
     pub most: usize,
     /// The number of entries that are counted before a group is sampled.
     pub exact: u64,
+    /// Where the counted entries are shown.
+    pub progress: Option<&'p RefCell<Progress>>,
+}
+
+impl Options<'_> {
+    fn measure(&self, reader: &impl Reader, range: &KeyRange<'_>) -> Result<Size> {
+        let counted = |bytes| {
+            if let Some(progress) = self.progress {
+                progress.borrow_mut().add(1, bytes);
+            }
+        };
+        Ok(measure_with(reader, range, self.exact, counted)?)
+    }
 }
 
 /// Keys with the same leading elements.
@@ -40,7 +56,7 @@ pub fn groups(
     reader: &impl Reader,
     range: KeyRange<'static>,
     left_out: &[Subspace],
-    options: Options,
+    options: Options<'_>,
 ) -> Result<Vec<Group>> {
     let mut all = Vec::new();
     let ranges = without(range, left_out);
@@ -66,7 +82,7 @@ fn without(range: KeyRange<'static>, left_out: &[Subspace]) -> Vec<KeyRange<'sta
 fn level(
     reader: &impl Reader,
     ranges: &[KeyRange<'static>],
-    options: Options,
+    options: Options<'_>,
     at: usize,
     parent: &str,
     all: &mut Vec<Group>,
@@ -76,9 +92,9 @@ fn level(
         let mut rest = range.clone();
         while let Some((key, _)) = reader.first(rest.clone())? {
             if found == options.most {
-                let mut size = measure(reader, &rest, options.exact)?;
+                let mut size = options.measure(reader, &rest)?;
                 for later in ranges.iter().skip(place + 1) {
-                    size = size.plus(measure(reader, later, options.exact)?);
+                    size = size.plus(options.measure(reader, later)?);
                 }
                 let of = if parent.is_empty() { String::new() } else { format!(" of {parent}") };
                 let name = format!("(all further{of})");
@@ -88,7 +104,7 @@ fn level(
             found += 1;
             let (name, prefix, group) = group_of(&key, options.fixed + at + 1);
             let group = group.intersect(rest.clone()).into_owned();
-            let size = measure(reader, &group, options.exact)?;
+            let size = options.measure(reader, &group)?;
             let is_single = size.entries <= 1 && key[..] == prefix[..];
             let one = Group { name: name.clone(), prefix, level: at, size, is_rest: false };
             all.push(one);
@@ -156,7 +172,7 @@ mod tests {
         store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b""))).unwrap();
         let snapshot = store.snapshot().unwrap();
         for depth in 1..3 {
-            let options = Options { fixed: 0, depth, most: 100, exact: u64::MAX };
+            let options = Options { fixed: 0, depth, most: 100, exact: u64::MAX, progress: None };
             let found = groups(&snapshot, KeyRange::all(), &[], options).unwrap();
             let top = found.iter().filter(|group| group.level == 0);
             assert_eq!(top.map(|group| group.size.entries).sum::<u64>(), 8, "{found:?}");
@@ -176,7 +192,7 @@ mod tests {
             !group.is_rest && left_out.iter().any(|space| space.contains(&group.prefix))
         };
         for (most, depth) in [(100, 1), (100, 2), (1, 1), (2, 2), (0, 1), (1, 2)] {
-            let options = Options { fixed: 0, depth, most, exact: u64::MAX };
+            let options = Options { fixed: 0, depth, most, exact: u64::MAX, progress: None };
             let found = groups(&snapshot, KeyRange::all(), &left_out, options).unwrap();
             let top = found.iter().filter(|group| group.level == 0);
             assert_eq!(top.map(|group| group.size.entries).sum::<u64>(), 12, "{found:?}");

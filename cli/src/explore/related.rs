@@ -35,7 +35,7 @@ pub fn related(site: &Site, params: &Params) -> Result<Value> {
         // The entries of points have the layout of an index.
         Some(table) if part.is_index() || part.kind == places::KIND => {
             let is_behind = catalog.is_behind(&snapshot, part)?;
-            let joined = Joined::read(&snapshot, part, table, &[(&key, &value)])?;
+            let joined = Joined::read(&snapshot, &part.space, table, &[(&key, &value)])?;
             Ok(json!({"record": joined.iter().map(|one| beside(&catalog, one, is_behind)).next()}))
         }
         _ if part.kind == "table" => {
@@ -65,7 +65,7 @@ pub fn joined(site: &Site, params: &Params) -> Result<Value> {
     let is_behind = catalog.is_behind(&snapshot, index)?;
     let entries: Vec<Entry<'_>> =
         page.entries.iter().map(|(key, value)| (&**key, &**value)).collect();
-    let joined = Joined::read(&snapshot, index, table, &entries)?;
+    let joined = Joined::read(&snapshot, &index.space, table, &entries)?;
     let rows = entries.iter().zip(&joined).map(|((key, value), one)| {
         json!({"entry": row(&catalog, key, value), "record": beside(&catalog, one, is_behind)})
     });
@@ -182,8 +182,9 @@ impl<'s> Search<'s> {
     }
 
     fn add(&self, index: &Part, key: &[u8], value: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
-        let is_own =
-            record_keys(index, self.table, (key, value)).iter().any(|key| key[..] == *self.record);
+        let is_own = record_keys(&index.space, self.table, (key, value))
+            .iter()
+            .any(|key| key[..] == *self.record);
         if is_own && found.iter().all(|(known, _)| known != key) {
             found.push((key.to_vec(), value.to_vec()));
         }

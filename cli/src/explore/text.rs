@@ -1,8 +1,6 @@
 //! The terms of a text index, and the documents of a term. Terms are shown as they are stored:
 //! only the program knows the analyzer that makes terms of a text.
 
-mod block;
-
 use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, KeyRange, Order, Reader, Store, Subspace};
 use serde_json::{Value, json};
@@ -10,6 +8,7 @@ use serde_json::{Value, json};
 use super::api::{Params, hex, id};
 use super::browse::row;
 use super::server::Site;
+use crate::block;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
 use crate::shown;

@@ -66,9 +66,11 @@ fn of_state(
         page.entries.iter().map(|(key, value)| (&**key, &**value)).collect();
     let now = now();
     let listed =
-        Joined::read(snapshot, by_state, jobs, &entries)?.into_iter().filter_map(|one| match one {
-            Joined::Record { record, value, .. } => job(jobs, &record, &value, now),
-            Joined::NoEntry { .. } | Joined::Dangling { .. } => None,
+        Joined::read(snapshot, &by_state.space, jobs, &entries)?.into_iter().filter_map(|one| {
+            match one {
+                Joined::Record { record, value, .. } => job(jobs, &record, &value, now),
+                Joined::NoEntry { .. } | Joined::Dangling { .. } => None,
+            }
         });
     Ok((listed.collect(), page.last.is_some()))
 }

@@ -4,6 +4,7 @@
 mod backing_up;
 mod benching;
 mod changing;
+mod checking;
 mod coloring;
 mod engines;
 mod every_store;
@@ -16,6 +17,7 @@ mod looking;
 mod planning;
 mod repairing;
 mod requeuing;
+mod resuming;
 mod support;
 mod upkeep;
 mod verifying;

@@ -62,7 +62,8 @@ pub fn scan<R: Reader>(
     let has_more = read.as_ref().is_some_and(|(_, has_more)| *has_more);
     let mut ran = Ran { stopped: has_more.then_some("results"), ..Ran::default() };
     if let Some(((found, _), table)) = read.zip(table) {
-        let keys = found.iter().flat_map(|(key, value)| record_keys(part, table, (key, value)));
+        let keys =
+            found.iter().flat_map(|(key, value)| record_keys(&part.space, table, (key, value)));
         fetch(reader, &keys.collect::<Vec<_>>())?;
     }
     let selected = reader.scanned().into_iter().filter(|key| selection.has(key));

@@ -35,7 +35,7 @@ pub fn boxed(
     let is_behind = catalog.is_behind(snapshot, index)?;
     let entries: Vec<Entry<'_>> =
         found.entries.iter().map(|(place, value)| (&place.key[..], &value[..])).collect();
-    let joined = Joined::read(snapshot, index, table, &entries)?;
+    let joined = Joined::read(snapshot, &index.space, table, &entries)?;
     let rows = found.entries.iter().zip(&joined).map(|((place, _), one)| {
         json!({"place": place.shown(), "record": beside(catalog, one, is_behind)})
     });

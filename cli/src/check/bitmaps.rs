@@ -1,0 +1,327 @@
+//! Bitmaps of an inverted index: their containers, their ids, and the keys of the ids. Which values
+//! a record has, only the program knows.
+
+use keyloom::key::{Element, List, elements, pack};
+use keyloom::{AnySnapshot, KeyRange, Order, Reader, Store, Subspace};
+use keyloom_bitmaps::{BitSliced, Bitmap, BitmapExpr};
+use keyloom_kit::Inconsistency;
+
+use super::Findings;
+use crate::catalog::Part;
+use crate::failure::Result;
+use crate::indexed::{Entry, keys_of};
+use crate::shown;
+use crate::work::{Step, Work};
+
+/// The stages of this check.
+pub const STAGES: u32 = 8;
+
+/// Checks the inverted index in `space`, in stages from `first` on.
+pub fn check(
+    work: &mut Work<'_>,
+    part: &Part,
+    space: &Subspace,
+    first: u32,
+    findings: &mut Findings<'_>,
+) -> Result {
+    let Some(table) = work.catalog.table_of(part) else { return Ok(()) };
+    let ids = space.child("ids");
+    let [ids, keys] = ["id", "key"].map(|name| ids.child(name));
+    let index = Bitmaps { part, table, space, all: Bitmap::new(&space.child("all")), ids, keys };
+    let checks = [
+        Bitmaps::in_use,
+        Bitmaps::records,
+        Bitmaps::ids,
+        Bitmaps::keys,
+        Bitmaps::values,
+        Bitmaps::integers,
+        Bitmaps::counters,
+        Bitmaps::fields,
+    ];
+    debug_assert_eq!(checks.len(), STAGES as usize);
+    (first..).zip(checks).try_for_each(|(stage, check)| check(&index, work, stage, findings))
+}
+
+struct Bitmaps<'i> {
+    part: &'i Part,
+    table: &'i Part,
+    space: &'i Subspace,
+    /// All ids in use.
+    all: Bitmap,
+    /// The ids by key, and the keys by id. Empty if keys are ids.
+    ids: Subspace,
+    keys: Subspace,
+}
+
+impl Bitmaps<'_> {
+    /// Each record has an id in use.
+    fn records(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let catalog = work.catalog;
+        work.pages(stage, &self.table.space.self_and_children(), |snapshot, records| {
+            if catalog.is_behind(snapshot, self.part)? {
+                return Ok(findings.faults);
+            }
+            let used = BitmapExpr::from(&self.all).to_treemap(snapshot)?;
+            for ((key, _), id) in records.iter().zip(self.ids_of(snapshot, records)?) {
+                if id.is_none_or(|id| !used.contains(id)) {
+                    findings.add(self.part, key, "the record has no id in use")?;
+                }
+            }
+            Ok(findings.faults)
+        })
+    }
+
+    /// The ids of records, by the entries of the ids, or by the keys themselves.
+    fn ids_of(
+        &self,
+        snapshot: &AnySnapshot<'_>,
+        records: &[Entry<'_>],
+    ) -> Result<Vec<Option<u64>>> {
+        let own =
+            |key: &[u8]| key.get(self.table.space.prefix().len()..).unwrap_or_default().to_vec();
+        if snapshot.first(self.keys.self_and_children())?.is_none() {
+            return Ok(records
+                .iter()
+                .map(|(key, _)| keyloom::key::unpack(&own(key)).ok())
+                .collect());
+        }
+        // The ids have the elements of a key, or the key as one element.
+        let keys: Vec<Vec<u8>> = records
+            .iter()
+            .flat_map(|(key, _)| {
+                let own = own(key);
+                let one = elements(&own).map(|all| pack(&Element::Tuple(all)).to_vec());
+                [own.clone(), one.unwrap_or(own)].map(|own| [self.ids.prefix(), &own].concat())
+            })
+            .collect();
+        let values: Vec<Option<u64>> = snapshot
+            .get_many(&keys)?
+            .iter()
+            .map(|value| keyloom::key::unpack(value.as_deref()?).ok())
+            .collect();
+        let (pairs, _) = values.as_chunks();
+        Ok(pairs.iter().map(|[plain, one]| plain.or(*one)).collect())
+    }
+
+    /// Each key with an id has a record, and its id leads back to it.
+    fn ids(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let (ids, keys, catalog, table) = (&self.ids, &self.keys, work.catalog, self.table);
+        work.pages(stage, &ids.self_and_children(), |snapshot, entries| {
+            let is_behind = catalog.is_behind(snapshot, self.part)?;
+            self.each_way(snapshot, (ids, keys), entries, findings)?;
+            let records: Vec<Vec<Vec<u8>>> = entries
+                .iter()
+                .map(|(key, _)| {
+                    records_of(table, key.get(ids.prefix().len()..).unwrap_or_default())
+                })
+                .collect();
+            let all: Vec<&[u8]> = records.iter().flatten().map(Vec::as_slice).collect();
+            let mut found = snapshot.get_many(&all)?.into_iter();
+            for ((key, _), records) in entries.iter().zip(&records) {
+                let exists = found.by_ref().take(records.len()).filter(Option::is_some).count() > 0;
+                if !exists && !is_behind {
+                    let record = records.first().map(|key| shown::key(key)).unwrap_or_default();
+                    findings.add(self.part, key, &format!("the id has no record {record}"))?;
+                }
+            }
+            Ok(findings.faults)
+        })
+    }
+
+    /// Each id leads to a key, and back.
+    fn keys(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        work.pages(stage, &self.keys.self_and_children(), |snapshot, entries| {
+            self.each_way(snapshot, (&self.keys, &self.ids), entries, findings)?;
+            Ok(findings.faults)
+        })
+    }
+
+    /// The value of each entry of one side is the key of an entry of the other, and the reverse.
+    fn each_way(
+        &self,
+        snapshot: &AnySnapshot<'_>,
+        (here, there): (&Subspace, &Subspace),
+        entries: &[Entry<'_>],
+        findings: &mut Findings<'_>,
+    ) -> Result {
+        let keys: Vec<_> =
+            entries.iter().map(|(_, value)| [there.prefix(), value].concat()).collect();
+        for ((key, _), back) in entries.iter().zip(snapshot.get_many(&keys)?) {
+            let own = key.strip_prefix(here.prefix()).unwrap_or_default();
+            if back.is_none_or(|back| back[..] != *own) {
+                findings.add(self.part, key, "the id and the key do not lead to each other")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The containers of all ids, and a record for each id.
+    fn in_use(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let catalog = work.catalog;
+        work.steps(stage, |store, _| {
+            let snapshot = store.snapshot()?;
+            let faults = self.all.check(&snapshot)?;
+            let is_sound = faults.is_empty();
+            self.report(faults, findings)?;
+            let entries = snapshot.count(self.all.space().self_and_children())?;
+            if is_sound && !catalog.is_behind(&snapshot, self.part)? {
+                let has_ids = snapshot.first(self.keys.self_and_children())?.is_some();
+                let owner = if has_ids { &self.keys } else { &self.table.space };
+                let used = BitmapExpr::from(&self.all);
+                let mut all = used.ids(&snapshot, ..)?;
+                loop {
+                    let ids = all.by_ref().take(1_000).collect::<keyloom::Result<Vec<u64>>>()?;
+                    let keys: Vec<_> = ids.iter().map(|id| owner.pack(id)).collect();
+                    if keys.is_empty() {
+                        break;
+                    }
+                    for (key, found) in keys.iter().zip(snapshot.get_many(&keys)?) {
+                        if found.is_none() {
+                            findings.add(self.part, key, "an id in use has no record")?;
+                        }
+                    }
+                }
+            }
+            Ok(step(entries, findings, None))
+        })
+    }
+
+    /// The bitmaps of the values, one after the other.
+    fn values(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let terms = self.space.child("terms");
+        work.steps(stage, |store, last| {
+            let snapshot = store.snapshot()?;
+            let Some((key, _)) = first_after(&snapshot, &terms, last)? else {
+                return Ok(step(0, findings, None));
+            };
+            let Some(value) = without_last(&terms, &key) else {
+                findings.add(self.part, &key, "it is not the key of a container")?;
+                return Ok(step(1, findings, Some(key)));
+            };
+            let bitmap = Bitmap::new(&value);
+            let faults = bitmap.check(&snapshot)?;
+            let is_sound = faults.is_empty();
+            self.report(faults, findings)?;
+            if is_sound {
+                let strays = (BitmapExpr::from(&bitmap) - &self.all).first(&snapshot)?;
+                if let Some(id) = strays {
+                    findings.add(self.part, &key, &format!("no record has the id {id}"))?;
+                }
+            }
+            let entries = snapshot.count(value.self_and_children())?;
+            Ok(step(entries, findings, Some(value.prefix().to_vec())))
+        })
+    }
+
+    /// The slices of the fields of integers, one field after the other.
+    fn integers(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let integers = self.space.child("integers");
+        work.steps(stage, |store, last| {
+            let snapshot = store.snapshot()?;
+            let Some((key, _)) = first_after(&snapshot, &integers, last)? else {
+                return Ok(step(0, findings, None));
+            };
+            let field = elements(key.get(integers.prefix().len()..).unwrap_or_default());
+            let Some(Element::Str(name)) = field.ok().and_then(|all| all.into_iter().next()) else {
+                findings.add(self.part, &key, "it is not the key of a slice")?;
+                return Ok(step(1, findings, Some(key)));
+            };
+            let field = integers.child(&name);
+            self.report(BitSliced::new(&field).check(&snapshot)?, findings)?;
+            let entries = snapshot.count(field.self_and_children())?;
+            Ok(step(entries, findings, Some(field.prefix().to_vec())))
+        })
+    }
+
+    /// The counters of containers.
+    fn counters(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let (counters, terms) = (self.space.child("containers"), self.space.child("terms"));
+        work.pages(stage, &counters.self_and_children(), |snapshot, entries| {
+            for (key, value) in entries {
+                let own = key.strip_prefix(counters.prefix()).unwrap_or_default();
+                let field = Subspace::from_bytes(&[terms.prefix(), own].concat());
+                let counted = snapshot.count(field.self_and_children())?;
+                let stored = <[u8; 8]>::try_from(*value).map(u64::from_le_bytes).ok();
+                if stored != Some(counted) {
+                    let fault = format!("the field has {counted} containers");
+                    findings.add(self.part, key, &fault)?;
+                }
+            }
+            Ok(findings.faults)
+        })
+    }
+
+    /// The ids of a field's values are all ids in use, and the field has a counter.
+    fn fields(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let (counters, terms) = (self.space.child("containers"), self.space.child("terms"));
+        work.steps(stage, |store, last| {
+            let snapshot = store.snapshot()?;
+            let Some((key, _)) = first_after(&snapshot, &terms, last)? else {
+                return Ok(step(0, findings, None));
+            };
+            let name = elements(key.get(terms.prefix().len()..).unwrap_or_default());
+            let Some(name) = name.ok().and_then(|all| all.into_iter().next()) else {
+                return Ok(step(1, findings, Some(key)));
+            };
+            let (field, counter) = (terms.child(&name), counters.pack(&name));
+            if snapshot.get(&counter)?.is_none() {
+                findings.add(self.part, &counter, "the counter is missing")?;
+            }
+            let (mut rest, mut last) = (BitmapExpr::from(&self.all).hold(&snapshot)?, None);
+            while let Some((key, _)) = first_after(&snapshot, &field, last.as_deref())? {
+                let value = without_last(&terms, &key);
+                if let Some(value) = &value {
+                    rest = (rest - &Bitmap::new(value)).hold(&snapshot)?;
+                }
+                last = Some(value.map_or(key, |value| value.prefix().to_vec()));
+            }
+            if let Some(id) = rest.first(&snapshot)? {
+                let fault = format!("the id {id} is in no bitmap of the field");
+                findings.add(self.part, field.prefix(), &fault)?;
+            }
+            let entries = snapshot.count(field.self_and_children())?;
+            Ok(step(entries, findings, Some(field.prefix().to_vec())))
+        })
+    }
+
+    fn report(&self, faults: Vec<Inconsistency>, findings: &mut Findings<'_>) -> Result {
+        faults.iter().try_for_each(|fault| findings.add(self.part, &fault.key, &fault.text))
+    }
+}
+
+/// The keys that the record with this key may have. A key of several elements is stored with its
+/// elements, so it is that of the record.
+fn records_of(table: &Part, own: &[u8]) -> Vec<Vec<u8>> {
+    match keys_of(table, own) {
+        none if none.is_empty() => vec![[table.space.prefix(), own].concat()],
+        some => some,
+    }
+}
+
+fn step(entries: u64, findings: &Findings<'_>, last: Option<Vec<u8>>) -> Step {
+    let entries = usize::try_from(entries).unwrap_or(usize::MAX);
+    Step { entries, bytes: 0, counted: findings.faults, last }
+}
+
+/// The first entry of `space` that is neither `last` nor below it.
+fn first_after(
+    snapshot: &AnySnapshot<'_>,
+    space: &Subspace,
+    last: Option<&[u8]>,
+) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+    let all = space.self_and_children();
+    let rest = match last {
+        None => all,
+        Some(last) => all.intersect(KeyRange::behind(last).into_owned()),
+    };
+    let page = snapshot.page(rest, Order::Ascending, 1)?;
+    let first = page.entries.first().map(|(key, value)| (key.to_vec(), value.to_vec()));
+    Ok(first)
+}
+
+/// The subspace of all elements of a key but the last.
+fn without_last(space: &Subspace, key: &[u8]) -> Option<Subspace> {
+    let parts = elements(key.strip_prefix(space.prefix())?).ok()?;
+    let (_, own) = parts.split_last().filter(|(_, own)| own.len() > 1)?;
+    Some(Subspace::from_bytes(&[space.prefix(), &pack(&List(own))].concat()))
+}

@@ -1,0 +1,146 @@
+//! `keyloom check`: faults that can be found without the program that wrote the store.
+
+mod bitmaps;
+mod entries;
+mod mirror;
+mod text;
+mod tree;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use keyloom::KeyRange;
+use keyloom::key::elements;
+use serde_json::json;
+
+use crate::address::{Access, open};
+use crate::catalog::{Catalog, Part};
+use crate::failure::{Outcome, Result};
+use crate::output::{Output, grouped, note};
+use crate::position::Position;
+use crate::shown::{self, printable};
+use crate::style::{Role, paint};
+use crate::value;
+use crate::work::Work;
+
+/// Finds what is wrong in tables and in the data derived from them.
+///
+/// Records must decode, and entries of indexes, places and paths must lead to records. Trees,
+/// incoming edges and links are checked completely. Of bitmaps and texts, the structure is checked.
+/// Whether entries are missing, and whether totals are right, only the program can tell that
+/// derives them.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
+    pub address: String,
+    /// The tables and derived data to check [default: all]
+    pub names: Vec<String>,
+    /// The most faults to show
+    #[arg(long, default_value_t = 100)]
+    pub limit: usize,
+    /// Keeps the position in this file, and resumes at it
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
+}
+
+/// What a check has found.
+pub struct Findings<'o> {
+    out: &'o mut Output,
+    limit: u64,
+    faults: u64,
+}
+
+impl Findings<'_> {
+    /// Reports a fault, and returns the number of faults so far.
+    fn add(&mut self, part: &Part, key: &[u8], fault: &str) -> Result {
+        self.faults += 1;
+        if self.faults > self.limit {
+            return Ok(());
+        }
+        let key = shown::key(key);
+        let text = || {
+            let name = paint(Role::Name, &part.name.escape_debug().to_string());
+            format!("{name} {key}: {}", paint(Role::Fault, &printable(fault)))
+        };
+        let object =
+            || json!({"schema": part.schema, "name": part.name, "key": key, "fault": fault});
+        self.out.either(object, text)?;
+        // After a kill, the position counts this fault.
+        self.out.flush()
+    }
+}
+
+impl Check {
+    /// Runs the command.
+    pub fn run(&self, out: &mut Output) -> Result<Outcome> {
+        let store = open(&self.address, Access::Read)?;
+        let catalog = Catalog::read(&store);
+        let parts = catalog.named_or_all(&self.names)?;
+        let position = Position::open(self.resume.as_deref(), "check", &self.address, &parts)?;
+        let mut work = Work::new(&store, &catalog, "checked", position);
+        let limit = self.limit.try_into().unwrap_or(u64::MAX);
+        let mut findings = Findings { out, limit, faults: work.counted() };
+        let mut left: Vec<_> = parts.iter().filter_map(|part| unchecked(part)).collect();
+        left.dedup();
+        work.each(parts, |work, part| visit(work, part, &mut findings))?;
+        report(&findings, work.progress.entries(), &left);
+        work.end()?;
+        Ok(if findings.faults == 0 { Outcome::Fine } else { Outcome::Different })
+    }
+}
+
+/// Checks a part as far as its kind allows without the program.
+fn visit(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Result {
+    match part.kind.as_str() {
+        "table" => records(work, part, findings),
+        _ if part.state != "readable" => Ok(()),
+        "tree" => tree::check(work, part, findings),
+        "incoming edges" | "reversed pairs" => mirror::check(work, part, findings),
+        "inverted index" => bitmaps::check(work, part, &part.space, 0, findings),
+        "text index" => text::check(work, part, findings),
+        _ => match part.entries() {
+            Some(space) => entries::check(work, part, &space, findings),
+            None => Ok(()),
+        },
+    }
+}
+
+/// The part, if some of it stays unchecked.
+fn unchecked(part: &Part) -> Option<String> {
+    let name = part.name.escape_debug();
+    match part.kind.as_str() {
+        "table" => {
+            let codec = part.codec.as_ref().filter(|_| !value::is_checked(part))?;
+            Some(format!("records of {name} ({codec})"))
+        }
+        "tree" | "incoming edges" | "reversed pairs" if part.state == "readable" => None,
+        "inverted index" | "text index" if part.state == "readable" => None,
+        kind if part.entries().is_none() => Some(format!("{name} ({kind})")),
+        _ if part.state != "readable" => Some(format!("{name} ({})", part.state)),
+        _ => None,
+    }
+}
+
+fn report(findings: &Findings<'_>, entries: u64, left: &[String]) {
+    let Findings { faults, limit, .. } = findings;
+    let shown = if faults > limit { format!(", {limit} of them shown") } else { String::new() };
+    note(&format!("{} entries checked, {} faults{shown}", grouped(entries), grouped(*faults)));
+    if !left.is_empty() {
+        let left = left.join(", ");
+        note(&format!("not checked: {left}; the program that writes them has a check"));
+    }
+}
+
+fn records(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Result {
+    work.pages(0, &KeyRange::prefix(part.space.prefix()), |_, entries| {
+        for (key, value) in entries {
+            if elements(key).is_err() {
+                findings.add(part, key, "the key is not a tuple")?;
+            }
+            if let Some(fault) = value::fault(value, part) {
+                findings.add(part, key, &fault)?;
+            }
+        }
+        Ok(findings.faults)
+    })
+}

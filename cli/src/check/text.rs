@@ -1,0 +1,91 @@
+//! Text indexes: their postings, the counters of the dictionary, and the ids of the documents.
+//! Which terms a record has, only the analyzer of the program knows.
+
+use keyloom::key::{Element, List, elements, pack};
+use keyloom::{Order, Reader, Subspace};
+use keyloom_bitmaps::{Bitmap, BitmapExpr};
+
+use super::{Findings, bitmaps};
+use crate::block;
+use crate::catalog::Part;
+use crate::failure::Result;
+use crate::indexed::Entry;
+use crate::work::Work;
+
+/// Checks the structure of a text index.
+pub fn check(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Result {
+    let index = Texts { part, terms: part.space.child(&1), blocks: part.space.child(&2) };
+    bitmaps::check(work, part, &part.space.child(&0), 0, findings)?;
+    index.dictionary(work, bitmaps::STAGES, findings)?;
+    index.lists(work, bitmaps::STAGES + 1, findings)
+}
+
+struct Texts<'i> {
+    part: &'i Part,
+    terms: Subspace,
+    blocks: Subspace,
+}
+
+impl Texts<'_> {
+    /// The counter of each term is the number of its postings, and each posting is of a document.
+    fn dictionary(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        let all = Bitmap::new(&self.part.space.child(&0).child("all"));
+        work.pages(stage, &self.terms.self_and_children(), |snapshot, entries| {
+            let documents = BitmapExpr::from(&all).to_roaring(snapshot)?;
+            for (key, value) in entries {
+                let own = key.strip_prefix(self.terms.prefix()).unwrap_or_default();
+                let list = Subspace::from_bytes(&[self.blocks.prefix(), own].concat());
+                let mut count = 0;
+                for entry in snapshot.range(list.range(), Order::Ascending)? {
+                    let (block, bytes) = entry?;
+                    let Some(postings) = self.postings(&list, (&block, &bytes)) else {
+                        findings.add(self.part, &block, "the postings are not readable")?;
+                        continue;
+                    };
+                    count += postings.len() as u64;
+                    if let Some((id, _)) = postings.iter().find(|(id, _)| !documents.contains(*id))
+                    {
+                        findings.add(self.part, &block, &format!("no record has the id {id}"))?;
+                    }
+                }
+                if <[u8; 8]>::try_from(*value).map(u64::from_le_bytes).ok() != Some(count) {
+                    findings.add(self.part, key, &format!("the term has {count} postings"))?;
+                }
+            }
+            Ok(findings.faults)
+        })
+    }
+
+    fn postings(&self, list: &Subspace, (key, bytes): Entry<'_>) -> Option<Vec<(u32, u32)>> {
+        let last = keyloom::key::unpack(key.strip_prefix(list.prefix())?).ok()?;
+        block::postings(bytes, last)
+    }
+
+    /// Each block is of a term in the dictionary, or of the list of lengths.
+    fn lists(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
+        work.pages(stage, &self.blocks.self_and_children(), |snapshot, entries| {
+            let terms: Vec<_> = entries.iter().map(|(key, _)| self.term_of(key)).collect();
+            let keys: Vec<_> = terms.iter().flatten().map(|(key, _)| key).collect();
+            let mut found = snapshot.get_many(&keys)?.into_iter();
+            for ((key, _), term) in entries.iter().zip(&terms) {
+                let Some((_, is_of_lengths)) = term else {
+                    findings.add(self.part, key, "it is not the key of a block")?;
+                    continue;
+                };
+                if found.next().flatten().is_none() && !is_of_lengths {
+                    findings.add(self.part, key, "the dictionary lacks the term")?;
+                }
+            }
+            Ok(findings.faults)
+        })
+    }
+
+    /// The key of the counter of a block's term, and whether the block is of the list of lengths,
+    /// which has the empty term and no counter.
+    fn term_of(&self, key: &[u8]) -> Option<(Vec<u8>, bool)> {
+        let parts = elements(key.strip_prefix(self.blocks.prefix())?).ok()?;
+        let (_, own) = parts.split_last()?;
+        let Some(Element::Str(term)) = own.last() else { return None };
+        Some(([self.terms.prefix(), &pack(&List(own))].concat(), term.is_empty()))
+    }
+}
