@@ -26,9 +26,8 @@ pub enum Joined<'e, 's> {
         record: Vec<u8>,
     },
     /// The record.
+    #[cfg_attr(not(feature = "explore"), expect(dead_code, reason = "only the page shows it"))]
     Record {
-        /// The key of the entry.
-        key: &'e [u8],
         /// The key of the record.
         record: Vec<u8>,
         /// The record.
@@ -53,7 +52,7 @@ impl<'e, 's> Joined<'e, 's> {
             let found: Vec<_> = values.by_ref().take(keys.len()).collect();
             let found = found.into_iter().enumerate().find_map(|(n, value)| Some((n, value?)));
             match found {
-                Some((n, value)) => Joined::Record { key, record: keys.swap_remove(n), value },
+                Some((n, value)) => Joined::Record { record: keys.swap_remove(n), value },
                 None if keys.is_empty() => Joined::NoEntry { key },
                 None => Joined::Dangling { key, record: keys.swap_remove(0) },
             }

@@ -13,6 +13,8 @@ mod diff;
 mod digest;
 mod du;
 #[cfg(feature = "explore")]
+mod edges;
+#[cfg(feature = "explore")]
 mod explore;
 mod export;
 mod failure;
@@ -34,6 +36,8 @@ mod output;
 mod pages;
 mod payload;
 mod plan;
+#[cfg(feature = "explore")]
+mod points;
 mod position;
 mod progress;
 mod query;

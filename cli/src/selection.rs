@@ -127,3 +127,17 @@ pub fn one_key(text: &str) -> Result<KeyBuf> {
         }
     }
 }
+
+/// The element that a text denotes in the language of keys; otherwise, the text as a string.
+#[cfg(feature = "explore")]
+pub fn element_or_text(text: &str) -> Element {
+    let parsed = one_key(text).ok().and_then(|key| elements(&key).ok());
+    match parsed {
+        None => Element::Str(text.to_owned()),
+        // Several elements are one nested tuple within a key.
+        Some(all) => match <[Element; 1]>::try_from(all) {
+            Ok([one]) => one,
+            Err(all) => Element::Tuple(all),
+        },
+    }
+}

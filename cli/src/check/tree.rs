@@ -19,7 +19,7 @@ pub fn check(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> R
     let Some(table) = work.catalog.table_of(part) else { return Ok(()) };
     // A check of a tree follows links, so it cannot resume within the tree.
     work.steps(0, |store, _| {
-        let (faults, entries) = on_tree(part, table, Faults(store))?;
+        let (faults, entries) = on_tree(part, Some(table), Faults(store))?;
         for (key, fault) in faults {
             findings.add(part, &key, &fault)?;
         }
@@ -32,7 +32,7 @@ struct Faults<'s>(&'s AnyStore);
 impl OnTree for Faults<'_> {
     type Output = (Vec<(KeyBuf, String)>, usize);
 
-    fn on<T: TreeModel<Value = Bytes, Codec = Raw>>(self, tree: &T) -> Result<Self::Output> {
+    fn run<T: TreeModel<Value = Bytes, Codec = Raw>>(self, tree: &T) -> Result<Self::Output> {
         let mut entries = 0;
         let faults = check_in_steps(self.0, |reader| {
             let mut found = Vec::new();

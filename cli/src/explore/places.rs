@@ -1,7 +1,6 @@
 //! Points of a spatial index on a map: a sample, or the entries in a box.
 
-pub mod boxed;
-pub mod entry;
+mod boxed;
 mod sample;
 
 use keyloom::{KeyRange, Reader, Store};
@@ -11,9 +10,8 @@ use super::api::{Params, hex, id};
 use super::server::Site;
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Result};
+use crate::points::{Group, Place};
 use crate::shown;
-
-use entry::{Group, Place};
 
 /// The kind of an index of points, as the schema stores it.
 pub const KIND: &str = "points";

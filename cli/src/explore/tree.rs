@@ -1,17 +1,16 @@
 //! The nodes of a tree: the children of a node, and its ancestors.
 
 use keyloom::{AnySnapshot, Order, Store};
-use keyloom_trees::{AdjacencyList, MaterializedPath, NestedSets, NodeId, Tree, TreeNode};
+use keyloom_trees::{NodeId, Tree, TreeNode};
 use serde_json::{Value, json};
 
 use super::api::{Params, id};
 use super::server::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
+use crate::models::{KIND, OnTree, on_tree};
 use crate::shown;
 
-/// The kind of a tree, as the schema stores it.
-const KIND: &str = "tree";
 /// The children of a page. In nested sets each costs 4 keys, so that no subtree is read.
 const MOST_CHILDREN: usize = 14;
 /// The ancestors that are listed. In nested sets each costs 5 keys.
@@ -25,19 +24,7 @@ pub fn tree(site: &Site, params: &Params) -> Result<Value> {
         return Err(Failure::new(format!("{:?} is not a tree", params.name)));
     }
     let snapshot = site.store.snapshot()?;
-    let view = View { snapshot: &snapshot, catalog: &catalog, part, params };
-    // Only values depend on the types of the program, and no value is decoded here.
-    match part.options.as_str() {
-        "adjacency list" | "adjacency list of unique names" => {
-            view.show(&AdjacencyList::<()>::new(&part.space))
-        }
-        "materialized paths of ids" => view.show(&MaterializedPath::<()>::new(&part.space)),
-        "materialized paths of names" => {
-            view.show(&MaterializedPath::<()>::new(&part.space).of_names())
-        }
-        "nested sets" => view.show(&NestedSets::<()>::new(&part.space)),
-        other => Err(Failure::new(format!("this program does not know the model {other:?}"))),
-    }
+    on_tree(part, None, View { snapshot: &snapshot, catalog: &catalog, part, params })
 }
 
 /// A tree in a snapshot.
@@ -48,8 +35,10 @@ struct View<'v> {
     params: &'v Params,
 }
 
-impl View<'_> {
-    fn show<T: Tree>(&self, tree: &T) -> Result<Value> {
+impl OnTree for View<'_> {
+    type Output = Value;
+
+    fn run<T: Tree>(self, tree: &T) -> Result<Value> {
         let parent = node_id("node", &self.params.node)?;
         let last = node_id("last", &self.params.last)?;
         let (ancestors, has_more_above) = self.ancestors(tree, parent)?;
@@ -60,7 +49,9 @@ impl View<'_> {
             "more": has_more,
         }))
     }
+}
 
+impl View<'_> {
     /// The path to a node, with the node at its end, and whether it has more ancestors.
     fn ancestors<T: Tree>(&self, tree: &T, node: Option<NodeId>) -> Result<(Vec<Value>, bool)> {
         let (mut path, mut next) = (Vec::new(), node);

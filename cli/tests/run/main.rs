@@ -15,6 +15,8 @@ mod importing;
 mod killing_copies;
 mod looking;
 mod planning;
+#[cfg(feature = "explore")]
+mod querying;
 mod repairing;
 mod requeuing;
 mod resuming;

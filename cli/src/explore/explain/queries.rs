@@ -10,13 +10,11 @@ use keyloom_text::analysis::Analyzer;
 use keyloom_text::{Query, TextIndex};
 
 use super::super::api::{Params, hex};
-use super::super::places::boxed;
-use super::super::places::entry::Group;
 use super::trace::Traced;
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
 use crate::indexed::{keys_of, record_keys};
-use crate::query::entries;
+use crate::points::{Group, bounding_box};
 use crate::selection::Selection;
 
 /// The results of a query: as many as `keyloom query` lists.
@@ -72,6 +70,30 @@ pub fn scan<R: Reader>(
     Ok(ran)
 }
 
+/// Keys and values.
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The first entries of a selection, and whether there are more.
+fn entries(
+    reader: &impl Reader,
+    selection: &Selection,
+    order: Order,
+    limit: usize,
+) -> keyloom::Result<(Entries, bool)> {
+    let mut found = Vec::new();
+    for entry in reader.range(selection.range.clone(), order)? {
+        let (key, value) = entry?;
+        if !selection.has(&key) {
+            continue;
+        }
+        if found.len() == limit {
+            return Ok((found, true));
+        }
+        found.push((key.to_vec(), value.to_vec()));
+    }
+    Ok((found, false))
+}
+
 /// Reads records in one round trip.
 fn fetch<R: Reader>(reader: &Traced<R>, keys: &[impl AsRef<[u8]>]) -> Result {
     unless_spent(reader, reader.get_many(keys).map(drop).map_err(Failure::from)).map(drop)
@@ -93,7 +115,7 @@ pub fn places<R: Reader>(
         true => Group::default_of(&index.space),
         false => Group::of_bytes(&index.space, hex("group", &params.group)?)?,
     };
-    let area = boxed::parse(&params.area)?;
+    let area = bounding_box(&params.area)?;
     // The entries of a group have the layout of an index without groups.
     let points = PointIndex::<Element, ()>::new(&group.space, |_, ()| Ok(None));
     let mut walk = points.within(area).points(reader)?;

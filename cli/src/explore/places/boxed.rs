@@ -5,11 +5,11 @@ use keyloom_kit::within;
 use keyloom_spatial::{Area, BoundingBox, CellBounds, CellRelation, CoverPart, LatLng, PointIndex};
 use serde_json::{Value, json};
 
-use super::entry::{Group, Place};
 use crate::catalog::{Catalog, Part};
 use crate::explore::related::beside;
 use crate::failure::{Failure, Result};
 use crate::indexed::{Entry, Joined};
+use crate::points::{Group, Place, bounding_box};
 
 /// The ranges of the query: the default of a query that has read some hundred keys.
 const RANGES: usize = 16;
@@ -28,7 +28,7 @@ pub fn boxed(
     group: &Group,
     area: &str,
 ) -> Result<Value> {
-    let area = parse(area)?;
+    let area = bounding_box(area)?;
     let cover = cover(&index.space, area)?;
     let found = Found::read(snapshot, index, group, &cover, area)?;
     let table = catalog.table_of(index).ok_or_else(|| Failure::new("the index has no table"))?;
@@ -44,16 +44,6 @@ pub fn boxed(
         "entries": rows.collect::<Vec<_>>(), "keys_read": found.keys_read, "more": found.has_more,
         "ranges": cover.last().map_or(0, |part| part.range() + 1), "cells": cells(&cover),
     }))
-}
-
-/// The box of a text: south, west, north, east.
-pub fn parse(text: &str) -> Result<BoundingBox> {
-    let numbers: Vec<f64> = text.split(',').map_while(|one| one.trim().parse().ok()).collect();
-    match (&numbers[..], text.split(',').count()) {
-        ([south, west, north, east], 4) => BoundingBox::new(*south, *west, *north, *east)
-            .map_err(|error| Failure::new(error.to_string())),
-        _ => Err(Failure::new("a box is four numbers: south, west, north, east")),
-    }
 }
 
 /// The parts of the curve that a query reads. They depend on the box alone, so the types of the

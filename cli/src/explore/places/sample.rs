@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 use keyloom::{AnySnapshot, Reader, Subspace};
 use keyloom_kit::within;
 
-use super::entry::{Group, Place};
 use crate::failure::Result;
+use crate::points::{Group, Place};
 
 /// The keys that are read for a sample.
 const MOST_KEYS: usize = 84;

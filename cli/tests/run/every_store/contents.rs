@@ -20,6 +20,8 @@ pub fn fill(store: &Lmdb) {
     shop(store);
     mails(store);
     files(store);
+    #[cfg(feature = "explore")]
+    crate::querying::contents::fill(store);
     let number = |n: u32| (pack(&("numbers", n)), n.to_string());
     let put = store.transact(|txn| {
         let mut entries = (0..NUMBERS).map(number);

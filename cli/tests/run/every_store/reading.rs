@@ -9,6 +9,8 @@ use crate::engines::Engine;
 pub fn all(pair: &mut Pair) {
     ls_and_scan(pair);
     query_and_get(pair);
+    #[cfg(feature = "explore")]
+    query_by_kind(pair);
     sizes(pair);
     check(pair);
     locks_and_queues(pair);
@@ -73,6 +75,29 @@ fn query_and_get(pair: &mut Pair) {
         &["(\"hostile\", 1)", "--json"],
     ] {
         pair.fine(&[&["get", "STORE"], more].concat());
+    }
+}
+
+/// Each kind of data that can be queried, page by page of the store and at once.
+#[cfg(feature = "explore")]
+fn query_by_kind(pair: &mut Pair) {
+    for [name, query] in crate::querying::QUERIES {
+        for more in [&["-n", "3"][..], &["-n", "100000", "--json"]] {
+            let found = pair.fine(&[&["query", "STORE", name, query], more].concat());
+            assert!(found.lines().count() >= 3, "{name}: {found}");
+        }
+    }
+    for more in [
+        &["vans.by_place", "51.5,-0.1,9000km", "--group", "(\"acme\",)"][..],
+        &["pins.by_place", "-33.9,151.2"],
+        &["unique.tree", "/photos/2024/1.jpg"],
+        &["ids.tree", "1001"],
+        &["links edges", "ada", "--direction", "in", "--label", "knows"],
+        &["vans.by_place"],
+        &["links edges"],
+        &["list.tree", "photos"],
+    ] {
+        pair.same(&[&["query", "STORE"], more].concat());
     }
 }
 

@@ -1,12 +1,26 @@
-//! The position in the key of an entry: the leading parts, the code on the Z-order curve, the
-//! latitude, the longitude, and the key of the record as one element.
+//! Entries of an index of points, read without the types of the program. The position is in the key
+//! of an entry: the leading parts, the code on the Z-order curve, the latitude, the longitude, and
+//! the key of the record as one element.
 
 use keyloom::Subspace;
 use keyloom::key::{Element, List, elements, pack};
+use keyloom_spatial::BoundingBox;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
 use crate::shown;
+
+/// The box of a text: south, west, north, east.
+pub fn bounding_box(text: &str) -> Result<BoundingBox> {
+    let numbers: Vec<f64> = text.split(',').map_while(|one| one.trim().parse().ok()).collect();
+    match (&numbers[..], text.split(',').count()) {
+        ([south, west, north, east], 4) => BoundingBox::new(*south, *west, *north, *east)
+            .map_err(|error| Failure::new(error.to_string())),
+        _ => Err(Failure::new(
+            "a box is four numbers: south, west, north, east, such as 51.2,-0.5,51.7,0.3",
+        )),
+    }
+}
 
 /// The entries with the same leading parts.
 pub struct Group {
