@@ -50,6 +50,8 @@ mod shown;
 mod stats;
 mod style;
 mod target;
+#[cfg(feature = "explore")]
+mod texts;
 mod tree;
 mod tuple;
 #[cfg(test)]
@@ -59,6 +61,8 @@ mod verify;
 mod watch;
 mod word;
 mod work;
+#[cfg(feature = "explore")]
+mod words;
 mod write;
 
 use std::process::ExitCode;

@@ -12,9 +12,8 @@ use crate::block;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
 use crate::shown;
+use crate::texts::{self, Field, KIND, count};
 
-/// The kind of a text index, as the schema stores it.
-const KIND: &str = "text index";
 /// The counters of fields that are read: documents and tokens of each.
 const MOST_COUNTERS: usize = 12;
 const MOST_TERMS: usize = 30;
@@ -30,7 +29,7 @@ pub fn text(site: &Site, params: &Params) -> Result<Value> {
         table.ok_or_else(|| Failure::new(format!("{:?} is not a text index", params.name)))?;
     let snapshot = site.store.snapshot()?;
     let view = View { snapshot: &snapshot, catalog: &catalog, index, table };
-    let (fields, has_more_fields) = view.fields()?;
+    let (fields, has_more_fields) = texts::fields(&snapshot, index, MOST_COUNTERS)?;
     let field = match (params.group.is_empty(), fields.first()) {
         (false, _) => hex("group", &params.group)?,
         (true, Some(field)) => field.packed.clone(),
@@ -41,32 +40,18 @@ pub fn text(site: &Site, params: &Params) -> Result<Value> {
         if params.term.is_empty() { None } else { view.documents(&field, &params.term)? };
     Ok(json!({
         "name": id(index), "table": id(table), "options": index.options, "term": params.term,
-        "fields": fields.iter().map(Field::shown).collect::<Vec<_>>(), "more_fields": has_more_fields,
+        "fields": fields.iter().map(of_field).collect::<Vec<_>>(), "more_fields": has_more_fields,
         "field": shown::key(&field), "field_hex": shown::hex(&field),
         "terms": terms, "more_terms": has_more_terms, "documents": documents,
     }))
 }
 
-/// A field of the index, or of one of its groups.
-struct Field {
-    /// The packed parts of the group, and the number of the field.
-    packed: Vec<u8>,
-    documents: i64,
-    tokens: i64,
-}
-
-impl Field {
-    fn shown(&self) -> Value {
-        json!({
-            "name": shown::key(&self.packed), "hex": shown::hex(&self.packed),
-            "documents": self.documents, "tokens": self.tokens,
-        })
-    }
-}
-
-/// A counter of the index. A store keeps counters as integers of 8 bytes, little-endian.
-fn count(value: &[u8]) -> i64 {
-    value.try_into().map_or(0, i64::from_le_bytes)
+/// A field for the page.
+fn of_field(field: &Field) -> Value {
+    json!({
+        "name": shown::key(&field.packed), "hex": shown::hex(&field.packed),
+        "documents": field.documents, "tokens": field.tokens,
+    })
 }
 
 /// A text index in a snapshot.
@@ -82,28 +67,6 @@ impl View<'_> {
     fn space(&self, number: u8, field: &[u8]) -> Subspace {
         let space = self.index.space.child(&number);
         Subspace::from_bytes(&[space.prefix(), field].concat())
-    }
-
-    /// The fields with their statistics, and whether there are more.
-    fn fields(&self) -> Result<(Vec<Field>, bool)> {
-        let space = self.space(4, &[]);
-        let page =
-            self.snapshot.page(space.self_and_children(), Order::Ascending, MOST_COUNTERS)?;
-        let mut fields: Vec<Field> = Vec::new();
-        for (key, value) in &page.entries {
-            let parts = key.strip_prefix(space.prefix()).and_then(|rest| elements(rest).ok());
-            let Some((Element::Int(which), field)) = parts.as_deref().and_then(<[_]>::split_last)
-            else {
-                continue;
-            };
-            let packed = pack(&List(field)).to_vec();
-            match (which, fields.last_mut().filter(|last| last.packed == packed)) {
-                (0, _) => fields.push(Field { packed, documents: count(value), tokens: 0 }),
-                (_, Some(last)) => last.tokens = count(value),
-                (_, None) => {}
-            }
-        }
-        Ok((fields, page.last.is_some()))
     }
 
     /// The terms with a prefix and their numbers of documents, and whether there are more.
@@ -149,7 +112,7 @@ impl View<'_> {
     /// The keys of the records with these ids.
     fn record_keys(&self, ids: &[u32]) -> Result<Vec<Option<Vec<u8>>>> {
         let dense = self.index.space.child(&0).child("ids");
-        if self.snapshot.get(&dense.pack("next"))?.is_none() {
+        if !texts::has_dense_ids(self.snapshot, self.index)? {
             return Ok(ids.iter().map(|id| Some(self.table.space.pack(id).to_vec())).collect());
         }
         let keys: Vec<_> = ids.iter().map(|id| dense.pack(&("key", id))).collect();

@@ -1,4 +1,4 @@
-//! `keyloom query`: records by an index, a place, a path or a neighbour.
+//! `keyloom query`: records by an index, terms, a place, a path or a neighbour.
 
 #[cfg(feature = "explore")]
 mod edges;
@@ -8,6 +8,8 @@ mod listing;
 mod paths;
 #[cfg(feature = "explore")]
 mod places;
+#[cfg(feature = "explore")]
+mod text;
 #[cfg(feature = "explore")]
 mod tree;
 
@@ -22,9 +24,11 @@ use crate::value::{As, Format};
 
 const AFTER_HELP: &str = "\
 The form of QUERY depends on the kind of the data, which ls shows. Without QUERY, all
-records or the roots of a tree are listed; a graph needs a vertex.
+records or the roots of a tree are listed; a search needs terms, and a graph a vertex.
 
   index           keyloom query shop people.by_town '(\"Rome\", \"A\"..)'
+  text index      keyloom query library texts.words 'storm sea'          (all terms, the best first)
+                  keyloom query library texts.words 'stor*' --field 1    (a prefix, another field)
   points          keyloom query trip pins.by_place 51.2,-0.5,51.7,0.3    (south,west,north,east)
                   keyloom query trip pins.by_place 51.5,-0.1,10km        (the nearest first)
                   keyloom query trip pins.by_place 51.5,-0.1             (at any distance)
@@ -34,7 +38,7 @@ records or the roots of a tree are listed; a graph needs a vertex.
   path hierarchy  keyloom query files docs.by_path 'usr.*.bin'           (a pattern of labels)
   graph           keyloom query net 'links edges' ada --direction in --label knows";
 
-/// Lists records by an index, a place, a path or a neighbour in a graph.
+/// Lists records by an index, terms, a place, a path or a neighbour in a graph.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Query {
@@ -51,6 +55,9 @@ pub struct Query {
     /// Begins with the last entry of an index
     #[arg(long)]
     pub reverse: bool,
+    /// The number of the field of texts, in the order of their declaration [default: 0]
+    #[arg(long, value_name = "NUMBER")]
+    pub field: Option<u8>,
     /// The leading parts of an index with groups, such as ("acme",)
     #[arg(long, value_name = "TUPLE")]
     pub group: Option<String>,
@@ -125,6 +132,7 @@ impl Kind {
         let (run, options): (Run, &'static [&'static str]) = match part.kind.as_str() {
             "points" => (places::points, &["--group"]),
             "extents" => (places::extents, &["--group"]),
+            "text index" => (text::run, &["--field", "--group"]),
             "tree" => (tree::run, &[]),
             "path hierarchy" => (paths::run, &["--reverse"]),
             _ if crate::edges::Edges::of(catalog, part).is_some() => {
@@ -166,6 +174,7 @@ impl Query {
     fn refuse_options_except(&self, allowed: &[&str], part: &Part) -> Result {
         let given = [
             ("--reverse", self.reverse),
+            ("--field", self.field.is_some()),
             ("--group", self.group.is_some()),
             ("--direction", self.direction.is_some()),
             ("--label", self.label.is_some()),

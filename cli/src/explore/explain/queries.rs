@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use keyloom::key::{Element, List, elements, pack};
-use keyloom::{KeyBuf, Order, Reader};
-use keyloom_kit::{RecordKey, Scan};
+use keyloom::key::{Element, elements, pack};
+use keyloom::{Order, Reader};
+use keyloom_kit::Scan;
 use keyloom_spatial::PointIndex;
-use keyloom_text::analysis::Analyzer;
-use keyloom_text::{Query, TextIndex};
+use keyloom_text::Query;
 
 use super::super::api::{Params, hex};
 use super::trace::Traced;
@@ -16,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::indexed::{keys_of, record_keys};
 use crate::points::{Group, bounding_box};
 use crate::selection::Selection;
+use crate::texts::{self, Searched};
 
 /// The results of a query: as many as `keyloom query` lists.
 pub const MOST_RESULTS: usize = 20;
@@ -40,9 +40,6 @@ fn unless_spent<R, T>(reader: &Traced<R>, read: Result<T>) -> Result<Option<T>> 
         other => other.map(Some),
     }
 }
-
-/// The parts of any group, or of a record key in a list of ids.
-type AnyParts = List<Vec<Element>>;
 
 /// Entries in the order of their keys, as `keyloom query` reads an index and `keyloom scan` a
 /// table.
@@ -151,56 +148,16 @@ pub fn term<R: Reader>(
     let mut group = elements(&field).map_err(|_| failed())?;
     let Some(Element::Int(field)) = group.pop() else { return Err(failed()) };
     let field = u8::try_from(field).map_err(|_| failed())?;
-    let search = Search { reader, group: &group, field, term: &params.term };
-    let keys = match has_dense_ids(reader.untraced(), index)? {
-        true => {
-            search.keys(TextIndex::<AnyParts, (), AnyParts>::grouped(&index.space, no_group))?
-        }
-        false => search.keys(TextIndex::<u64, (), AnyParts>::grouped_with_keys_as_ids(
-            &index.space,
-            no_group,
-        ))?,
-    };
+    let has_dense_ids = texts::has_dense_ids(reader.untraced(), index)?;
+    let searched = Searched { index, group: &group, field, has_dense_ids };
+    let query = Query::term(searched.name(), &params.term);
+    let page = searched.page(reader, query, MOST_RESULTS, None).map_err(Failure::from);
+    let found = unless_spent(reader, page)?.map_or(Vec::new(), |(found, _)| found);
+    let keys: Vec<_> = found.iter().map(|one| [table.space.prefix(), &one.key].concat()).collect();
     let mut ran = Ran { results: keys.len(), ..Ran::default() };
     ran.stopped = (keys.len() == MOST_RESULTS).then_some("results");
-    let keys: Vec<_> = keys.iter().map(|key| [table.space.prefix(), key].concat()).collect();
     // Each block has documents of the term.
     ran.returned = reader.scanned().into_iter().collect();
     fetch(reader, &keys)?;
     Ok(ran)
-}
-
-/// A program's function gives the group of a record. No record is written here.
-fn no_group<K>(_: &K, (): &()) -> keyloom_text::Group<AnyParts> {
-    keyloom_text::Group::of(List(Vec::<Element>::new()))
-}
-
-/// Whether ids lead to keys of records. Without that, keys of records are ids.
-fn has_dense_ids(reader: &impl Reader, index: &Part) -> Result<bool> {
-    Ok(reader.get(&index.space.child(&0).child("ids").pack("next"))?.is_some())
-}
-
-/// A search for one term.
-struct Search<'s, R> {
-    reader: &'s Traced<R>,
-    /// The leading parts of the group, none in an index without groups.
-    group: &'s [Element],
-    field: u8,
-    term: &'s str,
-}
-
-impl<R: Reader> Search<'_, R> {
-    /// The packed keys of the best records.
-    fn keys<K: RecordKey>(&self, texts: TextIndex<K, (), AnyParts>) -> Result<Vec<KeyBuf>> {
-        // A field is known by its number: the program's names and functions are not stored.
-        let with_field = |texts: TextIndex<K, (), AnyParts>, number: u8| {
-            texts.field(&number.to_string(), Analyzer::keyword(), |_, (), _| {})
-        };
-        let texts = (0..=self.field).fold(texts, with_field).group(List(self.group));
-        let query = Query::term(self.field.to_string(), self.term);
-        let found = texts.search(query).limit(MOST_RESULTS).hits(self.reader);
-        let found = unless_spent(self.reader, found.map_err(Failure::from))?;
-        let hits = found.map_or(Vec::new(), |page| page.items);
-        Ok(hits.iter().map(|hit| pack(&hit.key)).collect())
-    }
 }

@@ -4,6 +4,7 @@ use keyloom::{Store, Subspace};
 use keyloom_graph::Graph;
 use keyloom_spatial::{BoundingBox, ExtentIndex, Group, LatLng, PointIndex};
 use keyloom_tables::Schema;
+use keyloom_text::{Analyzer, TextIndex};
 use keyloom_trees::path::{PathHierarchy, PathTokenizer};
 use keyloom_trees::{AdjacencyList, DeclareTree, MaterializedPath, NestedSets};
 use keyloom_trees::{InsertAt, TreeModel};
@@ -74,12 +75,31 @@ pub const ROADS: [(u32, u32); 4] = [(1, 2), (3, 1), (1, 1), (2, 3)];
 pub const PATHS: [&str; 6] =
     ["/usr/bin/ls", "/usr/lib/libm.so", "/usr/local/bin/ls", "/etc/hosts", "/usr", "/bin/ls"];
 
+/// A title and a text. The words are letters in lower case, so each is its own term.
+pub type Letter = (String, String);
+
+/// Letters of different lengths, with frequent words and rare ones.
+pub fn letters() -> Vec<Letter> {
+    const WORDS: [&str; 8] = ["the", "sea", "the", "storm", "ship", "story", "salt", "stone"];
+    let mut state = 7_usize;
+    let mut next = |most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) % most
+    };
+    let mut text = |length: usize| -> String {
+        let words = (0..length).map(|_| WORDS[next(WORDS.len()).min(next(WORDS.len()))]);
+        words.collect::<Vec<_>>().join(" ")
+    };
+    (1..60).map(|n| (text(n % 3 + 1), text(n % 13 + 1))).collect()
+}
+
 /// Fills a store with all of these.
 pub fn fill(store: &impl Store) {
     places(store);
     trees(store);
     graphs(store);
     paths(store);
+    texts(store);
 }
 
 fn position(pin: &Pin) -> keyloom::Result<LatLng> {
@@ -164,5 +184,45 @@ fn paths(store: &impl Store) {
     };
     schema.derive(&docs, "by_path", 1, by_path).unwrap();
     let put = store.transact(|txn| docs.put_many(txn, (0..).zip(PATHS.map(String::from))));
+    put.unwrap();
+}
+
+/// Letters in an index whose ids are keys, in one that assigns ids, and in one with groups.
+fn texts(store: &impl Store) {
+    let schema = Schema::open(store, "library").unwrap();
+    let letters_table = schema.table::<u32, Letter>("letters").unwrap();
+    let by_ids = |space: &Subspace| {
+        let index = TextIndex::with_keys_as_ids(space);
+        let index = index.field("title", Analyzer::simple(), |_: &u32, one: &Letter, add| {
+            add(&one.0);
+        });
+        Ok(index.field("text", Analyzer::simple(), |_, one: &Letter, add| add(&one.1)))
+    };
+    schema.derive(&letters_table, "words", 1, by_ids).unwrap();
+    let copies = schema.table::<(String, u32), Letter>("copies").unwrap();
+    let words = |space: &Subspace| {
+        let index = TextIndex::new(space);
+        Ok(index.field("text", Analyzer::simple(), |_: &(String, u32), one: &Letter, add| {
+            add(&one.1);
+        }))
+    };
+    schema.derive(&copies, "words", 1, words).unwrap();
+    let shelves = schema.table::<u32, Letter>("shelves").unwrap();
+    let words = |space: &Subspace| {
+        let shelf = |id: &u32, _: &Letter| {
+            keyloom_text::Group::of(TENANTS[*id as usize % TENANTS.len()].to_owned())
+        };
+        let index = TextIndex::grouped(space, shelf);
+        Ok(index.field("text", Analyzer::simple(), |_: &u32, one: &Letter, add| add(&one.1)))
+    };
+    schema.derive(&shelves, "words", 1, words).unwrap();
+    let put = store.transact(|txn| {
+        for (id, letter) in (0..).zip(letters()) {
+            letters_table.put(txn, &id, &letter)?;
+            copies.put(txn, &("copy\u{1b}".into(), id), &letter)?;
+            shelves.put(txn, &id, &letter)?;
+        }
+        Ok(())
+    });
     put.unwrap();
 }

@@ -3,6 +3,7 @@
 pub mod contents;
 mod edges;
 mod places;
+mod texts;
 mod trees;
 
 use serde_json::Value;
@@ -25,7 +26,7 @@ fn text(object: &Value, field: &str) -> String {
 }
 
 /// The queries of each kind that find several records.
-pub const QUERIES: [[&str; 2]; 9] = [
+pub const QUERIES: [[&str; 2]; 12] = [
     ["pins.by_place", "-60,-100,60,100"],
     ["pins.by_place", "51.5,-0.1,6000km"],
     ["parks.by_extent", "-60,-100,60,100"],
@@ -35,6 +36,9 @@ pub const QUERIES: [[&str; 2]; 9] = [
     ["docs.by_path", "usr.*"],
     ["links edges", "ada"],
     ["roads edges.incoming", "1"],
+    ["letters.words", "sea"],
+    ["copies.words", "the st*"],
+    ["letters.words", "s*"],
 ];
 
 #[test]
@@ -97,6 +101,12 @@ fn wrong_queries_are_refused_with_an_example() {
         (&["parks.by_extent", "51.5,-0.1,10km"], "nor a position such as 51.5,-0.1"),
         (&["list.tree", "photos"], "begins with a slash, as in /photos/2024/x.jpg"),
         (&["docs.by_path", "/usr/bin"], "such as 'usr.*.bin'"),
+        (&["letters.words"], "such as 'storm sea'"),
+        (&["letters.words", "*"], "a prefix has a letter at least"),
+        (&["letters.words", "\"sea"], "quote is missing"),
+        (&["letters.words", "sea", "--field", "2"], "texts in --field 0, --field 1"),
+        (&["shelves.words", "sea"], "--group '(\"acme\",)' --field 0"),
+        (&["pins.by_place", "0,0", "--field", "1"], "--field does not belong"),
         (&["links edges"], "such as ada, \"7\" or 7"),
         (&["links edges", "ada", "--reverse"], "--reverse does not belong"),
         (&["pins.by_place", "0,0", "--label", "x"], "--label does not belong"),
@@ -124,6 +134,7 @@ fn a_query_without_a_match_says_what_may_be_wrong() {
         (["list.tree", "/nothing/*"], "no node has such a path"),
         (["list.tree", "999"], "no such node"),
         (["docs.by_path", "USR.*"], "case-sensitive"),
+        (["letters.words", "Sea"], "as they are stored"),
         (["links edges", "7"], "\"7\" is a text"),
     ] {
         let ran = run(&["query", &address, name, query]);
@@ -135,7 +146,7 @@ fn a_query_without_a_match_says_what_may_be_wrong() {
 #[test]
 fn the_help_has_an_example_of_each_kind() {
     let help = fine(&["query", "--help"]);
-    for kind in ["index", "points", "extents", "tree", "path hierarchy", "graph"] {
+    for kind in ["index", "points", "extents", "tree", "path hierarchy", "graph", "text index"] {
         let example =
             |line: &str| line.trim_start().starts_with(kind) && line.contains("keyloom query");
         assert!(help.lines().any(example), "{kind}: {help}");
