@@ -1,5 +1,7 @@
-//! `keyloom query`: records by an index, terms, a place, a path or a neighbour.
+//! `keyloom query`: records by an index, terms, conditions, a place, a path or a neighbour.
 
+#[cfg(feature = "explore")]
+mod audience;
 #[cfg(feature = "explore")]
 mod edges;
 mod index;
@@ -29,6 +31,7 @@ records or the roots of a tree are listed; a search needs terms, and a graph a v
   index           keyloom query shop people.by_town '(\"Rome\", \"A\"..)'
   text index      keyloom query library texts.words 'storm sea'          (all terms, the best first)
                   keyloom query library texts.words 'stor*' --field 1    (a prefix, another field)
+  inverted index  keyloom query ads users.sets 'town=Rome and not (level<3 or site=a.org)'
   points          keyloom query trip pins.by_place 51.2,-0.5,51.7,0.3    (south,west,north,east)
                   keyloom query trip pins.by_place 51.5,-0.1,10km        (the nearest first)
                   keyloom query trip pins.by_place 51.5,-0.1             (at any distance)
@@ -38,7 +41,7 @@ records or the roots of a tree are listed; a search needs terms, and a graph a v
   path hierarchy  keyloom query files docs.by_path 'usr.*.bin'           (a pattern of labels)
   graph           keyloom query net 'links edges' ada --direction in --label knows";
 
-/// Lists records by an index, terms, a place, a path or a neighbour in a graph.
+/// Lists records by an index, terms, conditions, a place, a path or a neighbour in a graph.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Query {
@@ -134,6 +137,7 @@ impl Kind {
             "extents" => (places::extents, &["--group"]),
             "text index" => (text::run, &["--field", "--group"]),
             "tree" => (tree::run, &[]),
+            "inverted index" => (audience::run, &[]),
             "path hierarchy" => (paths::run, &["--reverse"]),
             _ if crate::edges::Edges::of(catalog, part).is_some() => {
                 (edges::run, &["--direction", "--label"])

@@ -1,7 +1,9 @@
 //! Records that queries find, and the data that leads to them.
 
 use keyloom::{Store, Subspace};
+use keyloom_bitmaps::{InvertedIndex, one};
 use keyloom_graph::Graph;
+use keyloom_kit::RecordKey;
 use keyloom_spatial::{BoundingBox, ExtentIndex, Group, LatLng, PointIndex};
 use keyloom_tables::Schema;
 use keyloom_text::{Analyzer, TextIndex};
@@ -93,6 +95,21 @@ pub fn letters() -> Vec<Letter> {
     (1..60).map(|n| (text(n % 3 + 1), text(n % 13 + 1))).collect()
 }
 
+/// A town, sites, a level of values, and an age of integers. Some have no town or no age.
+pub type User = (Option<String>, Vec<String>, u8, Option<i64>);
+
+/// Users with all combinations of towns and levels.
+pub fn users() -> Vec<User> {
+    const TOWNS: [Option<&str>; 5] =
+        [Some("London"), Some("Lonesome \"x\""), Some("Rome"), None, Some("and")];
+    let user = |n: usize| {
+        let sites = ["a.org", "b.org", "c\u{1b}"].into_iter().take(n % 4).map(String::from);
+        let age = (!n.is_multiple_of(3)).then(|| i64::try_from(n).unwrap() - 100);
+        (TOWNS[n % 5].map(String::from), sites.collect(), (n / 5 % 6) as u8, age)
+    };
+    (0..300).map(user).collect()
+}
+
 /// Fills a store with all of these.
 pub fn fill(store: &impl Store) {
     places(store);
@@ -100,6 +117,7 @@ pub fn fill(store: &impl Store) {
     graphs(store);
     paths(store);
     texts(store);
+    audiences(store);
 }
 
 fn position(pin: &Pin) -> keyloom::Result<LatLng> {
@@ -225,4 +243,32 @@ fn texts(store: &impl Store) {
         Ok(())
     });
     put.unwrap();
+}
+
+/// Users in an index whose ids are keys, and in one that assigns ids.
+fn audiences(store: &impl Store) {
+    let schema = Schema::open(store, "ads").unwrap();
+    let users_table = schema.table::<u32, User>("users").unwrap();
+    let sets = |space: &Subspace| Ok(with_fields(InvertedIndex::with_keys_as_ids(space)));
+    schema.derive(&users_table, "sets", 1, sets).unwrap();
+    let guests = schema.table::<(String, u32), User>("guests").unwrap();
+    let sets = |space: &Subspace| Ok(with_fields(InvertedIndex::new(space)));
+    schema.derive(&guests, "sets", 1, sets).unwrap();
+    let put = store.transact(|txn| {
+        for (id, user) in (0..).zip(users()) {
+            users_table.put(txn, &id, &user)?;
+            guests.put(txn, &("guest".into(), id), &user)?;
+        }
+        Ok(())
+    });
+    put.unwrap();
+}
+
+fn with_fields<K: RecordKey>(index: InvertedIndex<K, User>) -> InvertedIndex<K, User> {
+    index
+        .field("town", |_, user: &User| one(user.0.as_ref()))
+        .field("a \"site\", of values", |_, user| user.1.iter().collect())
+        .field("level", |_, user| one(user.2))
+        .field("both", |_, user| one((user.2, user.0.clone().unwrap_or_default())))
+        .integers("age", |_, user| user.3)
 }

@@ -1,5 +1,6 @@
 //! `query` of each kind of data, compared with a scan of the records that the test wrote.
 
+mod audiences;
 pub mod contents;
 mod edges;
 mod places;
@@ -101,6 +102,19 @@ fn wrong_queries_are_refused_with_an_example() {
         (&["parks.by_extent", "51.5,-0.1,10km"], "nor a position such as 51.5,-0.1"),
         (&["list.tree", "photos"], "begins with a slash, as in /photos/2024/x.jpg"),
         (&["docs.by_path", "/usr/bin"], "such as 'usr.*.bin'"),
+        (&["users.sets", "town"], "expected =, <, <=, > or >= after \"town\""),
+        (&["users.sets", "town="], "expected a value of \"town\""),
+        (&["users.sets", "(town=Rome"], "after 10 characters: expected )"),
+        (&["users.sets", "town=Rome level=3"], "expected and, or, or the end"),
+        (&["users.sets", "town=Rome and"], "expected the name of a field"),
+        (&["users.sets", "city=Rome"], "has no field \"city\"; it has "),
+        (&["users.sets", "city=Rome"], "such as 'town=London and level>=3'"),
+        (&["users.sets", "level=Rome"], "of another type"),
+        (&["users.sets", "town>3"], "of another type"),
+        (&["users.sets", "age=x"], "a condition is such as 'age>=3'"),
+        (&["users.sets", "town>Lon*"], "only = takes the beginning"),
+        (&["users.sets", "town=\"Rome"], "quote is missing"),
+        (&["users.sets", "town=Rome", "--field", "1"], "--field does not belong"),
         (&["letters.words"], "such as 'storm sea'"),
         (&["letters.words", "*"], "a prefix has a letter at least"),
         (&["letters.words", "\"sea"], "quote is missing"),
@@ -146,7 +160,16 @@ fn a_query_without_a_match_says_what_may_be_wrong() {
 #[test]
 fn the_help_has_an_example_of_each_kind() {
     let help = fine(&["query", "--help"]);
-    for kind in ["index", "points", "extents", "tree", "path hierarchy", "graph", "text index"] {
+    for kind in [
+        "index",
+        "points",
+        "extents",
+        "tree",
+        "path hierarchy",
+        "graph",
+        "text index",
+        "inverted index",
+    ] {
         let example =
             |line: &str| line.trim_start().starts_with(kind) && line.contains("keyloom query");
         assert!(help.lines().any(example), "{kind}: {help}");
