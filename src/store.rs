@@ -171,7 +171,8 @@ pub trait Store: Send + Sync + 'static {
         ChangeListener::of_polls(POLL)
     }
 
-    /// Runs `body` in a transaction and commits it.
+    /// Runs `body` in a transaction and commits it. For a body with an error type of your own, use
+    /// [`try_transact`](Store::try_transact).
     ///
     /// If the store reports a conflict, at the beginning, in the body or at commit, everything is
     /// rolled back, and `body` runs again after a jittered pause. [`Store::retry_policy`] limits

@@ -7,6 +7,7 @@ mod shared;
 mod storage;
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::path::PathBuf;
 
 pub use held_pages::{HeldPages, OldestReader};
@@ -38,7 +39,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(wrapped.is_retryable());
 /// assert!(!wrapped.maybe_committed());
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `Debug` prints the message too, with its remedy, because a `main` that returns the error shows
+/// it so.
+///
+/// ```
+/// use keyloom::{Memory, Store, Writer};
+/// let error = Memory::new().transact(|txn| txn.put(b"", b"")).unwrap_err();
+/// assert_eq!(format!("{error:?}"), error.to_string());
+/// ```
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // ---- mistakes of the caller: repair the call -----------------------------------------------
@@ -265,6 +275,12 @@ pub enum Error {
     /// [`Error::downcast_ref`].
     #[error(transparent)]
     Other(SharedError),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -143,8 +143,8 @@ impl<S: Store + Clone> Run<'_, S> {
 }
 
 fn is_injected(error: &Error) -> bool {
-    let text = format!("{error:?}");
-    text.contains("Injected") || text.contains("on demand")
+    let text = error.to_string();
+    text.contains("was made to fail") || text.contains("on demand")
 }
 
 struct Outcome {
