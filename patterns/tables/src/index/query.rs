@@ -4,8 +4,9 @@ use std::fmt;
 use std::iter::Take;
 use std::ops::{Bound, RangeBounds};
 
+use keyloom::key::display_named;
 use keyloom::value::Codec;
-use keyloom::{Error, KeyRange, Order, Reader, Result};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
 use keyloom_kit::parts::PrefixOf;
 use keyloom_kit::{
     Continuation, Explain, Page, RecordKey, Select, answers, key_range_between, starting_with,
@@ -21,6 +22,10 @@ use crate::table::Table;
 /// [`Index::query`] begins a query. [`Attached::query`](crate::Attached::query) begins a query that
 /// can also read the table, and that checks whether the index is readable. Several selecting
 /// clauses select the intersection.
+///
+/// Every clause begins at the first part, also after a [`prefix`](IndexQuery::prefix). To select a
+/// range of the part after a prefix, repeat the prefix in the bounds; see
+/// [`range`](IndexQuery::range).
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store};
@@ -66,11 +71,35 @@ pub struct IndexQuery<'q, K, V, P, T = &'q Index<K, V, P>> {
     pub(crate) order: Order,
     pub(crate) limit: usize,
     pub(crate) after: Option<&'q Continuation>,
+    pub(crate) clauses: Clauses,
+}
+
+/// The prefix and the bounds that were given last, as keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clauses {
+    prefix: Option<KeyBuf>,
+    bounds: [Option<KeyBuf>; 2],
+}
+
+impl Clauses {
+    /// Refuses a bound that does not begin with the prefix. Otherwise `prefix(1).range(..50)` would
+    /// silently compare the first part with 50, and not the second.
+    fn check(&self) -> Result<()> {
+        let Some(prefix) = &self.prefix else { return Ok(()) };
+        match self.bounds.iter().flatten().find(|bound| !bound.starts_with(prefix)) {
+            None => Ok(()),
+            Some(bound) => Err(Error::InvalidArgument {
+                what: "the range of the query",
+                value: display_named(bound).to_string(),
+                why: "it does not begin with the prefix of the query; bounds begin at the first part too, as in prefix(1).range(..(1, 50))",
+            }),
+        }
+    }
 }
 
 impl<K, V, P, T: Copy> Clone for IndexQuery<'_, K, V, P, T> {
     fn clone(&self) -> Self {
-        Self { range: self.range.clone(), ..*self }
+        Self { range: self.range.clone(), clauses: self.clauses.clone(), ..*self }
     }
 }
 
@@ -88,11 +117,13 @@ impl<K, V, P, T> fmt::Debug for IndexQuery<'_, K, V, P, T> {
 impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
     pub(crate) fn new(index: &'q Index<K, V, P>, source: T) -> Self {
         let range = index.space.self_and_children();
-        Self { index, source, range, order: Order::Ascending, limit: usize::MAX, after: None }
+        let (order, limit, clauses) = (Order::Ascending, usize::MAX, Clauses::default());
+        Self { index, source, range, order, limit, after: None, clauses }
     }
 
     /// Selects the entries that begin with these parts.
-    pub fn prefix(self, parts: impl PrefixOf<P>) -> Self {
+    pub fn prefix(mut self, parts: impl PrefixOf<P>) -> Self {
+        self.clauses.prefix = Some(self.index.space.pack(&parts));
         self.select(parts)
     }
 
@@ -103,8 +134,31 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
     }
 
     /// Selects the entries in a range of leading parts; see [`within`](crate::within).
+    ///
+    /// The bounds begin at the first part. After a [`prefix`](IndexQuery::prefix), they repeat it;
+    /// a bound that does not begin with the prefix is an error.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "library")?;
+    /// let loans = schema.table::<u32, (u32, u32)>("loans")?; // member, day
+    /// let by_member = schema.index(&loans, "by_member", 1, |_, loan| entry(*loan))?;
+    /// store.transact(|txn| loans.put_many(txn, [(7, (1, 20)), (8, (1, 80)), (9, (2, 10))]))?;
+    /// let snapshot = store.snapshot()?;
+    /// // Member 1, before day 50.
+    /// let early = by_member.query().prefix(1).range(..(1, 50)).keys(&snapshot)?;
+    /// assert_eq!(early.items, [7]);
+    /// assert!(by_member.query().prefix(1).range(..50).keys(&snapshot).is_err());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn range<Q: PrefixOf<P>>(mut self, parts: impl RangeBounds<Q>) -> Self {
         let (start, end): (Bound<&Q>, _) = (parts.start_bound(), parts.end_bound());
+        self.clauses.bounds = [start, end].map(|bound| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(self.index.space.pack(key)),
+            Bound::Unbounded => None,
+        });
         self.range = self.range.intersect(key_range_between(&self.index.space, start, end));
         self
     }
@@ -176,6 +230,12 @@ impl<K, V, P> QuerySource for &Index<K, V, P> {
 }
 
 impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
+    /// Refuses an index that is not readable, and clauses that contradict each other.
+    pub(crate) fn require_runnable(&self, reader: &impl Reader) -> Result<()> {
+        self.clauses.check()?;
+        self.source.require_readable(reader)
+    }
+
     /// Iterates over the entries.
     ///
     /// # Errors
@@ -186,7 +246,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
         &self,
         reader: &'r R,
     ) -> Result<Take<FoundEntries<R::Entries<'r>, K, P>>> {
-        self.source.require_readable(reader)?;
+        self.require_runnable(reader)?;
         let entries = reader.range(self.rest()?, self.order)?;
         Ok(FoundEntries::new(entries, &self.index.space).take(self.limit))
     }
@@ -199,7 +259,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// The errors of [`entries`](IndexQuery::entries), and
     /// [`UnreadableEntry`](crate::UnreadableEntry) if the first entry cannot be read.
     pub fn page<'r, R: Reader>(&self, reader: &'r R) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
-        self.source.require_readable(reader)?;
+        self.require_runnable(reader)?;
         self.index.page_of(reader, &self.range, self.order, self.limit, self.after)
     }
 
@@ -218,7 +278,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// # Errors
     /// The errors of [`entries`](IndexQuery::entries).
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
-        self.source.require_readable(reader)?;
+        self.require_runnable(reader)?;
         let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
         Ok(reader.count(self.rest()?)?.min(limit))
     }
@@ -228,7 +288,7 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// # Errors
     /// The errors of [`entries`](IndexQuery::entries).
     pub fn explain(&self, reader: &impl Reader) -> Result<Explain> {
-        self.source.require_readable(reader)?;
+        self.require_runnable(reader)?;
         let mut explain = Explain { planned: 1, ranges: 1, ..Explain::default() };
         for entry in reader.range(self.rest()?, self.order)?.take(self.limit) {
             entry?;
@@ -250,6 +310,7 @@ impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
         reader: &impl Reader,
         table: &Table<K, V, C>,
     ) -> Result<Page<(K, V)>> {
+        self.require_runnable(reader)?;
         let Self { index, range, order, limit, after, .. } = self;
         index.records_of(reader, table, range, *order, *limit, *after, nothing, record_of)
     }

@@ -67,8 +67,8 @@ where
         others: impl FnOnce(&[&K]) -> Result<Vec<M>>,
         answer: impl Fn(K, V, M) -> Result<Option<T>>,
     ) -> Result<Page<T>> {
-        let Self { index, source, range, order, limit, after } = self;
-        source.require_readable(reader)?;
+        self.require_runnable(reader)?;
+        let Self { index, source, range, order, limit, after, .. } = self;
         let untyped = source.is_deferred().then(|| index.untyped());
         let answer = |key: K, value: Option<V>, other: M, entry: &[u8]| match (&untyped, value) {
             // The record of an entry of a deferred index may no longer exist, or no longer have the

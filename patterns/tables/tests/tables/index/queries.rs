@@ -157,7 +157,7 @@ pub fn clauses_of_a_query_select_what_filters_select(store: &(impl Store + Clone
             }),
             (all.clone().range(..="FR"), |c| c.0 <= "FR"),
             // Clauses narrow the query.
-            (all.prefix("US").range(("FR", "b")..=("US", "b")), |c| c.0 == "US" && c.1 <= "b"),
+            (all.clone().prefix("US").range(..=("US", "b")), |c| c.0 == "US" && c.1 <= "b"),
         ];
         for (n, (query, is_in)) in queries.into_iter().enumerate() {
             let mut wanted: Vec<u16> =
@@ -165,6 +165,26 @@ pub fn clauses_of_a_query_select_what_filters_select(store: &(impl Store + Clone
             clauses_are_right(&cities, &snapshot, &query, &wanted, n);
             wanted.reverse();
             clauses_are_right(&cities, &snapshot, &query.reverse(), &wanted, n);
+        }
+        // A bound without the prefix was probably meant for the part after it.
+        for strays in [
+            all.clone().prefix("US").range(.."b"),
+            all.clone().prefix("US").range(("FR", "b")..=("US", "b")),
+            all.clone().range("b"..).prefix("US"),
+        ] {
+            let query = strays.clone().limit(1);
+            let refused = [
+                query.entries(&snapshot).map(drop),
+                query.page(&snapshot).map(drop),
+                query.keys(&snapshot).map(drop),
+                query.count(&snapshot).map(drop),
+                query.explain(&snapshot).map(drop),
+                query.records(&snapshot, &cities.table).map(drop),
+            ];
+            for refused in refused {
+                let refused = refused.unwrap_err().to_string();
+                assert!(refused.contains("the prefix of the query"), "{refused}");
+            }
         }
     });
 }
