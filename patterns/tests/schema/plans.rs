@@ -135,7 +135,7 @@ const WORK: [&str; 4] = [
     "build \"by_age\" of \"customers\": index of version 1, format 1, of bool; visits 12 records in 1 transaction",
     "build \"by_name\" of \"customers\": index of version 2, format 1, of string, in place of index of version 1, format 1, of string; visits 12 records in 1 transaction",
     "build \"by_number\" of \"stock\": index of version 1, format 1, of integer; visits 5 records in 1 transaction",
-    "migrate \"customers\" to version 2 from 0; visits 12 records in 1 transaction",
+    "migrate \"customers\" to version 2 from records without a version; visits 12 records in 1 transaction",
 ];
 
 const LEFT: [&str; 2] = [

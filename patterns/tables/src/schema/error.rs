@@ -199,7 +199,7 @@ pub enum SchemaError {
     },
     /// The derived data is not complete: a query could miss entries.
     #[error(
-        "{name:?} of the table {table:?} is {state} and could miss records: call `build` of its handle, or wait for the program that builds it"
+        "{name:?} of the table {table:?} is {state} and could miss records: build it with `Schema::apply` or `build` of its handle, or wait for the program that builds it"
     )]
     NotReadable {
         /// The table.

@@ -198,7 +198,7 @@ impl<'s, S: Store> Schema<'s, S> {
 
     /// Does the work of the [`plan`](Schema::plan): builds all declared derived data that is not
     /// readable, and then migrates all declared tables with records of earlier versions. Call it
-    /// after all declarations.
+    /// after all declarations, on the value of `Schema` with which they were made.
     ///
     /// Runs concurrently with readers and writers, in bounded transactions. If the call is stopped
     /// or killed, the next call resumes. Concurrent calls, also in other processes, share the work.
@@ -217,12 +217,14 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// The errors of [`build_with`](Attached::build_with) and
     /// [`migrate_with`](Table::migrate_with): the steps after the failed step are not done;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) in a dry run.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) in a dry run, and if the store
+    /// has tables but none was declared with this value.
     pub fn apply_with(
         &self,
         mut progress: impl FnMut(&Step, &Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         let store = self.not_dry()?;
+        self.refuse_unless_declared()?;
         let mut done = Progress::complete();
         for step in &self.plan()?.steps {
             let on_progress: OnProgress<'_> = &mut |done| progress(step, done);
@@ -270,6 +272,7 @@ impl<'s, S: Store> Schema<'s, S> {
         mut progress: impl FnMut(&Step, &Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         self.not_dry()?;
+        self.refuse_unless_declared()?;
         let mut done = Progress::complete();
         for step in &self.plan()?.steps {
             let Step::UndeclaredDerived { table, name, .. } = step else { continue };
@@ -280,6 +283,20 @@ impl<'s, S: Store> Schema<'s, S> {
             }
         }
         Ok(done)
+    }
+
+    /// Refuses work of a value without declarations on a store with tables: the program has
+    /// declared its tables with another value, and this one knows nothing to do.
+    fn refuse_unless_declared(&self) -> Result<()> {
+        let known = self.known();
+        match known.declared.is_empty() && !known.stored.is_empty() {
+            false => Ok(()),
+            true => Err(keyloom::Error::InvalidArgument {
+                what: "the schema",
+                value: self.name.to_string(),
+                why: "no table was declared with this value of `Schema`, so it has nothing to apply; declare all tables with the same value first",
+            }),
+        }
     }
 
     fn do_step(&self, store: &S, step: &Step, progress: OnProgress<'_>) -> Result<Progress> {

@@ -184,7 +184,11 @@ impl fmt::Display for Step {
                 visits(f, *records)
             }
             Self::Migrate { table, earlier, version, records } => {
-                let earlier = earlier.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+                let name = |version: &u8| match version {
+                    0 => "records without a version".to_owned(),
+                    version => format!("version {version}"),
+                };
+                let earlier = earlier.iter().map(name).collect::<Vec<_>>().join(" and ");
                 write!(f, "migrate {table:?} to version {version} from {earlier}")?;
                 visits(f, *records)
             }
