@@ -3,7 +3,7 @@
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
-use syn::{Error, Generics, Ident, LitInt, Path, Result, Token, parse_quote};
+use syn::{Error, Generics, Ident, LitInt, Path, Result, Token, parse_quote, token};
 
 /// Calls `option` with the name of each option. An unknown name is an error that lists `known`.
 pub(crate) fn parse_options(
@@ -14,8 +14,8 @@ pub(crate) fn parse_options(
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         if !known.iter().any(|known| name == known) {
-            let known = known.join("`, `");
-            let message = format!("unknown option `{name}`; the options are `{known}`");
+            let (hint, known) = (hint(&name, input, known), known.join("`, `"));
+            let message = format!("unknown option `{name}`{hint}; the options are `{known}`");
             return Err(Error::new(name.span(), message));
         }
         option(&name, input)?;
@@ -24,6 +24,22 @@ pub(crate) fn parse_options(
         }
     }
     Ok(())
+}
+
+/// What the user probably meant with an option that does not exist.
+fn hint(name: &Ident, input: ParseStream<'_>, known: &[&str]) -> &'static str {
+    let is_of_index = known.contains(&"when");
+    match name.to_string().as_str() {
+        "unique" if known.contains(&"index") => " (write `index(by_name = field, unique)`)",
+        // As in `index(by_town = town, by_name = (name, town))`.
+        _ if is_of_index
+            && input.peek(Token![=])
+            && (input.peek2(Ident) || input.peek2(token::Paren)) =>
+        {
+            " (a second index has an `index(…)` of its own)"
+        }
+        _ => "",
+    }
 }
 
 /// Sets an option, which may occur only once.

@@ -10,7 +10,7 @@ const OF_TABLE: [&str; 29] = [
     "count",
     "delete",
     "delete_many",
-    "delete_record_only",
+    "delete_without_derived",
     "entry_key",
     "expect_declared",
     "expect_writable",

@@ -12,4 +12,14 @@ struct Ticket {
     name: String,
 }
 
+#[derive(Serialize, Deserialize, Record)]
+#[record(table = "loans", key(id), unique(by_book = book))]
+#[record(index(by_due = due, by_member = (member, due)))]
+struct Loan {
+    id: u64,
+    book: u32,
+    member: u32,
+    due: u32,
+}
+
 fn main() {}
