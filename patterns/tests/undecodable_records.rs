@@ -141,8 +141,11 @@ fn totals_refuse_changes_of_an_undecodable_record() {
     for (name, change) in changes(&table) {
         let store = damaged(&table);
         let error = change(&store).unwrap_err().to_string();
-        assert!(error.contains("delete_record_only") && error.contains("2)"), "{name}: {error}");
-        store.transact(|txn| table.delete_record_only(txn, &2)).unwrap();
+        assert!(
+            error.contains("delete_without_derived") && error.contains("2)"),
+            "{name}: {error}"
+        );
+        store.transact(|txn| table.delete_without_derived(txn, &2)).unwrap();
         assert_eq!(table.get(&store.snapshot().unwrap(), &2).unwrap(), None);
     }
 }
@@ -183,7 +186,7 @@ fn checks_of_aggregates_report_an_undecodable_record_once() {
     assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable]);
     assert_eq!(sketches.estimate(&snapshot, "texts").unwrap().round(), 2.0);
     drop(snapshot);
-    store.transact(|txn| table.delete_record_only(txn, &2)).unwrap();
+    store.transact(|txn| table.delete_without_derived(txn, &2)).unwrap();
     assert_eq!(totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
     assert_eq!(sketches.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }

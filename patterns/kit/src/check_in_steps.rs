@@ -24,7 +24,7 @@ use crate::inconsistency::{Inconsistency, Rule};
 /// let books = schema.table::<u32, String>("books")?;
 /// let by_title = schema.index(&books, "by_title", 1, |_, title| entry(title))?;
 /// store.transact(|txn| books.put_many(txn, (0..500).map(|n| (n, format!("Volume {n}")))))?;
-/// store.transact(|txn| books.delete_record_only(txn, &7))?;
+/// store.transact(|txn| books.delete_without_derived(txn, &7))?;
 ///
 /// // A store on which a snapshot can be read 100 times.
 /// store.expire_after(100);

@@ -149,6 +149,16 @@ pub struct Page<T> {
     pub next: Option<Continuation>,
 }
 
+/// The items. To continue after them, keep [`next`](Page::next).
+impl<T> IntoIterator for Page<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}
+
 /// The first entry of a page is unreadable: a record that does not decode, or a key or value that
 /// is not an entry of the index.
 ///

@@ -225,7 +225,7 @@ pub fn an_import_of_other_records_is_refused(store: &(impl Store + Clone)) {
     let error = schema_error(import());
     assert!(error.to_string().contains(r#"("shop", "sales", 1234)"#), "{error}");
     assert!(schema.tables().unwrap().is_empty());
-    store.transact(|txn| plain.delete_record_only(txn, &1_234)).unwrap();
+    store.transact(|txn| plain.delete_without_derived(txn, &1_234)).unwrap();
     import().unwrap();
 }
 

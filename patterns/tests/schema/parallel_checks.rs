@@ -45,7 +45,7 @@ fn faults_are_those_of_one_thread(store: &AnyStore) {
         .transact(|txn| {
             // Their entries dangle.
             for id in [0, 1, 3_000, SALES - 1] {
-                shop.sales.delete_record_only(txn, &id)?;
+                shop.sales.delete_without_derived(txn, &id)?;
             }
             txn.put(&shop.by_town.space().pack("not an entry"), b"")?;
             let entries = shop.by_serial.space().self_and_children();

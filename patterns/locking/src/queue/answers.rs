@@ -223,7 +223,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Removes a job and its payload, without reading the payload.
     pub(super) fn remove(&self, txn: &mut impl Writer, id: JobId) -> Result<bool> {
         let existed = self.jobs.delete(txn, &id)?;
-        self.payloads.delete_record_only(txn, &id)?;
+        self.payloads.delete_without_derived(txn, &id)?;
         Ok(existed)
     }
 

@@ -100,7 +100,7 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     ///
     /// A record that does not decode is [counted](Progress::undecodable). It contributes nothing,
     /// or the amounts that [depend only on its key](Totals::of_keys). Remove it with
-    /// [`Table::delete_record_only`], since the totals are correct without it.
+    /// [`Table::delete_without_derived`], since the totals are correct without it.
     ///
     /// # Errors
     /// The errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position
@@ -197,7 +197,7 @@ fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
         let mut undecodable = 0;
-        // An undecodable record contributes nothing: when it is removed with `delete_record_only`,
+        // An undecodable record contributes nothing: when `delete_without_derived` removes it,
         // the table does not subtract its contribution.
         let lost = |_, _| {
             undecodable += 1;

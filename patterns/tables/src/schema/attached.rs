@@ -137,7 +137,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// let books = schema.table::<u32, String>("books")?;
     /// let by_title = schema.index(&books, "by_title", 1, |_, title| entry(title))?;
     /// store.transact(|txn| books.put_many(txn, (0..20_000).map(|n| (n, format!("Volume {n}")))))?;
-    /// store.transact(|txn| books.delete_record_only(txn, &7))?;
+    /// store.transact(|txn| books.delete_without_derived(txn, &7))?;
     /// let faults = by_title.check_in_parallel(&store, 2)?;
     /// assert_eq!(faults.len(), 1);
     /// # Ok::<(), keyloom::Error>(())

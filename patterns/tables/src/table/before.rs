@@ -199,11 +199,11 @@ impl<V> Met<V> {
 
 /// The old record does not decode, so the data derived from the record cannot be updated.
 ///
-/// Remove the record with [`Table::delete_record_only`], and repair the derived data.
+/// Remove the record with [`Table::delete_without_derived`], and repair the derived data.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{source}; the derived data of the table cannot be updated without the old record: \
-     remove it with `delete_record_only`, and repair the derived data"
+     remove it with `delete_without_derived`, and repair the derived data"
 )]
 pub struct Undecodable {
     source: Error,

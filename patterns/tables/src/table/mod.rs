@@ -28,7 +28,7 @@
 //! | [`put_many`](Table::put_many) | the same per record | 1 |
 //! | [`delete`](Table::delete) | 1 get, 1 key written, and the changes of the derived data | 1 |
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
-//! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
+//! | [`delete_without_derived`](Table::delete_without_derived) | 1 key written | 0 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads exactly the records that it returns | 1 |
 //!
 //! A [unique](crate::Index::unique) index reads before it writes: its gets add one round trip per
@@ -63,7 +63,7 @@
 //! | nothing | delete or replace the record |
 //! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since the old entries of the record cannot be computed, each index is scanned once for entries of such records, in the same transaction |
 //! | other data that can [forget](crate::Derived::forget) records | the same, at the cost of that kind |
-//! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair the derived data |
+//! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_without_derived`](Table::delete_without_derived), and repair the derived data |
 //!
 //! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. If derived data is
 //! attached, the record is neither deleted nor replaced.

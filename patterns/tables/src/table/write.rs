@@ -103,7 +103,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///
     /// # Errors
     /// Any error of the store.
-    pub fn delete_record_only(&self, txn: &mut impl Writer, key: &K) -> Result<()> {
+    pub fn delete_without_derived(&self, txn: &mut impl Writer, key: &K) -> Result<()> {
         txn.guarded(|txn| txn.delete(&self.space.pack(key)))
     }
 
