@@ -122,20 +122,30 @@ pub struct Shop {
 }
 
 impl Shop {
+    /// Declares the tables of the shop.
+    ///
+    /// # Errors
+    /// A schema in the store that differs; any error of the store.
+    pub fn declare(schema: &Schema<'_, impl Store>) -> Result<Self> {
+        Ok(Self {
+            products: ProductTable::declare(schema)?,
+            orders: OrderTable::declare(schema)?,
+            lines: LineTable::declare(schema)?,
+            notices: NoticeTable::declare(schema)?,
+            numbers: Sequence::new(&Subspace::new("order number")),
+            mails: WorkQueue::open(schema, "mails")?,
+        })
+    }
+
     /// The declarations of the shop.
     ///
     /// # Errors
     /// A schema in the store that differs; any error of the store.
     pub fn open(store: &impl Store) -> Result<Self> {
         let schema = Schema::open(store, "shop")?;
-        Ok(Self {
-            products: ProductTable::declare(&schema)?,
-            orders: OrderTable::declare(&schema)?,
-            lines: LineTable::declare(&schema)?,
-            notices: NoticeTable::declare(&schema)?,
-            numbers: Sequence::new(&Subspace::new("order number")),
-            mails: WorkQueue::open(&schema, "mails")?,
-        })
+        let shop = Self::declare(&schema)?;
+        schema.apply()?; // builds what a new version has added
+        Ok(shop)
     }
 
     /// Places an order, once per request.

@@ -60,9 +60,9 @@ mod value;
 mod verify;
 mod watch;
 mod word;
-mod work;
 #[cfg(feature = "explore")]
 mod words;
+mod work;
 mod write;
 
 use std::process::ExitCode;

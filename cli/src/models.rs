@@ -45,9 +45,7 @@ pub fn on_tree<W: OnTree>(part: &Part, nodes: Option<&Part>, work: W) -> Result<
         "adjacency list of unique names" => work.run(&with(list().with_unique_names(), nodes)),
         "materialized paths of ids" => work.run(&with(paths(), nodes)),
         "materialized paths of names" => work.run(&with(paths().of_names(), nodes)),
-        "nested sets" => {
-            work.run(&with(NestedSets::<Bytes, Raw>::with_codec(space), nodes))
-        }
+        "nested sets" => work.run(&with(NestedSets::<Bytes, Raw>::with_codec(space), nodes)),
         other => Err(Failure::new(format!("this program does not know the model {other:?}"))),
     }
 }
