@@ -49,6 +49,19 @@ pub enum InvertedIndexError {
         /// A stored value of the field, printable.
         holds: String,
     },
+    /// An expression combines the ids of two indexes, of which at least one assigns ids. The same
+    /// id stands for different records, so the result would be of other records. Use keys as ids in
+    /// both ([`with_keys_as_ids`](crate::InvertedIndex::with_keys_as_ids)), or declare the fields
+    /// in one index.
+    #[error(
+        "the bitmaps have the {one} and {other}, so one id stands for different records; use keys as ids in both, or put the fields into one index"
+    )]
+    MixedIds {
+        /// The ids of one bitmap.
+        one: String,
+        /// The ids of the other.
+        other: String,
+    },
     /// An audience of a [`Batch`](crate::report::Batch) uses a stored bitmap that is not in the
     /// forward index. Read the bitmap into memory first, or evaluate the audience by itself.
     #[error(

@@ -64,6 +64,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         ids: &RangeInclusive<u64>,
         order: Order,
     ) -> Result<Self> {
+        expr.owner.check()?;
         let span = Span::of(ids, order);
         let Plan { shape, leaves } = expr.plan(source(reader, span))?;
         Ok(Self {

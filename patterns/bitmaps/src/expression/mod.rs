@@ -81,6 +81,7 @@ mod held;
 pub(crate) mod leaf;
 mod machine;
 pub(crate) mod op;
+mod owner;
 mod plan;
 mod read;
 #[cfg(test)]
@@ -93,6 +94,7 @@ mod within_chunk;
 pub use cursor::IdCursor;
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
+pub(crate) use owner::IdOwner;
 use tree::Tree;
 pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 
@@ -114,23 +116,34 @@ pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 #[derive(Clone)]
 pub struct BitmapExpr {
     tree: Arc<Tree>,
-    /// Whether its ids may later be reassigned to other records.
-    has_reused_ids: bool,
+    owner: IdOwner,
 }
 
 impl BitmapExpr {
     fn new(tree: Tree) -> Self {
-        let has_reused_ids = tree.operands().any(|operand| operand.has_reused_ids);
-        Self { tree: Arc::new(tree), has_reused_ids }
+        let owners = tree.operands().map(|operand| &operand.owner);
+        let owner = owners.fold(IdOwner::Unknown, |owner, other| owner.joined(other));
+        Self { tree: Arc::new(tree), owner }
     }
 
     fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// Sets whether the ids may later be reassigned to other records.
-    pub(crate) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
-        Self { has_reused_ids: self.has_reused_ids || has_reused_ids, ..self }
+    /// Sets who has given the ids to the records.
+    pub(crate) fn owned_by(self, owner: &IdOwner) -> Self {
+        let owner = self.owner.joined(owner);
+        Self { owner, ..self }
+    }
+
+    /// Refuses ids of two indexes.
+    pub(crate) fn check_owner(&self) -> Result<()> {
+        self.owner.check()
+    }
+
+    /// Whether the ids may later be reassigned to other records.
+    fn has_reused_ids(&self) -> bool {
+        matches!(self.owner, IdOwner::Index(_) | IdOwner::Mixed(_))
     }
 
     /// The bitmap in a subspace.

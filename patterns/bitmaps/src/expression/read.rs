@@ -250,7 +250,7 @@ impl BitmapExpr {
     /// consecutive ids; otherwise the errors of [`count`](BitmapExpr::count).
     pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
         let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
-        Ok(Self::of_held(held).of_reused_ids(self.has_reused_ids))
+        Ok(Self::of_held(held).owned_by(&self.owner))
     }
 
     /// Replaces the contents of a stored bitmap with the ids of this expression, and returns their
@@ -267,7 +267,7 @@ impl BitmapExpr {
     /// written, unless the store fails during the write.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {
-            if self.has_reused_ids {
+            if self.has_reused_ids() {
                 return Err(InvertedIndexError::IdsAreReused.into());
             }
             let mut chunks = Evaluation::to_keep(self, &*txn)?;

@@ -90,6 +90,7 @@ use keyloom_kit::RecordKey;
 use keyloom_kit::parts::KeyShape;
 
 pub use crate::error::InvertedIndexError;
+use crate::expression::IdOwner;
 use crate::{BitSliced, Bitmap, BitmapExpr, DenseIds};
 
 pub(crate) use columns::{ColumnWalk, block_at};
@@ -140,6 +141,8 @@ use ids::{Ids, SameIds};
 pub struct InvertedIndex<K, V> {
     space: Subspace,
     ids: Ids<K>,
+    /// Who has given the ids to the records.
+    owner: IdOwner,
     all: Bitmap,
     direct: Subspace,
     fields: Arc<[Field<K, V>]>,
@@ -178,11 +181,40 @@ impl<K, V> Clone for Field<K, V> {
     }
 }
 
+impl<K, V> InvertedIndex<K, V> {
+    /// The same ids, as ids of this index: a bitmap of the program, or ids of this index. If they
+    /// are ids that another index assigns, every read of the result fails with
+    /// [`InvertedIndexError::MixedIds`], because they stand for other records.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// use keyloom_tables::Table;
+    /// let make = |name: &str| {
+    ///     InvertedIndex::new(&Subspace::new(name)).field("town", |_, town: &String| one(town))
+    /// };
+    /// let (people, shops) = (make("people"), make("shops"));
+    /// let table = Table::<u32, String>::new(&Subspace::new("table")).with(&people);
+    /// let store = Memory::new();
+    /// store.transact(|txn| table.put(txn, &1, &"Oslo".into()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let (of_people, of_shops) = (people.term("town", "Oslo")?, shops.term("town", "Oslo")?);
+    /// assert_eq!(people.own(&of_people).count(&snapshot)?, 1);
+    /// assert!(people.own(&of_shops).count(&snapshot).is_err());
+    /// assert!((of_people & of_shops).count(&snapshot).is_err());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn own(&self, ids: impl Into<BitmapExpr>) -> BitmapExpr {
+        ids.into().owned_by(&self.owner)
+    }
+}
+
 impl<K, V> Clone for InvertedIndex<K, V> {
     fn clone(&self) -> Self {
         Self {
             space: self.space.clone(),
             ids: self.ids.clone(),
+            owner: self.owner.clone(),
             all: self.all.clone(),
             direct: self.direct.clone(),
             fields: Arc::clone(&self.fields),
@@ -237,9 +269,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     fn with_ids(space: &Subspace, ids: Ids<K>) -> Self {
+        let owner = match ids {
+            Ids::Dense(_) => IdOwner::Index(Arc::new(space.clone())),
+            Ids::Same(_) => IdOwner::Keys,
+        };
         Self {
             space: space.clone(),
             ids,
+            owner,
             all: Bitmap::new(&space.child("all")),
             direct: space.child("direct"),
             fields: Arc::new([]),
@@ -323,7 +360,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         values: String,
     ) -> Self {
         let space = self.space.child(&(kind, name));
-        let integers = BitSliced::new(&space).of_reused_ids(self.reuses_ids());
+        let integers = BitSliced::new(&space).owned_by(&self.owner);
         let column = self.direct.child(name);
         let counter = self.space.pack(&("containers", name));
         let field = Field {
@@ -384,7 +421,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The ids of a bitmap of the index.
     fn expr(&self, bitmap: &Bitmap) -> BitmapExpr {
-        BitmapExpr::from(bitmap).of_reused_ids(self.reuses_ids())
+        BitmapExpr::from(bitmap).owned_by(&self.owner)
     }
 
     fn known(&self, name: &str) -> Result<&Field<K, V>> {

@@ -62,7 +62,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// An expression of the given ids of this index, kept in memory. The ids must ascend.
     pub fn of_sorted_ids(&self, ids: impl IntoIterator<Item = u64>) -> BitmapExpr {
-        BitmapExpr::of_sorted(ids).of_reused_ids(self.reuses_ids())
+        BitmapExpr::of_sorted(ids).owned_by(&self.owner)
     }
 
     /// The ids of the records with this value in this field. The expression reads nothing until it
@@ -156,7 +156,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         field.refuse_others(reader, &selected, key, &self.space)?;
         let mut united = Union::default();
         united.add(first.map(Ok).into_iter().chain(entries), &field.space)?;
-        Ok(united.held()?.of_reused_ids(self.reuses_ids()))
+        Ok(united.held()?.owned_by(&self.owner))
     }
 
     /// Like [`any_term`](InvertedIndex::any_term), for any of several selections: an `IN` list.
@@ -200,7 +200,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         if let Some(first) = selected.first().filter(|_| united.is_empty()) {
             field.refuse_others(reader, first, None, &self.space)?;
         }
-        Ok(united.held()?.of_reused_ids(self.reuses_ids()))
+        Ok(united.held()?.owned_by(&self.owner))
     }
 
     /// The ids of the records without a value in this field. The expression reads nothing until it

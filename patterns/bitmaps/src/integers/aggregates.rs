@@ -328,9 +328,9 @@ impl BitSliced {
         filter: Option<&BitmapExpr>,
         mut visit: impl FnMut(u64, &Slices<'_>, &mut Words),
     ) -> Result<()> {
-        let everything = BitmapExpr::range(..);
+        let filter = filter.cloned().unwrap_or_else(|| BitmapExpr::range(..)).owned_by(&self.owner);
         let mut ids = Words::new();
-        let mut filter = Evaluation::all(filter.unwrap_or(&everything), reader, Order::Ascending)?;
+        let mut filter = Evaluation::all(&filter, reader, Order::Ascending)?;
         let span = Span::of(&(0..=u64::MAX), Order::Ascending);
         let mut values = SliceWalk::new(reader, self.space(), span);
         while let Some(chunk) = filter.next_chunk(&mut ids)? {

@@ -88,6 +88,7 @@ pub(crate) use compare::{Comparison, ComparisonWalk};
 use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 
 use super::bitmap::{Change, place_of};
+use super::expression::IdOwner;
 use super::expression::leaf::Span;
 use super::{BitmapExpr, ChunkChanges};
 
@@ -101,19 +102,19 @@ use super::{BitmapExpr, ChunkChanges};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
-    /// Whether ids may later be reassigned to other records.
-    has_reused_ids: bool,
+    /// Who has given the ids to records.
+    owner: IdOwner,
 }
 
 impl BitSliced {
     /// Creates integers in `space`. **Nothing else may be in `space`.**
     pub fn new(space: &Subspace) -> Self {
-        Self { space: space.clone(), has_reused_ids: false }
+        Self { space: space.clone(), owner: IdOwner::Unknown }
     }
 
-    /// Sets whether the ids may later be reassigned to other records.
-    pub(super) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
-        Self { has_reused_ids, ..self }
+    /// Sets who has given the ids to records.
+    pub(super) fn owned_by(self, owner: &IdOwner) -> Self {
+        Self { owner: owner.clone(), ..self }
     }
 
     /// The subspace of the integers.
@@ -334,7 +335,7 @@ impl BitSliced {
         match inclusive(&values) {
             Some(values) => {
                 let comparison = Comparison { space: self.space.clone(), values };
-                BitmapExpr::compared(comparison).of_reused_ids(self.has_reused_ids)
+                BitmapExpr::compared(comparison).owned_by(&self.owner)
             }
             None => BitmapExpr::none(),
         }

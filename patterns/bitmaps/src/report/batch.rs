@@ -81,7 +81,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let fields = fields.collect();
         let mut batch = Batch { index: self, audiences: Vec::new(), fields, all: None, leaves: 0 };
         for (n, audience) in audiences.into_iter().enumerate() {
-            let audience = audience.into();
+            let audience = self.own(audience);
+            audience.check_owner()?;
             let audience = audience.within_chunk(&mut |leaf| batch.number(n, leaf))?;
             batch.audiences.push(audience);
         }

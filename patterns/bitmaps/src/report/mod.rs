@@ -115,7 +115,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn report(&self, audience: impl Into<BitmapExpr>) -> Report<'_, K, V> {
-        let audience = audience.into();
+        let audience = self.own(audience);
         let audience = match audience.is_within(&|space| self.owns(space)) {
             true => audience,
             // A range may have an unbounded number of chunks without records.

@@ -169,7 +169,7 @@ pub struct TextIndex<K, V, G = ()> {
     space: Subspace,
     spaces: Spaces,
     /// The ids of the records, and the filter fields.
-    records: InvertedIndex<K, V>,
+    pub(crate) records: InvertedIndex<K, V>,
     fields: Arc<[Field<K, V>]>,
     groups: Groups<K, V>,
     /// Whether a filter field has replaced the field of the groups.

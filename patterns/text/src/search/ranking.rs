@@ -187,9 +187,11 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
     }
 
     fn narrowed(&self, among: Option<&BitmapExpr>) -> Search<'_, K, V> {
-        let mut search = self.search.clone();
-        search.request.filters.extend(among.cloned());
-        search
+        let search = self.search.clone();
+        match among {
+            Some(among) => search.filter(among),
+            None => search,
+        }
     }
 
     fn continuation(&self, search: &Search<'_, K, V>, after: AfterDoc) -> Result<Continuation> {

@@ -92,10 +92,11 @@ impl<K, V> Search<'_, K, V> {
     /// filters, a record must be in all of them.
     ///
     /// Filters are expressions of [`TextIndex::records`]. Expressions of other indexes can be used
-    /// if keys are ids in both indexes.
+    /// if keys are ids in both indexes; otherwise the search fails with
+    /// [`MixedIds`](keyloom_bitmaps::InvertedIndexError::MixedIds).
     #[must_use]
     pub fn filter(mut self, filter: impl Into<BitmapExpr>) -> Self {
-        self.request.filters.push(filter.into());
+        self.request.filters.push(self.index.records.own(filter));
         self
     }
 

@@ -1,0 +1,50 @@
+//! Who has given ids to records. Ids of two indexes stand for different records.
+
+use std::sync::Arc;
+
+use keyloom::{Result, Subspace};
+
+use crate::InvertedIndexError;
+
+/// Who has given the ids of an expression to records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum IdOwner {
+    /// Bitmaps of the program, which are not of an index.
+    Unknown,
+    /// The ids are keys of records.
+    Keys,
+    /// The index in this subspace, which assigns them. It reassigns the id of a deleted record.
+    Index(Arc<Subspace>),
+    /// Two of these, by their names. The same id stands for different records.
+    Mixed(Arc<[String; 2]>),
+}
+
+impl IdOwner {
+    /// The owner of the ids of an expression of both.
+    pub(super) fn joined(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Mixed(_), _) | (_, Self::Unknown) => self.clone(),
+            (Self::Unknown, _) | (_, Self::Mixed(_)) => other.clone(),
+            (one, other) if one == other => one.clone(),
+            (one, other) => Self::Mixed(Arc::new([one.named(), other.named()])),
+        }
+    }
+
+    fn named(&self) -> String {
+        match self {
+            Self::Index(space) => format!("ids that the index {} assigns", space.named()),
+            Self::Keys | Self::Unknown | Self::Mixed(_) => "keys of records as ids".into(),
+        }
+    }
+
+    /// Refuses an expression of the ids of two owners.
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Self::Unknown | Self::Keys | Self::Index(_) => Ok(()),
+            Self::Mixed(names) => {
+                let [one, other] = (**names).clone();
+                Err(InvertedIndexError::MixedIds { one, other }.into())
+            }
+        }
+    }
+}
