@@ -41,6 +41,7 @@
 //! |---|---|
 //! | put of a record | 1 key written; also 1 deleted if the event moves to another code; 0 if it is unchanged |
 //! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 empty ranges; for each non-empty bin 1 key to find it, [a few](SpaceTimeQuery::in_ranges) ranges, and seeks that skip events outside the area and the times |
+//! | [`by_time`](SpaceTimeQuery::by_time) | the same; the first events cost those of their bin |
 //! | within one bin | the same, without the key to find it |
 //! | an empty bin | nothing |
 //! | [`page`](SpaceTimeQuery::page) | the same, from the beginning of the page on |
@@ -293,6 +294,14 @@ impl Bins {
                 why: "a bin is a whole number of milliseconds wide, from 1 to i64::MAX",
             }),
         }
+    }
+
+    /// The first and the last time of a bin.
+    fn times(self, bin: i64) -> (i64, i64) {
+        // The first and the last bin of all begin and end outside of 64 bits.
+        let first = i128::from(bin) * i128::from(self.width_ms);
+        let within = |time: i128| time.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        (within(first), within(first + i128::from(self.width_ms) - 1))
     }
 
     /// The first part of all entries.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use keyloom::{Error, Reader, Result, Subspace};
+use keyloom::{Error, Order, Reader, Result, Subspace};
 use keyloom_kit::{Continuation, Explain, Page, Reading, RecordKey, Scan, scan, within};
 use keyloom_tables::index::Found;
 
@@ -126,6 +126,54 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         self.walk(reader, None, None)
     }
 
+    /// The events in the order of their times: the soonest first, or the newest first with
+    /// [`Order::Descending`]. Events of one time are in the order of their record keys.
+    ///
+    /// [`points`](SpaceTimeQuery::points) and [`page`](SpaceTimeQuery::page) have no such order
+    /// within a bin. This iterator reads one bin at a time, and keeps the events of that bin in
+    /// memory. So the first events cost the events of their bin, and 1 key to find it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom_spatial::{Circle, LatLng, SpaceTimeIndex};
+    /// use keyloom_tables::Table;
+    /// let hour = Duration::from_secs(3_600);
+    /// let oslo = LatLng::new(59.91, 10.75)?;
+    /// let index = SpaceTimeIndex::new(&Subspace::new("by_event"), 24 * hour, move |_, at: &i64| {
+    ///     Ok(Some((oslo, *at)))
+    /// })?;
+    /// let events = Table::<u32, i64>::new(&Subspace::new("events")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| events.put_many(txn, [(1, 9_000), (2, 7_000), (3, 90_000_000)]))?;
+    /// let snapshot = store.snapshot()?;
+    /// let near = index.within(Circle::new(oslo, 2_000.0)?, ..);
+    /// let keys = |order| -> Result<Vec<u32>> {
+    ///     near.clone().by_time(&snapshot, order)?.take(2).map(|event| event?.record_key()).collect()
+    /// };
+    /// assert_eq!(keys(Order::Ascending)?, [2, 1]);
+    /// assert_eq!(keys(Order::Descending)?, [3, 1]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`points`](SpaceTimeQuery::points).
+    pub fn by_time<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        order: Order,
+    ) -> Result<
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, (LatLng, i64)>>> + use<'r, 'q, R, K, A>,
+    >
+    where
+        A: Clone,
+    {
+        // An empty range of times: it compares only the widths of the bins.
+        let nothing = Self { times: None, ..self.clone() }.walk(reader, None, None)?;
+        let (reads, left) = (nothing.explain(), self.bins());
+        Ok(scan(ByTime { query: self, reader, order, left, bin: Vec::new(), reads }, ByTime::step))
+    }
+
     fn walk<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -134,22 +182,32 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     ) -> Result<
         impl Scan<Item = Result<Located<R::Bytes<'r>, K, (LatLng, i64)>>> + use<'r, 'q, R, K, A>,
     > {
+        let (space, bins) = (self.space.clone(), self.bins);
+        let mut events = self.events(reader, from, after);
+        refuse_others(&mut events.walk, &space, bins.made_with(), |stored| {
+            Error::InvalidArgument {
+                what: "the width of the time bins",
+                value: format!("{} ms, where {stored} ms are stored", bins.width_ms),
+                why: "entries of another width would be missed: declare that one, or repair the index",
+            }
+        })?;
+        Ok(scan(events, Events::step))
+    }
+
+    fn events<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: Option<(i64, u64)>,
+        after: Option<&[u8]>,
+    ) -> Events<'r, 'q, R, K, A> {
         let resumed = from.map(|(bin, _)| bin);
         let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
         let mut walk = CodeWalk::new(reader, &self.space, Cover::none()).after(after);
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
         }
-        refuse_others(&mut walk, &self.space, self.bins.made_with(), |stored| {
-            Error::InvalidArgument {
-                what: "the width of the time bins",
-                value: format!("{} ms, where {stored} ms are stored", self.bins.width_ms),
-                why: "entries of another width would be missed: declare that one, or repair the index",
-            }
-        })?;
         let ranges = self.ranges.unwrap_or_else(|| first_ranges(reader));
-        let events = Events { walk, bins, bin: 0, from, ranges, whole: None, query: self };
-        Ok(scan(events, Events::step))
+        Events { walk, bins, bin: 0, from, ranges, whole: None, query: self }
     }
 
     /// The number of events. Reads all of them.
@@ -178,6 +236,84 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
             self.walk(reader, from.map(|(_, bin, code)| (bin, code)), key)
         };
         page(&query, (&space, 3), limit, after, walk)
+    }
+}
+
+/// A walk in the order of times: the events of one bin, sorted, and then those of the next.
+struct ByTime<'r, 'q, R: Reader, K, A> {
+    query: SpaceTimeQuery<'q, K, A>,
+    reader: &'r R,
+    order: Order,
+    /// The first and the last bin still to visit.
+    left: Option<(i64, i64)>,
+    /// The rest of the current bin, the last event first.
+    bin: Vec<Located<R::Bytes<'r>, K, (LatLng, i64)>>,
+    reads: Explain,
+}
+
+impl<R: Reader, K, A> Reading for ByTime<'_, '_, R, K, A> {
+    fn reads(&self) -> Explain {
+        self.reads
+    }
+}
+
+impl<'r, R: Reader, K: RecordKey, A: Area + Clone> ByTime<'r, '_, R, K, A> {
+    fn step(&mut self) -> Result<Option<Located<R::Bytes<'r>, K, (LatLng, i64)>>> {
+        loop {
+            if let Some(event) = self.bin.pop() {
+                return Ok(Some(event));
+            }
+            let Some(bin) = self.next_occupied()? else { return Ok(None) };
+            self.read(bin)?;
+        }
+    }
+
+    /// The next bin that has events, anywhere.
+    fn next_occupied(&mut self) -> Result<Option<i64>> {
+        let Some((first, last)) = self.left.take() else { return Ok(None) };
+        let (space, width) = (&self.query.space, self.query.bins.made_with());
+        let rest = within((width, first)..=(width, last)).key_range(space);
+        let entry = match self.order {
+            Order::Ascending => self.reader.first(rest)?,
+            Order::Descending => self.reader.last(rest)?,
+        };
+        self.reads.ranges += 1;
+        let Some((key, value)) = entry else { return Ok(None) };
+        self.reads.keys_scanned += 1;
+        let found: Found<_, K> = Found::new(space, (&key[..], &value[..]))?;
+        let (_, bin, _): (u64, i64, u64) = found.parts_as()?;
+        self.left = match self.order {
+            Order::Ascending => bin.checked_add(1).filter(|next| *next <= last).zip(Some(last)),
+            Order::Descending => {
+                Some(first).zip(bin.checked_sub(1).filter(|before| *before >= first))
+            }
+        };
+        Ok(Some(bin))
+    }
+
+    /// Reads the events of a bin.
+    fn read(&mut self, bin: i64) -> Result<()> {
+        let times = self.query.times.map(|(first, last)| {
+            let (begin, end) = self.query.bins.times(bin);
+            (first.max(begin), last.min(end))
+        });
+        let query = SpaceTimeQuery { times, ..self.query.clone() };
+        let mut events = scan(query.events(self.reader, None, None), Events::step);
+        self.bin = events.by_ref().collect::<Result<_>>()?;
+        let Explain { planned, ranges, keys_scanned, keys_returned } = events.explain();
+        self.reads.planned += planned;
+        self.reads.ranges += ranges;
+        self.reads.keys_scanned += keys_scanned;
+        self.reads.keys_returned += keys_returned;
+        let place = |event: &Located<_, K, (LatLng, i64)>| {
+            (event.time(), event.entry().packed_record_key().to_vec())
+        };
+        self.bin.sort_by_cached_key(place);
+        if self.order == Order::Ascending {
+            // The last is taken first.
+            self.bin.reverse();
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Faults and bad input.
 
+use std::iter::FusedIterator;
 use std::time::Duration;
 
-use keyloom::{Error, Fault, Faulty, Store, Subspace};
+use keyloom::{Error, Fault, Faulty, Order, Store, Subspace};
 use keyloom_spatial::GeoCell;
 use keyloom_spatial::{BoundingBox, Circle, SpaceTimeIndex};
 
@@ -20,37 +21,46 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
     let faulty = Faulty::new(store.clone());
     let circle = Circle::new(position(4.0, 4.0), 350_000.0).unwrap();
     let snapshot = faulty.snapshot().unwrap();
-    let query = || events.index.within(circle, 500..4_500).points(&snapshot);
-    let whole: Vec<u32> =
-        query().unwrap().map(|event| event.unwrap().record_key().unwrap()).collect();
-    assert!(whole.len() > 10);
-    let mut failures = 0;
-    for n in 0.. {
-        faulty.fail_at(n, Fault::Error);
-        let (mut found, mut error) = (Vec::new(), None);
-        match query() {
-            Ok(mut points) => {
-                for event in points.by_ref() {
-                    assert!(error.is_none(), "an iterator that has failed stays finished");
-                    match event {
-                        Ok(event) => found.push(event.record_key().unwrap()),
-                        Err(failed) => error = Some(failed),
-                    }
-                }
-                assert!(points.next().is_none());
-            }
-            Err(failed) => error = Some(failed),
-        }
-        assert_eq!(found, whole[..found.len()]);
-        let Some(error) = error else {
-            assert_eq!(found, whole);
-            break;
+    for order in [None, Some(Order::Ascending), Some(Order::Descending)] {
+        let query = || -> keyloom::Result<Box<dyn FusedIterator<Item = _>>> {
+            let within = events.index.within(circle, 500..4_500);
+            Ok(match order {
+                None => Box::new(within.points(&snapshot)?),
+                Some(order) => Box::new(within.by_time(&snapshot, order)?),
+            })
         };
-        assert!(error.to_string().contains("made to fail"), "{error}");
-        failures += 1;
+        faulty.clear_fault();
+        let whole: Vec<u32> =
+            query().unwrap().map(|event| event.unwrap().record_key().unwrap()).collect();
+        assert!(whole.len() > 10);
+        let mut failures = 0;
+        for n in 0.. {
+            faulty.fail_at(n, Fault::Error);
+            let (mut found, mut error) = (Vec::new(), None);
+            match query() {
+                Ok(mut points) => {
+                    for event in points.by_ref() {
+                        assert!(error.is_none(), "an iterator that has failed stays finished");
+                        match event {
+                            Ok(event) => found.push(event.record_key().unwrap()),
+                            Err(failed) => error = Some(failed),
+                        }
+                    }
+                    assert!(points.next().is_none());
+                }
+                Err(failed) => error = Some(failed),
+            }
+            assert_eq!(found, whole[..found.len()]);
+            let Some(error) = error else {
+                assert_eq!(found, whole);
+                break;
+            };
+            assert!(error.to_string().contains("made to fail"), "{error}");
+            failures += 1;
+        }
+        faulty.clear_fault();
+        assert!(failures > 10, "only {failures} operations could fail");
     }
-    faulty.clear_fault();
-    assert!(failures > 10, "only {failures} operations could fail");
 }
 
 pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {

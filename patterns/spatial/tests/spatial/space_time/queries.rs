@@ -2,7 +2,8 @@
 
 use std::ops::RangeBounds;
 
-use keyloom::{Reader, Store};
+use keyloom::{Order, Reader, Store};
+use keyloom_kit::pack_one;
 use keyloom_spatial::Circle;
 use keyloom_spatial::space_time::SpaceTimeQuery;
 use keyloom_spatial::{Area, GeoCell};
@@ -68,6 +69,19 @@ pub fn every_query_finds_what_a_look_at_all_events_finds(store: &impl Store) {
             assert_eq!(asked.clone().count(&snapshot).unwrap(), expected.len() as u64);
             let as_many_as_pay = all.index.within(area, *times);
             assert_eq!(as_many_as_pay.count(&snapshot).unwrap(), expected.len() as u64);
+            for order in [Order::Ascending, Order::Descending] {
+                let mut sorted: Vec<(i64, u32)> =
+                    expected.iter().map(|id| (events[index_of(*id) as usize].2, *id)).collect();
+                sorted.sort_by_key(|(time, id)| (*time, pack_one(id).to_vec()));
+                if order == Order::Descending {
+                    sorted.reverse();
+                }
+                let by_time = asked.clone().by_time(&snapshot, order).unwrap().map(|event| {
+                    let event = event.unwrap();
+                    (event.time(), event.record_key().unwrap())
+                });
+                assert_eq!(by_time.collect::<Vec<_>>(), sorted, "{query:?} {order:?}");
+            }
             let is_odd = |id: &u32| id % 2 == 1;
             let odd: Vec<u32> = expected.into_iter().filter(is_odd).collect();
             assert_eq!(found(&events, &snapshot, asked.only(&is_odd)), odd);
