@@ -24,6 +24,8 @@ include!(concat!(env!("OUT_DIR"), "/chapters.rs"));
 pub mod readme {}
 
 #[cfg(test)]
+mod costs;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod shop_oracle;

@@ -1,0 +1,207 @@
+//! The tables of costs in the chapters, row by row, compared with what the operations cost.
+//!
+//! A row names an operation and its counts, as formulas of n (and other letters): `2n + 1`. A test
+//! runs the operation at two sizes, and compares each count. A row that no test runs is a fault,
+//! and so is a table that is neither tested nor in [`NOT_COUNTED`].
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod entity;
+mod index;
+mod sequence;
+mod trees;
+mod versioned;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use keyloom::Cost;
+
+/// Tables with costs that are not compared here, and why: the beginning of their first line.
+const NOT_COUNTED: [(&str, &str, &str); 8] = [
+    ("aggregate_totals.md", "| attached | time per put |", "times of a benchmark"),
+    ("foundationdb.md", "| | round trips |", "needs a cluster; a campaign counts them"),
+    ("join.md", "| the right side is | join |", "the costs of joins are in their contracts"),
+    ("locking.md", "| a lock acquired and released |", "times beside other systems"),
+    ("measurements.md", "| operation: keys written / keys read /", "an example prints it"),
+    ("path.md", "| operation | keys read |", "words, not counts"),
+    ("spatial_boxes.md", "| query | found | keys read |", "random boxes of a benchmark"),
+    ("trees.md", "| operation: keys written / keys read /", "an example prints it"),
+];
+
+/// Tables with costs that are compared here: the beginnings of their first lines.
+const COUNTED: [(&str, &str); 5] = [
+    ("composite_key_index.md", "| operation | gets |"),
+    ("entity.md", "| operation | gets |"),
+    ("sequence.md", "| operation | gets |"),
+    ("trees_nodes.md", "| gets / ranges / keys read |"),
+    ("versioned.md", "| operation | gets |"),
+];
+
+fn chapter(name: &str) -> String {
+    fs::read_to_string(format!("{}/src/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn cells(line: &str) -> Vec<String> {
+    line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+}
+
+/// A table of a chapter, and the rows that a test has run.
+struct Table {
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+    run: BTreeSet<String>,
+}
+
+impl Table {
+    fn of(name: &str) -> Self {
+        let (_, head) = COUNTED.iter().find(|(chapter, _)| *chapter == name).unwrap();
+        Self::parse(&chapter(name), head)
+    }
+
+    fn parse(text: &str, head: &str) -> Self {
+        let mut lines = text.lines().skip_while(|line| !line.starts_with(head));
+        let columns = cells(lines.next().unwrap());
+        let rows = lines.skip(1).take_while(|line| line.starts_with('|')).map(cells).collect();
+        Self { columns, rows, run: BTreeSet::new() }
+    }
+
+    fn row(&mut self, operation: &str) -> Vec<String> {
+        let row = self.rows.iter().find(|row| row[0] == operation);
+        self.run.insert(operation.to_owned());
+        row.unwrap_or_else(|| panic!("the table has no row {operation:?}")).clone()
+    }
+
+    /// Compares a row with a cost. `sizes` are the letters of the formulas. If a cell has several
+    /// cases, as in `1; 2`, `case` is the one that was run, from 0.
+    fn compare(&mut self, operation: &str, case: usize, sizes: &[(char, u64)], cost: &Cost) {
+        let row = self.row(operation);
+        let faults = faults(&self.columns, &row, case, sizes, cost);
+        assert!(faults.is_empty(), "{operation} with {sizes:?}: {faults:?}");
+    }
+
+    /// Every row has been run.
+    fn end(self, left_out: &[&str]) {
+        let all = self.rows.iter().map(|row| row[0].clone());
+        let missing: Vec<String> = all
+            .filter(|row| !self.run.contains(row) && !left_out.contains(&row.as_str()))
+            .collect();
+        assert_eq!(missing, [""; 0], "rows that no test runs");
+    }
+}
+
+/// The cells of a row that differ from a cost.
+fn faults(
+    columns: &[String],
+    row: &[String],
+    case: usize,
+    sizes: &[(char, u64)],
+    cost: &Cost,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut compare = |what: &str, formula: &str, count: u64| {
+        // A cell in words has no number to compare.
+        if evaluate(formula, sizes).is_some_and(|expected| expected != count) {
+            found.push(format!("{what}: {formula:?} in the book, {count} counted"));
+        }
+    };
+    for (column, cell) in columns.iter().zip(row).skip(1) {
+        let cases: Vec<&str> = cell.split("; ").collect();
+        let cell = cases.get(case).or(cases.last()).copied().unwrap_or_default();
+        let (cell, reads) = cell.split_once(", reads ").map_or((cell, None), |(a, b)| (a, Some(b)));
+        let count = match column.as_str() {
+            "gets" => cost.gets,
+            "ranges" => cost.ranges,
+            "keys read" => cost.keys_read,
+            "keys written" => cost.keys_written,
+            "round trips" => cost.round_trips,
+            other => panic!("what is {other:?}?"),
+        };
+        compare(column, cell, count);
+        if let Some(reads) = reads {
+            // Gets that find something read a key too, and are in a column of their own.
+            let of_ranges = cost.keys_read - cost.gets.min(cost.keys_read);
+            compare("keys of ranges", reads, of_ranges);
+        }
+    }
+    found
+}
+
+/// The value of `2n + 1`. An empty cell is 0. `None` for words.
+fn evaluate(formula: &str, sizes: &[(char, u64)]) -> Option<u64> {
+    if formula.is_empty() {
+        return Some(0);
+    }
+    let term = |term: &str| {
+        let digits = term.trim_end_matches(char::is_alphabetic);
+        let letter = term.strip_prefix(digits)?;
+        let factor = if digits.is_empty() { 1 } else { digits.parse().ok()? };
+        match letter.chars().next() {
+            None => Some(factor),
+            Some(letter) if term.len() == digits.len() + 1 => {
+                let (_, size) = sizes.iter().find(|(name, _)| *name == letter)?;
+                Some(factor * size)
+            }
+            Some(_) => None,
+        }
+    };
+    formula.split(" + ").map(term).sum()
+}
+
+#[test]
+fn formulas_have_the_values_that_they_state() {
+    let sizes = [('n', 7), ('s', 3)];
+    let value = |formula| evaluate(formula, &sizes);
+    assert_eq!(["", "0", "12"].map(value), [Some(0), Some(0), Some(12)]);
+    assert_eq!(["n", "2n + 1", "s + n"].map(value), [Some(7), Some(15), Some(10)]);
+    assert_eq!(["the difference", "k", "n / batch"].map(value), [None; 3]);
+}
+
+/// Every column is compared: a row with one number changed is a fault.
+#[test]
+fn a_changed_number_of_a_table_is_found() {
+    let text = "| operation | gets | ranges | keys read | keys written | round trips |\n|-|\n\
+                | read | 1; 2 | 1, reads n | n + 1 | | 3 |\n";
+    let table = Table::parse(text, "| operation");
+    let cost = Cost { gets: 1, ranges: 1, keys_read: 8, round_trips: 3, ..Cost::default() };
+    let found = |row: &[String], case| faults(&table.columns, row, case, &[('n', 7)], &cost);
+    assert_eq!(found(&table.rows[0], 0), [""; 0]);
+    assert_eq!(found(&table.rows[0], 1).len(), 1);
+    let changes = [(1, "2"), (2, "2, reads n"), (2, "1, reads 2n"), (3, "n"), (4, "1"), (5, "")];
+    for (column, cell) in changes {
+        let mut row = table.rows[0].clone();
+        row[column] = cell.into();
+        assert_eq!(found(&row, 0).len(), 1, "{column}: {cell}");
+    }
+}
+
+#[test]
+fn every_table_of_costs_is_compared_or_has_a_reason() {
+    let listed: BTreeSet<(String, String)> = NOT_COUNTED
+        .map(|(chapter, head, _)| (chapter.to_owned(), head.to_owned()))
+        .into_iter()
+        .chain(COUNTED.map(|(chapter, head)| (chapter.to_owned(), head.to_owned())))
+        .collect();
+    let mut unused = listed.clone();
+    let directory = format!("{}/src", env!("CARGO_MANIFEST_DIR"));
+    for file in fs::read_dir(directory).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if !name.ends_with(".md") {
+            continue;
+        }
+        let text = chapter(&name);
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.windows(2).filter(|pair| pair[1].starts_with("|--")) {
+            let has_costs =
+                ["gets", "keys read", "round trips"].iter().any(|one| pair[0].contains(one));
+            let is_listed = |(chapter, head): &&(String, String)| {
+                *chapter == name && pair[0].starts_with(head.as_str())
+            };
+            match listed.iter().find(is_listed) {
+                Some(found) => _ = unused.remove(found),
+                None => assert!(!has_costs, "{name}: no test compares the table {}", pair[0]),
+            }
+        }
+    }
+    assert!(unused.is_empty(), "listed, but not in the book: {unused:?}");
+}
