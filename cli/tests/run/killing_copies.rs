@@ -38,6 +38,12 @@ routes! {
     killed_copies_to_postgres_and_back: Lmdb -> Postgres -> Lmdb;
     #[cfg(feature = "etcd")]
     killed_copies_to_etcd_and_back: Lmdb -> Etcd -> Lmdb;
+    #[cfg(feature = "postgres")]
+    killed_copies_through_postgres: Redb -> Postgres -> Fjall -> Postgres -> Redb;
+    #[cfg(all(feature = "postgres", feature = "etcd"))]
+    killed_copies_between_servers: Redb -> Etcd -> Postgres -> Etcd -> Fjall;
+    #[cfg(feature = "etcd")]
+    killed_copies_through_etcd: Fjall -> Etcd -> Redb;
 }
 
 fn setting(name: &str, default: u32) -> u32 {
