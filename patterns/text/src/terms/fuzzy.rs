@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 
-use super::table::{Automaton, Table};
-use super::utf8::Utf8;
+use super::table::{Automaton, ByteRanges, Table};
+use super::utf8::{self, Utf8};
 
 /// The maximum number of characters of a fuzzy term. An automaton has up to 70 states per
 /// character.
@@ -17,7 +17,8 @@ static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =
     LazyLock::new(|| [1, 2].map(|distance| LevenshteinAutomatonBuilder::new(distance, true)));
 
 /// Terms that begin with `prefix`, followed by a text that `dfa` accepts.
-struct Similar {
+struct Similar<'t> {
+    text: &'t str,
     prefix: Vec<u8>,
     dfa: DFA,
 }
@@ -31,7 +32,13 @@ enum State {
     After(u32, Utf8),
 }
 
-impl Similar {
+impl<'t> Similar<'t> {
+    fn new(text: &'t str, builder: &LevenshteinAutomatonBuilder, prefix_chars: usize) -> Self {
+        let end = text.char_indices().nth(prefix_chars).map_or(text.len(), |(at, _)| at);
+        let (prefix, rest) = text.split_at(end);
+        Self { text, prefix: prefix.into(), dfa: builder.build_dfa(rest) }
+    }
+
     fn after(&self, read: usize) -> State {
         match read < self.prefix.len() {
             true => State::InPrefix(read),
@@ -40,7 +47,7 @@ impl Similar {
     }
 }
 
-impl Automaton for Similar {
+impl Automaton for Similar<'_> {
     type State = State;
 
     fn start(&self) -> State {
@@ -69,6 +76,18 @@ impl Automaton for Similar {
             _ => None,
         }
     }
+
+    /// Only the bytes of the text are distinguished from the other bytes at the same place of a
+    /// character.
+    fn byte_ranges(&self) -> ByteRanges {
+        let mut is_first = [false; 256];
+        for byte in self.text.bytes().map(usize::from) {
+            is_first.iter_mut().skip(byte).take(2).for_each(|is_first| *is_first = true);
+        }
+        ByteRanges::beginning_at(|byte| {
+            utf8::is_first_of_range(byte) || is_first.get(usize::from(byte)) == Some(&true)
+        })
+    }
 }
 
 /// Compiles an automaton of the terms within `distance` (1 or 2) of `text` whose first
@@ -84,9 +103,43 @@ pub(super) fn compile(text: &str, distance: u8, prefix_chars: usize) -> Result<A
     let builder = builder.ok_or_else(|| {
         format!("the distance {distance} is greater than 2; choose 0 to 2, or n-grams")
     })?;
-    let end = text.char_indices().nth(prefix_chars).map_or(text.len(), |(at, _)| at);
-    let (prefix, rest) = text.split_at(end);
-    let similar = Similar { prefix: prefix.into(), dfa: builder.build_dfa(rest) };
-    let table = Table::of(&similar);
+    let table = Table::of(&Similar::new(text, builder, prefix_chars));
     table.map(Arc::new).map_err(|_| "its automaton is too large; shorten it".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_range_lead_to_the_same_state() {
+        for text in ["", "abc", "naïve", "\u{0}\u{7F}\u{80}", "中\u{D7FF}\u{E000}", "🦀\u{10FFFF}z"]
+        {
+            for prefix_chars in 0..=3 {
+                for builder in &*BUILDERS {
+                    assert_same_states(&Similar::new(text, builder, prefix_chars));
+                }
+            }
+        }
+    }
+
+    fn assert_same_states(similar: &Similar<'_>) {
+        let ranges = similar.byte_ranges();
+        let mut open = vec![similar.start()];
+        let mut known: HashSet<State> = open.iter().copied().collect();
+        while let Some(state) = open.pop() {
+            let mut before = None;
+            for byte in 0..=u8::MAX {
+                let (range, next) = (ranges.of(byte), similar.next(state, byte));
+                if let Some((_, next_before)) = before.filter(|(before, _)| *before == range) {
+                    assert!(next == next_before, "{:?} and {byte}", similar.text);
+                }
+                before = Some((range, next));
+                open.extend(next.filter(|next| known.insert(*next)));
+            }
+        }
+        assert!(known.len() > 2 && ranges.of(u8::MAX) < 32);
+    }
 }

@@ -14,7 +14,44 @@ pub(super) const DEAD: StateId = 0;
 // rejected.
 pub(super) const MAX_STATES: usize = 8_192;
 
+/// The number of bytes.
 const BYTES: usize = 256;
+
+/// Ranges of bytes that every state treats in the same way. Two bytes of a range lead to the same
+/// state.
+// An automaton of a fuzzy term has some 25 ranges. With a column for each byte, compiling such an
+// automaton took five times as long, and its table did not fit into the cache of the processor.
+pub(super) struct ByteRanges {
+    /// The number of the range of each byte.
+    of: [u8; BYTES],
+    /// The first byte of each range.
+    first: Vec<u8>,
+}
+
+impl ByteRanges {
+    /// The ranges that begin at 0 and at each byte for which `is_first` holds.
+    pub(super) fn beginning_at(is_first: impl Fn(u8) -> bool) -> Self {
+        let (mut of, mut first) = ([0; BYTES], Vec::new());
+        for (byte, of) in (0..=u8::MAX).zip(&mut of) {
+            if byte == 0 || is_first(byte) {
+                first.push(byte);
+            }
+            *of = (first.len() - 1) as u8;
+        }
+        Self { of, first }
+    }
+
+    /// A range for each byte.
+    fn single_bytes() -> Self {
+        Self::beginning_at(|_| true)
+    }
+
+    /// The number of the range of a byte.
+    #[inline]
+    pub(super) fn of(&self, byte: u8) -> usize {
+        self.of.get(usize::from(byte)).copied().unwrap_or(0).into()
+    }
+}
 
 /// An automaton whose states are computed on demand.
 pub(super) trait Automaton {
@@ -27,6 +64,11 @@ pub(super) trait Automaton {
 
     /// The distance of a match that ends here.
     fn distance(&self, state: Self::State) -> Option<u8>;
+
+    /// The bytes that need not be distinguished.
+    fn byte_ranges(&self) -> ByteRanges {
+        ByteRanges::single_bytes()
+    }
 }
 
 /// An automaton has more than [`MAX_STATES`] states.
@@ -35,7 +77,9 @@ pub(super) struct TooManyStates;
 
 /// The next state for each state and byte; [`DEAD`] if no match can follow.
 pub(super) struct Table {
-    next: Vec<[StateId; BYTES]>,
+    ranges: ByteRanges,
+    /// The next state for each range of bytes, state by state.
+    next: Vec<StateId>,
     distances: Vec<Option<u8>>,
     start: StateId,
 }
@@ -43,16 +87,16 @@ pub(super) struct Table {
 impl Table {
     /// Builds the table of all states that are on the path of a match.
     pub(super) fn of<A: Automaton>(automaton: &A) -> Result<Self, TooManyStates> {
-        let start = automaton.start();
-        let mut table = Self { next: vec![[DEAD; BYTES]], distances: vec![None], start: 1 };
+        let (start, ranges) = (automaton.start(), automaton.byte_ranges());
+        let next = vec![DEAD; ranges.first.len()];
+        let mut table = Self { ranges, next, distances: vec![None], start: 1 };
         let mut numbers = HashMap::from([(start, table.start)]);
         let mut found = vec![start];
-        while let Some(&from) = found.get(table.next.len() - 1) {
-            let mut row = [DEAD; BYTES];
-            // Most bytes lead to the same state as the byte before.
+        while let Some(&from) = found.get(table.states() - 1) {
+            // Most ranges lead to the same state as the range before.
             let mut last = (None, DEAD);
-            for (byte, next) in (0..=u8::MAX).zip(&mut row) {
-                let to = automaton.next(from, byte);
+            for byte in &table.ranges.first {
+                let to = automaton.next(from, *byte);
                 if to != last.0 {
                     let number = to.map_or(DEAD, |to| {
                         *numbers.entry(to).or_insert_with(|| {
@@ -62,12 +106,11 @@ impl Table {
                     });
                     last = (to, number);
                 }
-                *next = last.1;
+                table.next.push(last.1);
             }
             if found.len() >= MAX_STATES {
                 return Err(TooManyStates);
             }
-            table.next.push(row);
             table.distances.push(automaton.distance(from));
         }
         Ok(table.without_hopeless_states())
@@ -75,8 +118,8 @@ impl Table {
 
     /// Redirects transitions to [`DEAD`] if no match can follow.
     fn without_hopeless_states(mut self) -> Self {
-        let mut before = vec![vec![]; self.next.len()];
-        for (from, row) in (0..).zip(&self.next) {
+        let mut before = vec![vec![]; self.states()];
+        for (from, row) in (0..).zip(self.next.chunks(self.ranges.first.len())) {
             for to in row.chunk_by(PartialEq::eq).filter_map(<[_]>::first) {
                 if let Some(before) = before.get_mut(usize::from(*to)) {
                     before.push(from);
@@ -95,7 +138,7 @@ impl Table {
             }
         }
         let is_hopeless = |state: StateId| has_hope.get(usize::from(state)) != Some(&true);
-        for next in self.next.iter_mut().flatten().filter(|next| is_hopeless(**next)) {
+        for next in self.next.iter_mut().filter(|next| is_hopeless(**next)) {
             *next = DEAD;
         }
         if is_hopeless(self.start) {
@@ -105,17 +148,23 @@ impl Table {
     }
 
     pub(super) fn states(&self) -> usize {
-        self.next.len()
+        self.distances.len()
     }
 
     pub(super) fn start(&self) -> StateId {
         self.start
     }
 
+    /// The next state for each range of bytes.
+    #[inline]
+    fn row(&self, state: StateId) -> &[StateId] {
+        let many = self.ranges.first.len();
+        self.next.get(usize::from(state) * many..).and_then(|row| row.get(..many)).unwrap_or(&[])
+    }
+
     #[inline]
     pub(super) fn next(&self, state: StateId, byte: u8) -> StateId {
-        let row = self.next.get(usize::from(state));
-        row.and_then(|row| row.get(usize::from(byte))).copied().unwrap_or(DEAD)
+        self.row(state).get(self.ranges.of(byte)).copied().unwrap_or(DEAD)
     }
 
     /// The distance of a match that ends in `state`.
@@ -125,9 +174,12 @@ impl Table {
 
     /// The smallest byte, at least `least`, after which a match can follow, and the state after
     /// this byte.
+    #[inline]
     pub(super) fn least(&self, state: StateId, least: u8) -> Option<(u8, StateId)> {
-        let row = self.next.get(usize::from(state))?;
-        let found = (least..=u8::MAX).zip(row.get(usize::from(least)..)?);
-        found.map(|(byte, next)| (byte, *next)).find(|(_, next)| *next != DEAD)
+        let from = self.ranges.of(least);
+        let rest = self.row(state).get(from..)?;
+        let at = rest.iter().position(|next| *next != DEAD)?;
+        let first = self.ranges.first.get(from + at)?;
+        Some((least.max(*first), *rest.get(at)?))
     }
 }

@@ -39,6 +39,14 @@ impl Utf8 {
     }
 }
 
+/// Whether [`Utf8::next`] treats a byte in another way than the byte before.
+pub(super) fn is_first_of_range(byte: u8) -> bool {
+    matches!(
+        byte,
+        0x80 | 0x90 | 0xA0 | 0xC0 | 0xC2 | 0xE0 | 0xE1 | 0xED | 0xEE | 0xF0 | 0xF1 | 0xF4 | 0xF5
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::Utf8;
