@@ -101,6 +101,13 @@ impl<'b> Block<'b> {
         Stored::of(stored, self.layout.min_len).iter().chain(alone)
     }
 
+    /// The first document. A damaged block may return another id.
+    #[inline]
+    pub(crate) fn first_doc(&self) -> u32 {
+        let (gaps, width) = self.column(|[gaps, ..]| gaps);
+        self.layout.range.first().saturating_add(get(gaps, width, 0))
+    }
+
     /// Decodes the documents, in ascending order. `out` has room for all of them.
     #[inline]
     pub(crate) fn docs(&self, out: &mut [u32; BLOCK_POSTINGS]) -> Result<(), Malformed> {

@@ -133,23 +133,24 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
             let docs = block.and_then(|block| block.docs(&mut ids).map(|()| block.count()));
             let docs = docs.map_err(|why| Error::from(why).at(key))?;
             all.extend(ids.get(..docs).unwrap_or_default(), distance);
-            Ok(())
+            Ok(true)
         })?;
         let (ids, distances) = all.into_columns();
         Ok(Node::Ids(Ids::with_distances(ids.into(), distances.map(Arc::from), score)))
     }
 
-    /// Calls `visit` with each block of the terms.
+    /// Calls `visit` with the blocks of the terms. If `visit` returns `false`, the remaining blocks
+    /// of the term are left out.
     ///
     /// The blocks of all terms are in one range, in the order of the terms. So one scan can step
     /// from the blocks of one term to those of the next. On a remote store, such a scan would fetch
     /// a page of other terms' blocks with each term. Therefore many lists are read together
     /// instead.
-    fn each_block(
+    pub(super) fn each_block(
         &self,
         field: FieldInfo,
         terms: &[MatchedTerm],
-        mut visit: impl FnMut(&ListKeys, u8, &[u8], &[u8]) -> Result<()>,
+        mut visit: impl FnMut(&ListKeys, u8, &[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
         let list = |of: &MatchedTerm| self.catalog.list(field, &of.term).list;
         if self.reader.prefetched() > 0 {
@@ -158,14 +159,17 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
                 let ranges: Vec<_> = lists.iter().map(|list| list.from(0)).collect();
                 let pages = self.reader.range_many(&ranges, FIRST_BLOCKS)?;
                 for ((matched, list), page) in some.iter().zip(&lists).zip(pages) {
+                    let mut needs_more = true;
                     for (key, bytes) in page.entries {
-                        visit(list, matched.distance, &key, &bytes)?;
+                        needs_more = needs_more && visit(list, matched.distance, &key, &bytes)?;
                     }
-                    let Some(last) = page.last else { continue };
+                    let Some(last) = page.last.filter(|_| needs_more) else { continue };
                     let rest = list.from(list.last_id(&last)?.saturating_add(1));
                     for entry in self.reader.range(rest, Order::Ascending)? {
                         let (key, bytes) = entry?;
-                        visit(list, matched.distance, &key, &bytes)?;
+                        if !visit(list, matched.distance, &key, &bytes)? {
+                            break;
+                        }
                     }
                 }
             }
@@ -177,17 +181,19 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         let mut next: Option<Entry<R::Bytes<'r>>> = None;
         for (number, matched) in terms.iter().enumerate() {
             let list = list(matched);
-            let rest = all.clone().intersect(KeyRange::starting_at(&list.blocks));
+            let rest = || all.clone().intersect(KeyRange::starting_at(&list.blocks));
             next = match next {
-                Some((key, bytes)) if rest.contains(&key) => Some((key, bytes)),
-                _ if number > 0 => walk.leave(rest)?,
+                Some((key, bytes)) if *key >= *list.blocks => Some((key, bytes)),
+                _ if number > 0 => walk.leave(rest())?,
                 _ => {
-                    walk.seek(rest)?;
+                    walk.seek(rest())?;
                     walk.step()?
                 }
             };
             while let Some((key, bytes)) = next.take_if(|(key, _)| list.is_block(key)) {
-                visit(&list, matched.distance, &key, &bytes)?;
+                if !visit(&list, matched.distance, &key, &bytes)? {
+                    break;
+                }
                 next = walk.step()?;
             }
         }

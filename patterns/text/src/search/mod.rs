@@ -62,6 +62,7 @@
 
 mod batch;
 mod best_of_each;
+mod best_of_terms;
 mod bm25;
 mod build;
 mod by_group;

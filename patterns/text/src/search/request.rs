@@ -6,6 +6,7 @@ use keyloom::{Budget, Budgeted, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_kit::{Continuation, Fnv};
 
+use super::best_of_terms::{self, LoneTerms};
 use super::bm25::Bm25;
 use super::build::Builder;
 use super::continuation::{After, continuation, read_continuation};
@@ -114,14 +115,22 @@ impl Request {
         hash.finish()
     }
 
+    fn builder<'b, 'r, C: Catalog, R: Reader>(
+        &self,
+        catalog: &'b C,
+        reader: &'r R,
+        prepared: &'b Prepared,
+    ) -> Builder<'b, 'r, C, R> {
+        Builder { catalog, reader, statistics: &prepared.statistics, bm25: self.bm25 }
+    }
+
     pub(super) fn root<'r, R: Reader>(
         &self,
         catalog: &impl Catalog,
         reader: &'r R,
         prepared: &Prepared,
     ) -> Result<Node<'r, R>> {
-        let builder =
-            Builder { catalog, reader, statistics: &prepared.statistics, bm25: self.bm25 };
+        let builder = self.builder(catalog, reader, prepared);
         let mut root = builder.build(&prepared.plan, 1.0)?;
         root.prefetch(reader)?;
         let Some((first, others)) = self.filters.split_first() else { return Ok(root) };
@@ -136,9 +145,26 @@ impl Request {
     /// Any error of the query or of the store.
     pub(crate) fn top<R: Reader>(&self, catalog: &impl Catalog, reader: &R) -> Result<Top> {
         let prepared = self.prepare(catalog, reader)?;
+        let best = self.best(catalog, reader, &prepared)?;
+        self.page(catalog, best, false, &prepared)
+    }
+
+    /// The best documents after the last one of the previous page.
+    fn best<R: Reader>(
+        &self,
+        catalog: &impl Catalog,
+        reader: &R,
+        prepared: &Prepared,
+    ) -> Result<Vec<ScoredDoc>> {
         let mut top = TopK::new(self.limit, prepared.last());
-        rank(&mut self.root(catalog, reader, &prepared)?, &mut top)?;
-        self.page(catalog, top.into_hits(), false, &prepared)
+        let is_short = self.filters.is_empty() && self.limit <= best_of_terms::MOST;
+        match LoneTerms::of(&prepared.plan, 1.0).filter(|_| is_short) {
+            Some(lone) => {
+                self.builder(catalog, reader, prepared).best_of_terms(&lone, &mut top)?;
+            }
+            None => rank(&mut self.root(catalog, reader, prepared)?, &mut top)?,
+        }
+        Ok(top.into_hits())
     }
 
     /// A page; `is_missing` is whether its last document has no value to sort by.
@@ -185,9 +211,8 @@ impl Request {
     ) -> Result<SearchExplain> {
         let counting = Budgeted::new(reader, Budget::new());
         let prepared = self.prepare(catalog, &counting)?;
-        let mut top = TopK::new(self.limit, prepared.last());
-        rank(&mut self.root(catalog, &counting, &prepared)?, &mut top)?;
-        let (lists, hits) = (prepared.plan.lists() as u64, top.into_hits().len() as u64);
+        let hits = self.best(catalog, &counting, &prepared)?.len() as u64;
+        let lists = prepared.plan.lists() as u64;
         Ok(SearchExplain { lists, hits, ..SearchExplain::of(counting.spent()) })
     }
 

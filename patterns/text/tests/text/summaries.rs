@@ -208,6 +208,36 @@ fn combined_fields_of_long_lists_have_the_best_documents() {
     assert!(page.unwrap().items.len() == 10 && cost.keys_read < 10, "{cost}");
 }
 
+/// Pages of a pattern read only the beginnings of its lists, and have the best documents in order.
+#[test]
+fn pages_of_patterns_have_the_best_documents() {
+    let store = Metered::new(Memory::new());
+    let (index, _, model) = loaded(&store, 4_000, 10);
+    let naive = Naive::new(&model, Bm25::default());
+    let blocks = store.snapshot().unwrap();
+    let blocks = blocks.count(index.space().child(&(2, 1)).range()).unwrap();
+    assert!(blocks > 80);
+    let near = Query::fuzzy("body", "w3", 1);
+    let far = Query::fuzzy("body", "w", 2);
+    for query in [Query::prefix("body", "w"), near.clone(), far, near.boost(0.0)] {
+        let wanted: Vec<u32> =
+            naive_top(&naive, &model, &query).into_iter().map(|(key, _)| key).collect();
+        let (_, cost) = store.measure(|store| index.search(query.clone()).hits(&store.snapshot()?));
+        assert!(cost.keys_read < 40, "{query}: {cost}");
+        // A page of 2,000 hits is collected in another way.
+        for limit in [7, 500, 2_000] {
+            let (mut found, mut after) = (Vec::new(), None);
+            while found.len() < wanted.len().min(40 * limit) {
+                let search = index.search(query.clone()).limit(limit).after(after);
+                let page = search.hits(&store.snapshot().unwrap()).unwrap();
+                found.extend(page.items.iter().map(|hit| hit.key));
+                after = page.next;
+            }
+            assert!(wanted.starts_with(&found), "{query}, {limit}");
+        }
+    }
+}
+
 /// Two terms with two layers of summaries each; one term has boost 0.
 #[test]
 fn terms_with_boost_0_match_in_lists_with_two_layers() {
