@@ -9,7 +9,7 @@ use super::bm25::Weight;
 use super::skips::Skips;
 use super::window::{END, Window};
 use crate::index::{ListKeys, TermKeys};
-use crate::postings::{BLOCK_POSTINGS, Block, Layout, Occurrences};
+use crate::postings::{BLOCK_POSTINGS, Block, IdRange, Layout, Occurrences};
 
 /// The summaries of a list with fewer documents are not read, since the list has only a few blocks.
 const SHORT_LIST: u64 = 1_024;
@@ -55,6 +55,8 @@ pub(crate) struct Cursor<'r, R: Reader> {
     is_begun: bool,
     /// The number of documents of the list, which determines whether summaries are read.
     documents: u64,
+    /// Whether [`window`](Cursor::window) returns one bound for the whole list.
+    is_looked_up: bool,
     places: Places,
 }
 
@@ -105,6 +107,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             doc: 0,
             is_begun: false,
             documents: 0,
+            is_looked_up: false,
             places: Places::default(),
         }
     }
@@ -119,9 +122,24 @@ impl<'r, R: Reader> Cursor<'r, R> {
         self.documents
     }
 
-    /// Whether the list is so long that its summaries are read.
+    /// Whether the summaries of the list are read: it is long, and its bounds are needed.
     pub(crate) fn may_have_summaries(&self) -> bool {
-        self.documents >= SHORT_LIST
+        self.documents >= SHORT_LIST && !self.is_looked_up
+    }
+
+    /// Declares that only single documents will be looked up, so the bounds of the blocks are not
+    /// worth their reads.
+    pub(crate) fn look_up(&mut self) {
+        self.is_looked_up = true;
+    }
+
+    /// Whether a read costs no round trip.
+    pub(crate) fn is_local(&self) -> bool {
+        self.reader.prefetched() == 0
+    }
+
+    pub(crate) fn is_looked_up(&self) -> bool {
+        self.is_looked_up
     }
 
     /// The keys of the list.
@@ -219,12 +237,24 @@ impl<'r, R: Reader> Cursor<'r, R> {
     /// # Errors
     /// As [`seek`](Cursor::seek).
     pub(crate) fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
+        if self.is_looked_up {
+            return Ok(Window { last: END, score: self.weight.limit() });
+        }
         if let Some(skips) = &mut self.skips
             && skips.layers() > 0
         {
             let keys = &self.keys.list;
             return skips.window(self.reader, keys, &self.weight, target, depth);
         }
+        self.block_window(target)
+    }
+
+    /// A bound of the scores from `target` to the end of the block that may contain `target`. Reads
+    /// this block.
+    ///
+    /// # Errors
+    /// As [`seek`](Cursor::seek).
+    pub(crate) fn block_window(&mut self, target: u32) -> Result<Window> {
         match self.seek_block(target)? {
             true => {
                 let score = self.block().map_or(0.0, |block| self.weight.bound(block.bounds()));
@@ -246,6 +276,15 @@ impl<'r, R: Reader> Cursor<'r, R> {
         let [_, frequencies, lengths] = &*self.ids;
         let of = |column: &[u32; BLOCK_POSTINGS]| column.get(self.at).copied().unwrap_or(0);
         Ok((of(frequencies), of(lengths)))
+    }
+
+    /// The score of the current document, for a block with only a few documents to score.
+    pub(crate) fn score_alone(&mut self) -> f64 {
+        let (mut score, weight) = (0.0, self.weight);
+        self.each_number(std::iter::once(self.at as u8), |frequency, length| {
+            score = weight.score(f64::from(frequency), length);
+        });
+        score
     }
 
     /// The score of the current document.
@@ -303,8 +342,15 @@ impl<'r, R: Reader> Cursor<'r, R> {
             let next = self.walk.step()?;
             return self.enter(next, target);
         }
-        // If the summaries show that the next block ends before `target`, seek instead of stepping.
-        let after = self.skips.as_ref().and_then(|skips| skips.after(self.last));
+        // If the next block ends before `target`, seek instead of stepping. Without summaries, the
+        // next block is assumed to be as long as this one.
+        let after = match (&self.skips, self.layout) {
+            (None, Some(Layout { range, .. })) if self.is_looked_up => {
+                let next = self.last.checked_add(1);
+                next.map(|next| IdRange::of(next, range.level()).last())
+            }
+            (skips, _) => skips.as_ref().and_then(|skips| skips.after(self.last)),
+        };
         if !self.is_begun || after.is_some_and(|after| after < target) {
             self.is_begun = true;
             self.walk.seek(self.keys.list.from(target))?;

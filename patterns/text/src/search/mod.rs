@@ -39,7 +39,7 @@
 //! | `w1` | 9 | 31 | 94 | 147 | the number of hits, and the logarithm of the corpus |
 //! | `w1 OR w2` | 14 | 120 | 1,022 | 6,458 | the blocks whose combined bounds are better than the results |
 //! | `+w1 +w2` | 14 | 120 | 1,000 | 5,833 | the same, less those without a good posting of the rarer term |
-//! | `+w1 +w500` | 8 | 28 | 206 | 854 | the good postings of the rarer term |
+//! | `+w1 +w500` | 6 | 23 | 150 | 419 | the good postings of the rarer term |
 //! | `"w1 w2"` | 14 | 121 | 1,161 | 11,329 | the blocks that may have both terms |
 //!
 //! The bounds of two terms are added as if one document had the best posting of both. Few short

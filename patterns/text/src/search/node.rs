@@ -15,6 +15,14 @@ use super::spans::SpansNode;
 use super::window::{END, Window};
 use crate::postings::SUMMARY_UNITS;
 
+/// If a list is this many times longer than the shortest list of a conjunction, documents of the
+/// shortest list are looked up in it.
+// A block of the shortest list then spans many blocks of the long list. The summaries of these
+// blocks took more time than the lookups that they saved: 240 instead of 90 µs for a common and a
+// middle term in 100,000 documents. On a remote store, each lookup may cost a round trip, and the
+// summaries are read in the first one.
+const LOOKED_UP: u64 = 8;
+
 /// An operator over the documents that match it.
 pub(crate) enum Node<'r, R: Reader> {
     /// The documents of a term.
@@ -354,6 +362,18 @@ impl<'r, R: Reader> Boolean<'r, R> {
             _ => None,
         });
         terms.collect()
+    }
+
+    /// In a pure conjunction of terms, chooses the lists in which only single documents of the
+    /// rarest term are looked up.
+    pub(crate) fn look_up_long_lists(&mut self) {
+        let mut terms = self.terms().unwrap_or_default();
+        let rarest = terms.iter().map(|term| term.documents()).min().unwrap_or(0).max(1);
+        for term in &mut terms {
+            if term.is_local() && term.documents() >= rarest.saturating_mul(LOOKED_UP) {
+                term.look_up();
+            }
+        }
     }
 
     fn seek(&mut self, target: u32) -> Result<u32> {

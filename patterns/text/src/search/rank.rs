@@ -13,6 +13,9 @@ use super::window::{END, Window};
 /// # Errors
 /// Any error of the store; an error with the key if stored bytes are damaged.
 pub(crate) fn rank<R: Reader>(root: &mut Node<'_, R>, top: &mut TopK) -> Result<()> {
+    if let Node::Boolean(boolean) = root {
+        boolean.look_up_long_lists();
+    }
     let layers = root.layers()?;
     match root {
         Node::AtLeast(any) if any.least <= 1 && any.operands.len() > 1 => {

@@ -238,6 +238,57 @@ fn pages_of_patterns_have_the_best_documents() {
     }
 }
 
+/// A rare term leads, and its documents are looked up in the long lists of the other terms.
+#[test]
+fn conjunctions_with_a_rare_term_read_few_blocks_of_others() {
+    let store = Metered::new(Memory::new());
+    let (index, mut random) = (index(false), fastrand::Rng::with_seed(9));
+    let mut post = |_| {
+        let mut post = short_post(&mut random);
+        for (word, one_in) in [("rare", 60), ("rarest", 400)] {
+            if random.u32(0..one_in) == 0 {
+                post.body.extend(vec![word.to_owned(); random.usize(1..=2)]);
+            }
+        }
+        post
+    };
+    let model: Model = (0..8_000).map(|id| (id, post(id))).collect();
+    let table = posts(&index);
+    for some in Vec::from_iter(model.clone()).chunks(1_500) {
+        store.transact(|txn| table.put_many(txn, some.to_vec())).unwrap();
+    }
+    let naive = Naive::new(&model, Bm25::default());
+    let snapshot = store.snapshot().unwrap();
+    let long = index.space().child(&(2, 1, "w0"));
+    assert!(snapshot.count(long.range()).unwrap() > 60);
+    for (words, most) in [
+        (&["w0", "rare"][..], 70),
+        (&["rarest", "w0"], 35),
+        (&["w1", "rare", "w0"], 100),
+        (&["rarest", "w0", "rare"], 15),
+    ] {
+        let query = Query::all_of(words.iter().map(|word| Query::term("body", *word)));
+        let search = index.search(query.clone());
+        let wanted = naive_top(&naive, &model, &query);
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = search.clone().after(after);
+            let (page, cost) = store.measure(|store| page.hits(&store.snapshot()?));
+            let page = page.unwrap();
+            assert!(cost.keys_read < most, "{query}: {cost}");
+            found.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found.len(), wanted.len(), "{query}");
+        for (hit, (key, score)) in found.iter().zip(&wanted) {
+            assert!((hit.score - score).abs() < 1e-6, "{query}: {hit:?}, not {key} with {score}");
+        }
+    }
+}
+
 /// Two terms with two layers of summaries each; one term has boost 0.
 #[test]
 fn terms_with_boost_0_match_in_lists_with_two_layers() {
