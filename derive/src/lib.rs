@@ -293,7 +293,7 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// | `ranked(by_score = (game, desc(score)))` | `RankedIndex`: parts as in an index | `when`, `deferred` |
 /// | `totals(sold = (town, day), of = i64::from(self.cents))` | `Totals` by these parts; `()` for one total of all records. `of` is an `i64`, by default 1, which counts the records | `when`, `deferred` |
 /// | `points(near = (latitude, longitude))` | `PointIndex` of two fields of `f64`, in degrees | `when`, `deferred` |
-/// | `text(search = (title, each(notes)), analyzer = Analyzer::english())` | `TextIndex` with a field for each part: a `String`, an `Option<String>`, or `each` of a collection | `keys_as_ids`, `deferred` |
+/// | `text(search = (title, each(notes)), analyzer = Analyzer::english())` | `TextIndex` with a field for each part: a `String`, an `Option<String>`, or `each` of a collection. `filters = (status, each(tags), integer(cents))` adds fields to filter by, as in `inverted` | `filters`, `keys_as_ids`, `deferred` |
 /// | `inverted(facets = (status, each(tags), integer(cents)))` | `InvertedIndex` with a field for each part: one value, many, or an integer for comparisons and sums | `keys_as_ids`, `deferred` |
 /// | `expiry(by_deadline = until)` | `Expiry`: a `u64` or an `Option<u64>`, in milliseconds since 1970 | |
 ///

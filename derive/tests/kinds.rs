@@ -25,7 +25,8 @@ use serde::{Deserialize, Serialize};
 #[record(totals(shops = (), when = self.is_open))]
 #[record(totals(per_tag = (town, each(tags)), of = i64::from(self.cents), deferred))]
 #[record(points(near = (latitude, longitude), when = self.is_open))]
-#[record(text(search = (name, note, each(tags)), analyzer = Analyzer::english()))]
+#[record(text(search = (name, note, each(tags)), analyzer = Analyzer::english(),
+              filters = (town, each(tags), integer(cents))))]
 #[record(inverted(facets = (town, each(tags), integer(cents), integer(stars)), keys_as_ids))]
 #[record(expiry(by_until = until))]
 #[record(derived(by_stars: Index<u32, Shop, Option<u8>> = by_stars, deferred))]
@@ -96,7 +97,10 @@ impl ByHand {
             Ok(TextIndex::new(space)
                 .field("name", english(), |_, shop: &Shop, add| add(&shop.name))
                 .field("note", english(), |_, shop, add| shop.note.iter().for_each(|s| add(s)))
-                .field("tags", english(), |_, shop, add| shop.tags.iter().for_each(|s| add(s))))
+                .field("tags", english(), |_, shop, add| shop.tags.iter().for_each(|s| add(s)))
+                .single_value("town", |_, shop| single(&shop.town))
+                .values("tags", |_, shop| shop.tags.iter().collect())
+                .integers("cents", |_, shop| Some(shop.cents.into())))
         })?;
         schema.derive(&shops, "facets", 1, |space| {
             Ok(InvertedIndex::with_keys_as_ids(space)

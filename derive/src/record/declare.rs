@@ -83,14 +83,15 @@ pub(super) fn declare(record: &Record, data: &Derived) -> TokenStream {
             let point = when(record, data, quote!({ #some }), &none);
             in_space(quote!(__keyloom::PointIndex::new(space, #head #point)))
         }
-        Kind::Text { fields, analyzer, keys_as_ids } => {
+        Kind::Text { fields, analyzer, filters, keys_as_ids } => {
             let new = new_with_ids(*keys_as_ids);
             let fields = fields.iter().map(|part| text_field(part, analyzer, key, ident));
-            in_space(quote!(__keyloom::TextIndex::#new(space)#(#fields)*))
+            let filters = filters.iter().map(|part| filter_field(part, "values", &head));
+            in_space(quote!(__keyloom::TextIndex::#new(space)#(#fields)*#(#filters)*))
         }
         Kind::Inverted { fields, keys_as_ids } => {
             let new = new_with_ids(*keys_as_ids);
-            let fields = fields.iter().map(|part| inverted_field(part, &head));
+            let fields = fields.iter().map(|part| filter_field(part, "field", &head));
             in_space(quote!(__keyloom::InvertedIndex::#new(space)#(#fields)*))
         }
         Kind::Expiry { deadline } => {
@@ -211,7 +212,9 @@ fn is_option(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if last(&path.path))
 }
 
-fn inverted_field(part: &Part, head: &TokenStream) -> TokenStream {
+/// A field of bitmaps. `many` is the method that declares a field of several values.
+fn filter_field(part: &Part, many: &str, head: &TokenStream) -> TokenStream {
+    let many = format_ident!("{many}");
     let Part { field, ty, is_each, is_integer, .. } = part;
     let name = field.unraw().to_string();
     if *is_integer {
@@ -221,7 +224,7 @@ fn inverted_field(part: &Part, head: &TokenStream) -> TokenStream {
     let value = quote_spanned!(ty.span()=> &record.#field);
     match is_each {
         true => quote! {
-            .field(#name, #head {
+            .#many(#name, #head {
                 ::core::iter::IntoIterator::into_iter(#value).collect::<__keyloom::FieldValues<_>>()
             })
         },

@@ -35,6 +35,8 @@ pub(super) enum Kind {
     Text {
         fields: Vec<Part>,
         analyzer: Box<Expr>,
+        /// The fields by which a search can filter.
+        filters: Vec<Part>,
         keys_as_ids: bool,
     },
     Inverted {
@@ -83,7 +85,7 @@ impl Word {
             Self::Index => &["covering", "deferred", "unique", "version", "when"],
             Self::Ranked | Self::Points => &["deferred", "version", "when"],
             Self::Totals => &["deferred", "of", "version", "when"],
-            Self::Text => &["analyzer", "deferred", "keys_as_ids", "version"],
+            Self::Text => &["analyzer", "deferred", "filters", "keys_as_ids", "version"],
             Self::Inverted => &["deferred", "keys_as_ids", "version"],
             Self::Expiry => &["version"],
         }
@@ -131,6 +133,7 @@ pub(super) struct Options {
     pub(super) covering: Option<Vec<Ident>>,
     pub(super) of: Option<Expr>,
     pub(super) analyzer: Option<Expr>,
+    pub(super) filters: Option<Vec<WrittenPart>>,
     pub(super) keys_as_ids: Option<Span>,
 }
 
@@ -169,6 +172,7 @@ impl Written {
                         .analyzer
                         .map(Box::new)
                         .ok_or_else(|| Error::new(name.span(), missing))?,
+                    filters: resolve(options.filters.unwrap_or_default(), &find)?,
                     keys_as_ids: options.keys_as_ids.is_some(),
                 }
             }
@@ -187,6 +191,12 @@ impl Written {
 
     fn refuse_forms(&self) -> Result<()> {
         let Self { word, name, parts, options } = self;
+        let filters = options.filters.iter().flatten();
+        if let Some(part) = filters.into_iter().find(|part| part.is_desc) {
+            let message =
+                "a filter has no order; write `filters = (status, each(tags), integer(cents))`";
+            return Err(Error::new(part.field.span(), message));
+        }
         if let Some(part) = parts.iter().find(|part| part.forms().any(|form| !word.allows(form))) {
             let message =
                 format!("this form of a part does not fit here; write `{}`", word.example());

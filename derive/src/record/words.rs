@@ -17,6 +17,10 @@ impl Options {
             "when" => set(&mut self.when, name, value(input)?),
             "of" => set(&mut self.of, name, value(input)?),
             "analyzer" => set(&mut self.analyzer, name, value(input)?),
+            "filters" => {
+                input.parse::<Token![=]>()?;
+                set(&mut self.filters, name, parse_parts(input)?)
+            }
             "covering" => set(&mut self.covering, name, parse_fields(input)?),
             "deferred" => set(&mut self.deferred, name, name.span()),
             "keys_as_ids" => set(&mut self.keys_as_ids, name, name.span()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::parts::{AnyParts, KeyShape};
+use keyloom_kit::parts::{AnyParts, KeyShape, PackAs};
 use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
 use super::as_of::AsOf;
@@ -14,6 +14,7 @@ use super::error::SchemaError;
 use super::owned::{Declared, Owned, owned_by};
 use super::state::State;
 use super::stored::{repair_key, space_of};
+use crate::aggregate::Totals;
 use crate::check_in_steps;
 use crate::derived::Maintained;
 use crate::index::Index;
@@ -263,6 +264,29 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     pub(super) fn owned(&self) -> Result<&Owned<D::Key, D::Value>> {
         let gone = || SchemaError::Gone { name: self.declared.name.to_string() }.into();
         owned_by(&self.table).ok_or_else(gone)
+    }
+}
+
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Totals<K, V, P>, C> {
+    /// The total of `parts`, if the totals are readable; see [`Totals::get`]. Costs two gets, one
+    /// of them for the state. For many totals of one snapshot, use [`at`](Attached::at).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, aggregate::contribution};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "library")?;
+    /// let loans = schema.table::<u32, String>("loans")?;
+    /// let per_member = schema.totals(&loans, "per_member", 1, |_, name| contribution(name, 1))?;
+    /// store.transact(|txn| loans.put_many(txn, [(1, "ada".to_owned()), (2, "ada".to_owned())]))?;
+    /// assert_eq!(per_member.get(&store.snapshot()?, "ada")?, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`at`](Attached::at) and of [`Totals::get`].
+    pub fn get(&self, reader: &impl Reader, parts: impl PackAs<P>) -> Result<i64> {
+        self.at(reader)?.get(reader, parts)
     }
 }
 
