@@ -9,6 +9,9 @@ use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::shown;
 
+/// The names in an error message.
+const LISTED: usize = 6;
+
 /// A table, or data derived from one.
 #[derive(Debug)]
 pub struct Part {
@@ -143,9 +146,20 @@ impl Catalog {
     /// The part with this name, or why there is none.
     pub fn require(&self, name: &str) -> Result<&Part> {
         self.named(name).ok_or_else(|| {
-            let many = self.parts.iter().any(|part| part.name == name);
-            let why = if many { "several schemas have" } else { "no schema has" };
-            Failure::new(format!("{why} a table or index {name:?}{}", self.names()))
+            self.ambiguity(name).unwrap_or_else(|| {
+                let similar = self.similar(name);
+                Failure::new(format!("no schema has a table or index {name:?}{similar}"))
+            })
+        })
+    }
+
+    /// Why a name that several schemas have names no part.
+    pub fn ambiguity(&self, name: &str) -> Option<Failure> {
+        let of_schema = |part: &Part| format!("{:?}", format!("{}/{}", part.schema, part.name));
+        let all: Vec<_> =
+            self.parts.iter().filter(|part| part.name == name).map(of_schema).collect();
+        (all.len() > 1).then(|| {
+            Failure::new(format!("{name:?} is in several schemas: write {}", all.join(" or ")))
         })
     }
 
@@ -170,13 +184,25 @@ impl Catalog {
         Ok(self.parts.iter().filter(|part| named.is_empty() || is_named(part)).collect())
     }
 
-    /// Some names, for an error message.
-    pub fn names(&self) -> String {
-        let named = |part: &Part| format!("{:?}", part.name);
-        let names: Vec<_> = self.parts.iter().take(20).map(named).collect();
+    /// The names that are most like `name`, for an error message.
+    pub fn similar(&self, name: &str) -> String {
+        let name = name.to_lowercase();
+        let shares = |part: &&Part| {
+            let other = part.name.to_lowercase();
+            let begins = name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+            (!name.is_empty() && other.contains(&name)) || begins >= 3
+        };
+        let mut names: Vec<_> = self.parts.iter().filter(shares).collect();
+        if names.is_empty() {
+            names = self.parts.iter().collect();
+        }
+        let more = if names.len() > LISTED { ", …" } else { "" };
+        let mut names: Vec<_> =
+            names.into_iter().take(LISTED).map(|part| format!("{:?}", part.name)).collect();
+        names.dedup();
         match names.is_empty() {
             true => String::new(),
-            false => format!("; the store has {}", names.join(", ")),
+            false => format!("; the store has {}{more}; `keyloom ls` lists all", names.join(", ")),
         }
     }
 

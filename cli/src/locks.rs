@@ -17,9 +17,10 @@ use crate::value;
 
 /// Lists locks that are held and requests that wait, with the leases of their sessions.
 ///
-/// A session renews its lease while its program runs. The locks of a session whose lease has ended
-/// go to the next request, after a grace period. While the lease lasts, only the program of the
-/// session can release its locks: end that program, and wait for the end of the lease.
+/// A session renews its lease while its program runs, so a lock with a live lease does not go free
+/// by itself: end the program of its owner, which may run on another machine, and wait for the end
+/// of the lease and a grace period. The locks of a session whose lease has ended then go to the
+/// next request. The name of an owner is chosen by its program.
 #[derive(Debug, Args)]
 pub struct Locks {
     /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
@@ -38,11 +39,15 @@ impl Locks {
                 if out.json {
                     out.line(&json_safe(&request?.object().to_string()))?;
                 } else {
-                    rows.push(request?.cells());
+                    let request = request?;
+                    rows.push((request.number("token") == 0, request.cells()));
                 }
             }
         }
         if !out.json {
+            // Holders come before those who wait.
+            rows.sort_by_key(|(waits, _)| *waits);
+            let rows: Vec<_> = rows.into_iter().map(|(_, cells)| cells).collect();
             out.table(
                 &["LOCKS", "OWNER", "STATE", "SINCE", "LEASE", "TOKEN", "PATHS"],
                 &rows,
@@ -163,7 +168,7 @@ impl Request<'_> {
         let (now, token) = (self.now, self.number("token"));
         let lease = match self.of_owner("expires").and_then(Value::as_u64) {
             Some(expires) if expires < now => format!("ended {}", ago(expires, now)),
-            Some(expires) => format!("ends {}", ago(expires, now)),
+            Some(expires) => format!("ends {} unless renewed", ago(expires, now)),
             None => "no session".into(),
         };
         let named = self.of_owner("name").and_then(Value::as_str);

@@ -24,7 +24,7 @@ pub struct Ls {
     #[arg(long, default_value_t = 1)]
     pub depth: usize,
     /// The most groups of a level
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, short = 'n', default_value_t = 100)]
     pub limit: usize,
     /// Counts all entries, however many there are
     #[arg(long)]

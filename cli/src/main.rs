@@ -76,6 +76,8 @@ const AFTER_HELP: &str = "\
 An address is lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, postgres://… or etcd://…; the directory of
 an LMDB store needs no scheme. No command changes a store without --write.
 
+A name that several schemas have is written SCHEMA/NAME, as in shop/orders.
+
 Keys are tuples: '(\"orders\", 7, _, 2026..)' has any third element, and a fourth from 2026 on. The
 records of a table begin with its subspace, which ls shows: '(-1, 7)'.
 

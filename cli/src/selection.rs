@@ -37,10 +37,12 @@ impl Selection {
                 Ok(Self { range, fixed: 0, items: Vec::new() })
             }
             Ok(Pattern::Tuple(items)) => Ok(Self::of_items(items)),
-            Err(error) => Err(Failure::new(format!(
-                "the prefix {text:?} is neither a tuple nor the name of a table or index: {error}{}",
-                catalog.names()
-            ))),
+            Err(error) => Err(catalog.ambiguity(text).unwrap_or_else(|| {
+                Failure::new(format!(
+                    "the prefix {text:?} is neither a tuple nor the name of a table or index: {error}{}",
+                    catalog.similar(text)
+                ))
+            })),
         }
     }
 

@@ -65,7 +65,7 @@ pub fn groups(
 }
 
 /// The parts of a range outside of some subspaces, in order.
-fn without(range: KeyRange<'static>, left_out: &[Subspace]) -> Vec<KeyRange<'static>> {
+pub fn without(range: KeyRange<'static>, left_out: &[Subspace]) -> Vec<KeyRange<'static>> {
     let mut spaces: Vec<_> = left_out.iter().map(Subspace::prefix).collect();
     spaces.sort_unstable();
     let (mut parts, mut rest) = (Vec::new(), range);

@@ -9,17 +9,18 @@ mod tree;
 use std::path::PathBuf;
 
 use clap::Args;
-use keyloom::KeyRange;
 use keyloom::key::elements;
+use keyloom::{AnyStore, KeyRange, Reader, Store, Subspace};
 use serde_json::json;
 
 use crate::address::{Access, open};
 use crate::catalog::{Catalog, Part};
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, grouped, note};
 use crate::position::Position;
 use crate::shown::{self, printable};
 use crate::style::{Role, paint};
+use crate::tree::without;
 use crate::value;
 use crate::work::Work;
 
@@ -36,7 +37,7 @@ pub struct Check {
     /// The tables and derived data to check [default: all]
     pub names: Vec<String>,
     /// The most faults to show
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, short = 'n', default_value_t = 100)]
     pub limit: usize,
     /// Keeps the position in this file, and resumes at it
     #[arg(long, value_name = "FILE")]
@@ -76,17 +77,40 @@ impl Check {
         let store = open(&self.address, Access::Read)?;
         let catalog = Catalog::read(&store);
         let parts = catalog.named_or_all(&self.names)?;
+        if let Some(part) = parts.iter().find(|part| !self.names.is_empty() && is_of_program(part))
+        {
+            return Err(Failure::new(format!(
+                "{:?} is of the kind {}, which only its program can check: it calls `check` of the handle",
+                part.name, part.kind
+            )));
+        }
         let position = Position::open(self.resume.as_deref(), "check", &self.address, &parts)?;
         let mut work = Work::new(&store, &catalog, "checked", position);
         let limit = self.limit.try_into().unwrap_or(u64::MAX);
         let mut findings = Findings { out, limit, faults: work.counted() };
         let mut left: Vec<_> = parts.iter().filter_map(|part| unchecked(part)).collect();
         left.dedup();
+        if self.names.is_empty() && has_others(&store, &catalog)? {
+            left.push("keys outside of the schemas".into());
+        }
         work.each(parts, |work, part| visit(work, part, &mut findings))?;
         report(&findings, work.progress.entries(), &left);
         work.end()?;
         Ok(if findings.faults == 0 { Outcome::Fine } else { Outcome::Different })
     }
+}
+
+/// Whether the store has keys that no schema lists.
+fn has_others(store: &AnyStore, catalog: &Catalog) -> Result<bool> {
+    let mut known: Vec<_> = catalog.parts.iter().map(|part| part.space.clone()).collect();
+    known.push(Subspace::new("keyloom"));
+    let snapshot = store.snapshot()?;
+    for rest in without(KeyRange::all(), &known) {
+        if snapshot.first(rest)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Checks a part as far as its kind allows without the program.
@@ -105,6 +129,15 @@ fn visit(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Resul
     }
 }
 
+/// Whether nothing of a part can be checked without its program.
+fn is_of_program(part: &Part) -> bool {
+    let is_structured = matches!(
+        part.kind.as_str(),
+        "table" | "tree" | "incoming edges" | "reversed pairs" | "inverted index" | "text index"
+    );
+    !is_structured && part.entries().is_none()
+}
+
 /// The part, if some of it stays unchecked.
 fn unchecked(part: &Part) -> Option<String> {
     let name = part.name.escape_debug();
@@ -115,7 +148,7 @@ fn unchecked(part: &Part) -> Option<String> {
         }
         "tree" | "incoming edges" | "reversed pairs" if part.state == "readable" => None,
         "inverted index" | "text index" if part.state == "readable" => None,
-        kind if part.entries().is_none() => Some(format!("{name} ({kind})")),
+        kind if is_of_program(part) => Some(format!("{name} ({kind})")),
         _ if part.state != "readable" => Some(format!("{name} ({})", part.state)),
         _ => None,
     }
@@ -124,7 +157,8 @@ fn unchecked(part: &Part) -> Option<String> {
 fn report(findings: &Findings<'_>, entries: u64, left: &[String]) {
     let Findings { faults, limit, .. } = findings;
     let shown = if faults > limit { format!(", {limit} of them shown") } else { String::new() };
-    note(&format!("{} entries checked, {} faults{shown}", grouped(entries), grouped(*faults)));
+    let s = if *faults == 1 { "" } else { "s" };
+    note(&format!("{} entries checked, {} fault{s}{shown}", grouped(entries), grouped(*faults)));
     if !left.is_empty() {
         let left = left.join(", ");
         note(&format!("not checked: {left}; the program that writes them has a check"));

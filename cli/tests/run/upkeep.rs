@@ -5,6 +5,7 @@ use std::time::Duration;
 use keyloom::{Lmdb, Order, Reader, Store, Subspace, Writer};
 use keyloom_locking::queue::{NewJob, QueueOptions};
 use keyloom_locking::{Lock, LockPath, Locks, Session, WorkQueue};
+use keyloom_tables::aggregate::contribution;
 use keyloom_tables::schema::TableInfo;
 use keyloom_tables::{Index, Schema, entry};
 
@@ -41,7 +42,7 @@ fn query_of_what_is_no_index_is_refused() {
     let address = directory.lmdb(town_hall);
     for (name, parts, reason) in [
         ("people", "_", "is not an index"),
-        ("nothing", "_", "the store has \"slips\""),
+        ("absent", "_", "the store has \"slips\""),
         ("people.by_town", "0x00", "not bytes"),
         ("people.by_town", "(", "not a tuple"),
     ] {
@@ -101,6 +102,41 @@ fn check_finds_nothing_in_sound_stores() {
     assert_eq!(run(&["check", &address, "nothing"]).code, 2);
 }
 
+#[test]
+fn check_says_what_it_cannot_check() {
+    let directory = Directory::new();
+    let address = directory.lmdb(|store: &Lmdb| {
+        shop(store);
+        let schema = Schema::open(store, "shop").unwrap();
+        let orders = schema.table::<(String, u32), String>("orders").unwrap();
+        let one = |_: &(String, u32), _: &String| contribution((), 1);
+        schema.totals(&orders, "all", 1, one).unwrap();
+        // The same names in another schema.
+        Schema::open(store, "stall").unwrap().table::<u32, u32>("orders").unwrap();
+    });
+    let checked = run(&["check", &address]);
+    assert!(checked.err.contains("orders.all (totals)"), "{}", checked.err);
+    assert!(!checked.err.contains("outside of the schemas"), "{}", checked.err);
+    let refused = run(&["check", &address, "orders.all"]);
+    assert!(refused.code == 2 && refused.err.contains("only its program"), "{}", refused.err);
+    // A name that is in two schemas names them.
+    for command in [["check", "orders"], ["ls", "orders"], ["scan", "orders"], ["query", "orders"]]
+    {
+        let refused = run(&[command[0], &address, command[1]]);
+        let names = "write \"shop/orders\" or \"stall/orders\"";
+        assert!(refused.code == 2 && refused.err.contains(names), "{}", refused.err);
+    }
+    assert_eq!(run(&["check", &address, "stall/orders"]).code, 0);
+    let refused = run(&["query", &address, "orders.by_nte"]);
+    assert!(refused.err.contains("\"orders.by_note\""), "{}", refused.err);
+
+    let store = Lmdb::open(directory.path().join("lmdb")).unwrap();
+    store.transact(|txn| txn.put(b"\xFE", b"raw")).unwrap();
+    drop(store);
+    let checked = run(&["check", &address]);
+    assert!(checked.err.contains("keys outside of the schemas"), "{}", checked.err);
+}
+
 type Change<'c> = dyn FnMut(&[u8], Option<&[u8]>) + 'c;
 type Damage<'d> = &'d dyn Fn(&mut Change<'_>, &keyloom_redb::Redb);
 
@@ -154,7 +190,7 @@ fn check_finds_each_kind_of_damage() {
     });
     assert!(found[0]["fault"].as_str().unwrap().contains("not a tuple"), "{found:?}");
     let limited = run(&["check", &address, "--limit", "0"]);
-    assert!(limited.out.is_empty() && limited.err.contains("1 faults, 0 of them shown"));
+    assert!(limited.out.is_empty() && limited.err.contains("1 fault, 0 of them shown"));
 }
 
 #[test]
