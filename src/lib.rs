@@ -87,6 +87,11 @@
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Links to items of features that a program has not enabled. With all features, links are checked.
+#![cfg_attr(
+    not(all(feature = "json", feature = "messagepack", feature = "tokio", feature = "tracing")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 #[cfg(all(
     feature = "lmdb",
