@@ -8,6 +8,7 @@ use keyloom::{
 };
 use keyloom_etcd::Etcd;
 
+use keyloom_testing::errors::variant;
 use keyloom_testing::servers::{Cut, EtcdCluster, Proxy, Server, or_skip};
 
 fn commit(store: &Etcd, writes: u32, value: &[u8]) -> keyloom::Result<()> {
@@ -97,7 +98,7 @@ fn a_full_quota_stops_small_and_large_commits() {
     for writes in [200, 1] {
         let mut commits = (0..20).map(|_| commit(&store, writes, &value));
         let error = commits.find_map(Result::err).expect("20 times a million bytes are too many");
-        let said = format!("{error} {error:?}");
+        let said = format!("{error} ({})", variant(&error));
         assert!(said.contains("DiskFull") && said.contains("defragment"), "{said}");
         // Only the commit that uses up the quota may have been executed, not those after it.
         for _ in 0..3 {
