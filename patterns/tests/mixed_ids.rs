@@ -135,7 +135,8 @@ fn keys_as_ids_mix() {
             Ok(TextIndex::with_keys_as_ids(space).field("tag", Analyzer::simple(), text))
         })
         .unwrap();
-    let put = |n: u32| (n * 7, (if n % 3 == 0 { "jazz" } else { "rock" }.to_owned(), n.into()));
+    let put =
+        |n: u32| (n * 7, (if n.is_multiple_of(3) { "jazz" } else { "rock" }.to_owned(), n.into()));
     store.transact(|txn| events.put_many(txn, (0..30).map(put))).unwrap();
     let snapshot = store.snapshot().unwrap();
     let filter = keys.at(&snapshot).unwrap().integers_of("size").unwrap().between(..15);
