@@ -9,20 +9,37 @@ use crate::indexed::Entry;
 /// the pages of an open snapshot.
 const PAGE: usize = 1_000;
 
+/// Calls `visit` with the first page of the keys of a range after `last`, in a snapshot of its own.
+/// Returns its result, and the last key of the page if there are more.
+pub fn page<T>(
+    store: &AnyStore,
+    range: &KeyRange<'_>,
+    last: Option<&[u8]>,
+    visit: impl FnOnce(&AnySnapshot<'_>, &[Entry<'_>]) -> Result<T>,
+) -> Result<(T, Option<Vec<u8>>)> {
+    let snapshot = store.snapshot()?;
+    let rest = match last {
+        None => range.clone(),
+        Some(last) => range.clone().resume(Order::Ascending, last),
+    };
+    let page = snapshot.page(rest, Order::Ascending, PAGE)?;
+    let entries: Vec<Entry<'_>> =
+        page.entries.iter().map(|(key, value)| (&**key, &**value)).collect();
+    let visited = visit(&snapshot, &entries)?;
+    Ok((visited, page.last.map(|last| last.to_vec())))
+}
+
 /// Calls `visit` with the pages of a range, each in a snapshot of its own.
 pub fn pages(
     store: &AnyStore,
     range: &KeyRange<'_>,
     mut visit: impl FnMut(&AnySnapshot<'_>, &[Entry<'_>]) -> Result,
 ) -> Result {
-    let mut rest = range.clone();
+    let mut last = None;
     loop {
-        let snapshot = store.snapshot()?;
-        let page = snapshot.page(rest, Order::Ascending, PAGE)?;
-        let entries: Vec<Entry<'_>> =
-            page.entries.iter().map(|(key, value)| (&**key, &**value)).collect();
-        visit(&snapshot, &entries)?;
-        let Some(last) = page.last else { return Ok(()) };
-        rest = range.clone().resume(Order::Ascending, &last).into_owned();
+        ((), last) = page(store, range, last.as_deref(), &mut visit)?;
+        if last.is_none() {
+            return Ok(());
+        }
     }
 }

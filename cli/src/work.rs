@@ -1,16 +1,13 @@
 //! Long work over the parts of a store, in pages, with progress and a position in a file.
 
-use keyloom::{AnySnapshot, AnyStore, KeyRange, Order, Reader, Store};
+use keyloom::{AnySnapshot, AnyStore, KeyRange};
 
 use crate::catalog::{Catalog, Part};
 use crate::failure::Result;
 use crate::indexed::Entry;
+use crate::pages::page;
 use crate::position::Position;
 use crate::progress::Progress;
-
-/// The entries of one snapshot. More would keep the snapshot open for longer, and LMDB cannot reuse
-/// the pages of an open snapshot.
-const PAGE: usize = 1_000;
 
 /// Work that visits parts one after the other.
 pub struct Work<'w> {
@@ -64,22 +61,12 @@ impl<'w> Work<'w> {
         mut visit: impl FnMut(&AnySnapshot<'_>, &[Entry<'_>]) -> Result<u64>,
     ) -> Result {
         self.steps(stage, |store, last| {
-            let snapshot = store.snapshot()?;
-            let rest = match last {
-                None => range.clone(),
-                Some(last) => range.clone().resume(Order::Ascending, last),
-            };
-            let page = snapshot.page(rest, Order::Ascending, PAGE)?;
-            let entries: Vec<Entry<'_>> =
-                page.entries.iter().map(|(key, value)| (&**key, &**value)).collect();
-            let counted = visit(&snapshot, &entries)?;
-            let bytes = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-            Ok(Step {
-                entries: entries.len(),
-                bytes,
-                counted,
-                last: page.last.map(|last| last.to_vec()),
-            })
+            let read = page(store, range, last, |snapshot, entries| {
+                let bytes = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+                Ok((entries.len(), bytes, visit(snapshot, entries)?))
+            });
+            let ((entries, bytes, counted), last) = read?;
+            Ok(Step { entries, bytes, counted, last })
         })
     }
 

@@ -5,6 +5,7 @@ use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, KeyRange, Order, Reader, Store, Subspace};
 use keyloom_bitmaps::{BitSliced, Bitmap, BitmapExpr};
 use keyloom_kit::Inconsistency;
+use roaring::RoaringTreemap;
 
 use super::Findings;
 use crate::catalog::Part;
@@ -14,7 +15,10 @@ use crate::shown;
 use crate::work::{Step, Work};
 
 /// The stages of this check.
-pub const STAGES: u32 = 8;
+pub const STAGES: usize = 8;
+
+/// The bitmaps of values that are united at once: each costs a walk.
+const UNITED: usize = 64;
 
 /// Checks the inverted index in `space`, in stages from `first` on.
 pub fn check(
@@ -27,8 +31,11 @@ pub fn check(
     let Some(table) = work.catalog.table_of(part) else { return Ok(()) };
     let ids = space.child("ids");
     let [ids, keys] = ["id", "key"].map(|name| ids.child(name));
-    let index = Bitmaps { part, table, space, all: Bitmap::new(&space.child("all")), ids, keys };
-    let checks = [
+    let all = Bitmap::new(&space.child("all"));
+    // Ids cannot be compared with a bitmap that is not readable, which is a fault of its own.
+    let is_readable = all.check(&work.store.snapshot()?)?.is_empty();
+    let index = Bitmaps { part, table, space, all, is_readable, ids, keys };
+    let checks: [_; STAGES] = [
         Bitmaps::in_use,
         Bitmaps::records,
         Bitmaps::ids,
@@ -38,7 +45,6 @@ pub fn check(
         Bitmaps::counters,
         Bitmaps::fields,
     ];
-    debug_assert_eq!(checks.len(), STAGES as usize);
     (first..).zip(checks).try_for_each(|(stage, check)| check(&index, work, stage, findings))
 }
 
@@ -48,6 +54,7 @@ struct Bitmaps<'i> {
     space: &'i Subspace,
     /// All ids in use.
     all: Bitmap,
+    is_readable: bool,
     /// The ids by key, and the keys by id. Empty if keys are ids.
     ids: Subspace,
     keys: Subspace,
@@ -58,12 +65,14 @@ impl Bitmaps<'_> {
     fn records(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let catalog = work.catalog;
         work.pages(stage, &self.table.space.self_and_children(), |snapshot, records| {
-            if catalog.is_behind(snapshot, self.part)? {
+            if !self.is_readable || catalog.is_behind(snapshot, self.part)? {
                 return Ok(findings.faults);
             }
-            let used = BitmapExpr::from(&self.all).to_treemap(snapshot)?;
-            for ((key, _), id) in records.iter().zip(self.ids_of(snapshot, records)?) {
-                if id.is_none_or(|id| !used.contains(id)) {
+            let ids = self.ids_of(snapshot, records)?;
+            let own: RoaringTreemap = ids.iter().flatten().copied().collect();
+            let unused = (BitmapExpr::from(own) - &self.all).to_treemap(snapshot)?;
+            for ((key, _), id) in records.iter().zip(ids) {
+                if id.is_none_or(|id| unused.contains(id)) {
                     findings.add(self.part, key, "the record has no id in use")?;
                 }
             }
@@ -161,10 +170,9 @@ impl Bitmaps<'_> {
         work.steps(stage, |store, _| {
             let snapshot = store.snapshot()?;
             let faults = self.all.check(&snapshot)?;
-            let is_sound = faults.is_empty();
             self.report(faults, findings)?;
             let entries = snapshot.count(self.all.space().self_and_children())?;
-            if is_sound && !catalog.is_behind(&snapshot, self.part)? {
+            if self.is_readable && !catalog.is_behind(&snapshot, self.part)? {
                 let has_ids = snapshot.first(self.keys.self_and_children())?.is_some();
                 let owner = if has_ids { &self.keys } else { &self.table.space };
                 let used = BitmapExpr::from(&self.all);
@@ -189,20 +197,24 @@ impl Bitmaps<'_> {
     /// The bitmaps of the values, one after the other.
     fn values(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let terms = self.space.child("terms");
+        let depth = elements(terms.prefix()).map_or(0, |all| all.len()) + 1;
         work.steps(stage, |store, last| {
             let snapshot = store.snapshot()?;
             let Some((key, _)) = first_after(&snapshot, &terms, last)? else {
                 return Ok(step(0, findings, None));
             };
-            let Some(value) = without_last(&terms, &key) else {
+            // The name of the field, and a part of the value.
+            let value = without_last(&terms, &key)
+                .filter(|value| elements(value.prefix()).is_ok_and(|all| all.len() > depth));
+            let Some(value) = value else {
                 findings.add(self.part, &key, "it is not the key of a container")?;
                 return Ok(step(1, findings, Some(key)));
             };
             let bitmap = Bitmap::new(&value);
             let faults = bitmap.check(&snapshot)?;
-            let is_sound = faults.is_empty();
+            let is_comparable = faults.is_empty() && self.is_readable;
             self.report(faults, findings)?;
-            if is_sound {
+            if is_comparable {
                 let strays = (BitmapExpr::from(&bitmap) - &self.all).first(&snapshot)?;
                 if let Some(id) = strays {
                     findings.add(self.part, &key, &format!("no record has the id {id}"))?;
@@ -267,21 +279,35 @@ impl Bitmaps<'_> {
             if snapshot.get(&counter)?.is_none() {
                 findings.add(self.part, &counter, "the counter is missing")?;
             }
-            let (mut rest, mut last) = (BitmapExpr::from(&self.all).hold(&snapshot)?, None);
-            while let Some((key, _)) = first_after(&snapshot, &field, last.as_deref())? {
-                let value = without_last(&terms, &key);
-                if let Some(value) = &value {
-                    rest = (rest - &Bitmap::new(value)).hold(&snapshot)?;
-                }
-                last = Some(value.map_or(key, |value| value.prefix().to_vec()));
-            }
-            if let Some(id) = rest.first(&snapshot)? {
+            if let Some(id) = self.without_value(&snapshot, &field)? {
                 let fault = format!("the id {id} is in no bitmap of the field");
                 findings.add(self.part, field.prefix(), &fault)?;
             }
             let entries = snapshot.count(field.self_and_children())?;
             Ok(step(entries, findings, Some(field.prefix().to_vec())))
         })
+    }
+
+    /// The first id in use that no bitmap of a field has. `None` if one of them is not readable.
+    fn without_value(&self, snapshot: &AnySnapshot<'_>, field: &Subspace) -> Result<Option<u64>> {
+        if !self.is_readable {
+            return Ok(None);
+        }
+        let (mut rest, mut some) = (BitmapExpr::from(&self.all), Vec::new());
+        let mut last: Option<Vec<u8>> = None;
+        while let Some((key, _)) = first_after(snapshot, field, last.as_deref())? {
+            let Some(value) = without_last(field, &key) else { return Ok(None) };
+            let bitmap = Bitmap::new(&value);
+            if !bitmap.check(snapshot)?.is_empty() {
+                return Ok(None);
+            }
+            some.push(bitmap);
+            if some.len() == UNITED {
+                rest = (rest - BitmapExpr::any_of(some.drain(..))).hold(snapshot)?;
+            }
+            last = Some(value.prefix().to_vec());
+        }
+        Ok((rest - BitmapExpr::any_of(some)).first(snapshot)?)
     }
 
     fn report(&self, faults: Vec<Inconsistency>, findings: &mut Findings<'_>) -> Result {
@@ -322,6 +348,6 @@ fn first_after(
 /// The subspace of all elements of a key but the last.
 fn without_last(space: &Subspace, key: &[u8]) -> Option<Subspace> {
     let parts = elements(key.strip_prefix(space.prefix())?).ok()?;
-    let (_, own) = parts.split_last().filter(|(_, own)| own.len() > 1)?;
+    let (_, own) = parts.split_last().filter(|(_, own)| !own.is_empty())?;
     Some(Subspace::from_bytes(&[space.prefix(), &pack(&List(own))].concat()))
 }

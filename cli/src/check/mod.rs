@@ -52,7 +52,7 @@ pub struct Findings<'o> {
 }
 
 impl Findings<'_> {
-    /// Reports a fault, and returns the number of faults so far.
+    /// Reports a fault.
     fn add(&mut self, part: &Part, key: &[u8], fault: &str) -> Result {
         self.faults += 1;
         if self.faults > self.limit {
@@ -77,8 +77,9 @@ impl Check {
         let store = open(&self.address, Access::Read)?;
         let catalog = Catalog::read(&store);
         let parts = catalog.named_or_all(&self.names)?;
-        if let Some(part) = parts.iter().find(|part| !self.names.is_empty() && is_of_program(part))
-        {
+        let is_refused =
+            |part: &&&Part| !self.names.is_empty() && matches!(Way::of(part), Way::None);
+        if let Some(part) = parts.iter().find(is_refused) {
             return Err(Failure::new(format!(
                 "{:?} is of the kind {}, which only its program can check: it calls `check` of the handle",
                 part.name, part.kind
@@ -113,42 +114,55 @@ fn has_others(store: &AnyStore, catalog: &Catalog) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks a part as far as its kind allows without the program.
-fn visit(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Result {
-    match part.kind.as_str() {
-        "table" => records(work, part, findings),
-        _ if part.state != "readable" => Ok(()),
-        "tree" => tree::check(work, part, findings),
-        "incoming edges" | "reversed pairs" => mirror::check(work, part, findings),
-        "inverted index" => bitmaps::check(work, part, &part.space, 0, findings),
-        "text index" => text::check(work, part, findings),
-        _ => match part.entries() {
-            Some(space) => entries::check(work, part, &space, findings),
-            None => Ok(()),
-        },
+/// How a part is checked without its program.
+enum Way {
+    Records,
+    Tree,
+    Mirror,
+    Bitmaps,
+    Texts,
+    /// As the entries in this subspace, which lead to records.
+    Entries(Subspace),
+    /// Not at all: only functions of the program decide what is right.
+    None,
+}
+
+impl Way {
+    fn of(part: &Part) -> Self {
+        match part.kind.as_str() {
+            "table" => Self::Records,
+            "tree" => Self::Tree,
+            "incoming edges" | "reversed pairs" => Self::Mirror,
+            "inverted index" => Self::Bitmaps,
+            "text index" => Self::Texts,
+            _ => part.entries().map_or(Self::None, Self::Entries),
+        }
     }
 }
 
-/// Whether nothing of a part can be checked without its program.
-fn is_of_program(part: &Part) -> bool {
-    let is_structured = matches!(
-        part.kind.as_str(),
-        "table" | "tree" | "incoming edges" | "reversed pairs" | "inverted index" | "text index"
-    );
-    !is_structured && part.entries().is_none()
+/// Checks a part as far as its kind allows without the program.
+fn visit(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Result {
+    match Way::of(part) {
+        Way::Records => records(work, part, findings),
+        _ if part.state != "readable" => Ok(()),
+        Way::Tree => tree::check(work, part, findings),
+        Way::Mirror => mirror::check(work, part, findings),
+        Way::Bitmaps => bitmaps::check(work, part, &part.space, 0, findings),
+        Way::Texts => text::check(work, part, findings),
+        Way::Entries(space) => entries::check(work, part, &space, findings),
+        Way::None => Ok(()),
+    }
 }
 
 /// The part, if some of it stays unchecked.
 fn unchecked(part: &Part) -> Option<String> {
     let name = part.name.escape_debug();
-    match part.kind.as_str() {
-        "table" => {
+    match Way::of(part) {
+        Way::Records => {
             let codec = part.codec.as_ref().filter(|_| !value::is_checked(part))?;
             Some(format!("records of {name} ({codec})"))
         }
-        "tree" | "incoming edges" | "reversed pairs" if part.state == "readable" => None,
-        "inverted index" | "text index" if part.state == "readable" => None,
-        kind if is_of_program(part) => Some(format!("{name} ({kind})")),
+        Way::None => Some(format!("{name} ({})", part.kind)),
         _ if part.state != "readable" => Some(format!("{name} ({})", part.state)),
         _ => None,
     }

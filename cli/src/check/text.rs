@@ -2,8 +2,9 @@
 //! Which terms a record has, only the analyzer of the program knows.
 
 use keyloom::key::{Element, List, elements, pack};
-use keyloom::{Order, Reader, Subspace};
+use keyloom::{AnySnapshot, Order, Reader, Store, Subspace};
 use keyloom_bitmaps::{Bitmap, BitmapExpr};
+use roaring::RoaringBitmap;
 
 use super::{Findings, bitmaps};
 use crate::block;
@@ -14,46 +15,68 @@ use crate::work::Work;
 
 /// Checks the structure of a text index.
 pub fn check(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Result {
-    let index = Texts { part, terms: part.space.child(&1), blocks: part.space.child(&2) };
-    bitmaps::check(work, part, &part.space.child(&0), 0, findings)?;
-    index.dictionary(work, bitmaps::STAGES, findings)?;
-    index.lists(work, bitmaps::STAGES + 1, findings)
+    let records = part.space.child(&0);
+    bitmaps::check(work, part, &records, 0, findings)?;
+    let all = Bitmap::new(&records.child("all"));
+    let is_readable = all.check(&work.store.snapshot()?)?.is_empty();
+    let index = Texts {
+        part,
+        terms: part.space.child(&1),
+        blocks: part.space.child(&2),
+        all: is_readable.then_some(all),
+    };
+    let first = bitmaps::STAGES as u32;
+    index.dictionary(work, first, findings)?;
+    index.lists(work, first + 1, findings)
 }
 
 struct Texts<'i> {
     part: &'i Part,
     terms: Subspace,
     blocks: Subspace,
+    /// All ids of documents, if they are readable.
+    all: Option<Bitmap>,
 }
 
 impl Texts<'_> {
     /// The counter of each term is the number of its postings, and each posting is of a document.
     fn dictionary(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
-        let all = Bitmap::new(&self.part.space.child(&0).child("all"));
         work.pages(stage, &self.terms.self_and_children(), |snapshot, entries| {
-            let documents = BitmapExpr::from(&all).to_roaring(snapshot)?;
             for (key, value) in entries {
                 let own = key.strip_prefix(self.terms.prefix()).unwrap_or_default();
                 let list = Subspace::from_bytes(&[self.blocks.prefix(), own].concat());
-                let mut count = 0;
-                for entry in snapshot.range(list.range(), Order::Ascending)? {
-                    let (block, bytes) = entry?;
-                    let Some(postings) = self.postings(&list, (&block, &bytes)) else {
-                        findings.add(self.part, &block, "the postings are not readable")?;
-                        continue;
-                    };
-                    count += postings.len() as u64;
-                    if let Some((id, _)) = postings.iter().find(|(id, _)| !documents.contains(*id))
-                    {
-                        findings.add(self.part, &block, &format!("no record has the id {id}"))?;
-                    }
-                }
+                let count = self.list(snapshot, &list, findings)?;
                 if <[u8; 8]>::try_from(*value).map(u64::from_le_bytes).ok() != Some(count) {
                     findings.add(self.part, key, &format!("the term has {count} postings"))?;
                 }
             }
             Ok(findings.faults)
         })
+    }
+
+    /// Checks the blocks of a list, and returns the number of its postings.
+    fn list(
+        &self,
+        snapshot: &AnySnapshot<'_>,
+        list: &Subspace,
+        findings: &mut Findings<'_>,
+    ) -> Result<u64> {
+        let (mut count, mut documents) = (0, RoaringBitmap::new());
+        for entry in snapshot.range(list.range(), Order::Ascending)? {
+            let (block, bytes) = entry?;
+            match self.postings(list, (&block, &bytes)) {
+                Some(postings) => {
+                    count += postings.len() as u64;
+                    documents.extend(postings.iter().map(|(id, _)| id));
+                }
+                None => findings.add(self.part, &block, "the postings are not readable")?,
+            }
+        }
+        let strays = self.all.as_ref().map(|all| BitmapExpr::from(documents) - all);
+        if let Some(id) = strays.map(|ids| ids.first(snapshot)).transpose()?.flatten() {
+            findings.add(self.part, list.prefix(), &format!("no record has the id {id}"))?;
+        }
+        Ok(count)
     }
 
     fn postings(&self, list: &Subspace, (key, bytes): Entry<'_>) -> Option<Vec<(u32, u32)>> {

@@ -320,3 +320,26 @@ fn repair_leaves_what_the_program_accepts() {
         assert!(repaired > 5, "{repaired}");
     }
 }
+
+/// Bytes that are not readable are a fault, and no reason to stop: the rest is still checked.
+#[test]
+fn unreadable_bytes_anywhere_are_reported() {
+    for (program, _) in PROGRAMS {
+        let filled = Filled::new(program);
+        let of_schemas = Subspace::new("keyloom");
+        let all: Vec<_> = filled.sound.keys().filter(|key| !of_schemas.contains(key)).collect();
+        // About sixty entries, and all that are few of their kind: the bitmaps of all ids.
+        let is_of_all = |key: &[u8]| key.windows(4).any(|part| part == b"all\0");
+        let step = all.len().div_ceil(60);
+        let some = all.iter().step_by(step).chain(all.iter().filter(|key| is_of_all(key)));
+        let mut found = 0;
+        for key in some {
+            filled.damaged(&((*key).clone(), Some(vec![0xFF])), || {
+                let ran = run(&["check", &filled.address()]);
+                assert!(ran.code < 2, "{}: {}", keyloom::key::display(key), ran.err);
+                found += usize::from(ran.code == 1);
+            });
+        }
+        assert!(found > 20, "{found}");
+    }
+}
