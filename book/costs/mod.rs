@@ -20,7 +20,7 @@ use keyloom::Cost;
 /// Tables with costs that are not compared here, and why: the beginning of their first line.
 const NOT_COUNTED: [(&str, &str, &str); 8] = [
     ("aggregate_totals.md", "| attached | time per put |", "times of a benchmark"),
-    ("foundationdb.md", "| | round trips |", "needs a cluster; a campaign counts them"),
+    ("foundationdb.md", "| | round trips |", "needs a cluster; tests on it count them"),
     ("join.md", "| the right side is | join |", "the costs of joins are in their contracts"),
     ("locking.md", "| a lock acquired and released |", "times beside other systems"),
     ("measurements.md", "| operation: keys written / keys read /", "an example prints it"),

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Metered, Reader, Store};
+use keyloom::{Error, Metered, Order, Reader, Store};
 use keyloom_spatial::Circle;
 use keyloom_spatial::GeoCell;
 use keyloom_tables::Maintained;
@@ -102,5 +102,38 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             let is_near = snapshot.prefetched() == 0;
             assert!(per_hit <= most || !is_near, "{ranges}, {times:?}: {explain}");
         }
+    }
+    the_first_events_cost_their_bin(&metered, &events, circle);
+}
+
+/// In the order of times, the first event costs the query of its bin, and a key to find the bin. The
+/// costs that a query explains are those of the store.
+fn the_first_events_cost_their_bin(metered: &Metered<impl Store>, events: &Events, circle: Circle) {
+    let snapshot = metered.snapshot().unwrap();
+    let cost = |read: &mut dyn FnMut()| {
+        let [gets, ranges, keys, written] = counts(metered.cost());
+        read();
+        let after = counts(metered.cost());
+        assert_eq!((after[0], after[3]), (gets, written));
+        [after[1] - ranges, after[2] - keys]
+    };
+    let by_time = |order| events.index.within(circle, ..).by_time(&snapshot, order).unwrap();
+    // The first and the last bin of the grid.
+    for (order, bin) in [(Order::Ascending, 0..1_000), (Order::Descending, 10_000..11_000)] {
+        let [ranges, keys] = cost(&mut || {
+            events.index.within(circle, bin.clone()).count(&snapshot).unwrap();
+        });
+        let first = cost(&mut || {
+            let first = by_time(order).next().unwrap().unwrap();
+            assert!(bin.contains(&first.time()));
+        });
+        assert_eq!(first, [ranges + 1, keys + 1], "{order:?}");
+        let mut explained = [0; 2];
+        let all = cost(&mut || {
+            let mut all = by_time(order);
+            all.by_ref().for_each(|event| drop(event.unwrap()));
+            explained = [all.explain().ranges, all.explain().keys_scanned];
+        });
+        assert_eq!(explained, all, "{order:?}");
     }
 }
