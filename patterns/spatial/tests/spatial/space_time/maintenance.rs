@@ -106,8 +106,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     the_first_events_cost_their_bin(&metered, &events, circle);
 }
 
-/// In the order of times, the first event costs the query of its bin, and a key to find the bin. The
-/// costs that a query explains are those of the store.
+/// In the order of times, the first event costs the query of its bin, and a key to find the bin.
+/// The costs that a query explains are those of the store.
 fn the_first_events_cost_their_bin(metered: &Metered<impl Store>, events: &Events, circle: Circle) {
     let snapshot = metered.snapshot().unwrap();
     let cost = |read: &mut dyn FnMut()| {
