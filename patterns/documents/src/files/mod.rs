@@ -67,12 +67,14 @@
 //! | [`read`](Files::read) | 1 get, 1 range of p keys |
 //! | [`write`](Files::write) | 1 entry and p pieces, and the postings of the words that change |
 //! | [`rename`](Files::rename), of a file or of a directory | 1 entry, and up to 2 keys in each of 2 indexes; a get for each directory above the new path |
+//! | [`rename_over`](Files::rename_over) | a rename, and a [`remove`](Files::remove) of what is replaced |
 //! | [`remove_all`](Files::remove_all) | a rename; then all entries and pieces below, in bounded transactions |
 //! | [`list`](Files::list) | 1 range of the index, 1 get for each entry, in one round trip |
 //! | [`walk`](Files::walk) | a list of each directory |
 //! | [`search`](Files::search) | the search in pieces, and the paths of the files found |
 //! | the same with a [name](FileSearch::named) | also 1 range of the index of names, a get for each entry found and for each directory above it, and the bitmap of each such file |
 //! | the same [within](FileSearch::within) a directory | also a walk of the directory, and the bitmap of each file in it |
+//! | the same [directly in](FileSearch::directly_in) a directory | also 1 range of its entries, and the bitmap of each |
 //!
 //! Each new entry takes its id from one of 16 shards, chosen by a hash of its directory and name.
 //! So on a store with optimistic concurrency control, transactions that create directories

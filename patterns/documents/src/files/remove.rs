@@ -16,11 +16,22 @@ impl Files {
     pub fn remove(&self, txn: &mut impl Writer, path: &str) -> Result<()> {
         txn.guarded(|txn| {
             let (id, entry) = self.required(txn, path)?;
-            if entry.is_directory() && self.first_in(txn, id)?.is_some() {
-                return Err(FilesError::NotEmpty { path: path.to_owned() }.into());
-            }
-            self.remove_entry(txn, id, &entry).map(drop)
+            self.remove_empty(txn, id, &entry, path)
         })
+    }
+
+    /// Removes the entry at a path unless it is a directory with entries.
+    pub(super) fn remove_empty(
+        &self,
+        txn: &mut impl Writer,
+        id: u32,
+        entry: &FileEntry,
+        path: &str,
+    ) -> Result<()> {
+        if entry.is_directory() && self.first_in(txn, id)?.is_some() {
+            return Err(FilesError::NotEmpty { path: path.to_owned() }.into());
+        }
+        self.remove_entry(txn, id, entry).map(drop)
     }
 
     /// Removes a file, or a directory with all its contents. One transaction removes the path;

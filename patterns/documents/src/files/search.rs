@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_kit::{Continuation, Page};
+use keyloom_kit::{Continuation, Page, starting_with};
 use keyloom_text::{Highlighter, Query};
 
 use super::{FileEntry, Files};
@@ -20,10 +20,19 @@ const PIECES: usize = 3;
 pub struct FileSearch<'f> {
     files: &'f Files,
     query: Query,
-    within: Option<String>,
+    scope: Scope,
     name_prefix: Option<String>,
     limit: usize,
     after: Option<Continuation>,
+}
+
+/// The directories that a search is limited to.
+#[derive(Clone, Debug)]
+enum Scope {
+    All,
+    Below(String),
+    /// Without the directories below.
+    Only(String),
 }
 
 /// A file that a query matches.
@@ -42,8 +51,8 @@ pub struct FoundFile {
 impl Files {
     /// A search for files by their contents, the field `contents` of the query.
     pub fn search(&self, query: impl Into<Query>) -> FileSearch<'_> {
-        let (within, name_prefix, after) = (None, None, None);
-        FileSearch { files: self, query: query.into(), within, name_prefix, limit: 10, after }
+        let (scope, name_prefix, after) = (Scope::All, None, None);
+        FileSearch { files: self, query: query.into(), scope, name_prefix, limit: 10, after }
     }
 
     /// Finds files and directories anywhere in the tree whose names begin with `prefix`. Returns at
@@ -60,8 +69,7 @@ impl Files {
     ) -> Result<Vec<(String, u32, FileEntry)>> {
         let index = self.by_name.at(reader)?;
         let mut found = Vec::new();
-        let mut entries =
-            index.query().select(keyloom_tables::starting_with(prefix)).entries(reader)?;
+        let mut entries = index.query().select(starting_with(prefix)).entries(reader)?;
         while found.len() < limit
             && let Some(entry) = entries.next()
         {
@@ -83,12 +91,21 @@ impl Files {
 }
 
 impl FileSearch<'_> {
-    /// Limits the search to files below a directory.
+    /// Limits the search to files below a directory, at any depth.
     #[must_use]
     pub fn within(self, directory: &str) -> Self {
-        // Every file is below the root.
-        let within = (directory != "/").then(|| directory.to_owned());
-        Self { within, ..self }
+        let scope = match directory {
+            // Every file is below the root.
+            "/" => Scope::All,
+            _ => Scope::Below(directory.to_owned()),
+        };
+        Self { scope, ..self }
+    }
+
+    /// Limits the search to the files of one directory, without those of the directories below it.
+    #[must_use]
+    pub fn directly_in(self, directory: &str) -> Self {
+        Self { scope: Scope::Only(directory.to_owned()), ..self }
     }
 
     /// Limits the search to files whose names begin with `prefix`.
@@ -103,8 +120,9 @@ impl FileSearch<'_> {
         Self { limit, ..self }
     }
 
-    /// Continues after the page that returned `after`; from the beginning with `None`. If files of
-    /// the directory were added, moved or removed since then, the continuation is refused.
+    /// Continues after the page that returned `after`; from the beginning with `None`. Files that
+    /// stay where they are, unchanged, are on exactly one page, also if others are added, moved or
+    /// removed between two pages.
     #[must_use]
     pub fn after(self, after: impl Into<Option<Continuation>>) -> Self {
         Self { after: after.into(), ..self }
@@ -121,7 +139,9 @@ impl FileSearch<'_> {
         let mut search = index.search(query.clone());
         if let Some(ids) = self.ids(reader)? {
             let terms = ids.iter().map(|id| index.records().term("file", *id));
-            search = search.filter(BitmapExpr::any_of(terms.collect::<Result<Vec<_>>>()?));
+            let ids = BitmapExpr::any_of(terms.collect::<Result<Vec<_>>>()?);
+            let name = format!("{:?} {:?}", self.scope, self.name_prefix);
+            search = search.changing_filter(&name, ids);
         }
         let inner = InnerHits::first(PIECES);
         let collapse = Collapse::new(search, "file").groups(*limit).inner(inner);
@@ -137,22 +157,32 @@ impl FileSearch<'_> {
         Ok(Page { items: found, next: page.next })
     }
 
-    /// The ids of the files that the search is limited to.
+    /// The ids of the files that the search is limited to; those of directories have no pieces.
     fn ids(&self, reader: &impl Reader) -> Result<Option<BTreeSet<u32>>> {
-        let Some(within) = &self.within else {
-            let Some(prefix) = &self.name_prefix else { return Ok(None) };
-            let named = self.files.find_named(reader, prefix, usize::MAX)?;
-            let named = named.into_iter().filter(|(_, _, entry)| !entry.is_directory());
-            return Ok(Some(named.map(|(_, id, _)| id).collect()));
-        };
-        let prefix = self.name_prefix.as_deref().unwrap_or_default();
-        let mut ids = BTreeSet::new();
-        for entry in self.files.walk(reader, within)? {
-            let (_, id, entry) = entry?;
-            if !entry.is_directory() && entry.name.starts_with(prefix) {
-                ids.insert(id);
+        let prefix = self.name_prefix.as_deref();
+        Ok(Some(match (&self.scope, prefix) {
+            (Scope::All, None) => return Ok(None),
+            (Scope::All, Some(prefix)) => {
+                let named = self.files.find_named(reader, prefix, usize::MAX)?.into_iter();
+                named.filter(|(_, _, entry)| !entry.is_directory()).map(|(_, id, _)| id).collect()
             }
-        }
-        Ok(Some(ids))
+            (Scope::Below(directory), prefix) => {
+                let mut ids = BTreeSet::new();
+                for entry in self.files.walk(reader, directory)? {
+                    let (_, id, entry) = entry?;
+                    if !entry.is_directory() && entry.name.starts_with(prefix.unwrap_or_default()) {
+                        ids.insert(id);
+                    }
+                }
+                ids
+            }
+            (Scope::Only(directory), prefix) => {
+                let directory = self.files.directory_at(reader, directory)?;
+                let named = starting_with((directory, prefix.unwrap_or_default()));
+                let index = self.files.by_place.at(reader)?;
+                let entries = index.query().select(named).entries(reader)?;
+                entries.map(|entry| entry?.record_key()).collect::<Result<_>>()?
+            }
+        }))
     }
 }

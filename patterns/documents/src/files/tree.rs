@@ -204,6 +204,8 @@ impl Files {
     }
 
     /// Moves a file, or a directory with all its contents, to another path, which must not exist.
+    /// [`rename_over`](Files::rename_over) replaces what is there.
+    ///
     /// Readers see it either at the old path or at the new one. Writes one record, however many
     /// entries are below it.
     ///
@@ -212,17 +214,58 @@ impl Files {
     /// either path; [`FilesError::Exists`]; [`FilesError::BelowItself`]; any error of the store.
     pub fn rename(&self, txn: &mut impl Writer, from: &str, to: &str) -> Result<()> {
         txn.guarded(|txn| {
-            let (id, mut entry) = self.required(txn, from)?;
-            let (directories, name) = split(to)?;
-            let directory = self.directory(txn, to, &directories)?;
-            if self.is_at_or_below(txn, directory, id)? {
-                let (from, to) = (from.to_owned(), to.to_owned());
-                return Err(FilesError::BelowItself { from, to }.into());
+            let (moved, existing) = self.moved(txn, from, to)?;
+            match existing {
+                Some(_) => Err(FilesError::Exists { path: to.to_owned() }.into()),
+                None => self.entries.put(txn, &moved.0, &moved.1),
             }
-            self.refuse_existing(txn, directory, name, to)?;
-            (entry.directory, entry.name) = (directory, name.to_owned());
+        })
+    }
+
+    /// Moves an entry to another path, and replaces what is there: a file replaces a file, and a
+    /// directory an empty directory, as `rename` does in POSIX. Readers see either the old entry at
+    /// the path or the new one. A rename to the same path changes nothing.
+    ///
+    /// Use it to publish a file that was written under another name.
+    ///
+    /// # Errors
+    /// As [`rename`](Files::rename); instead of [`FilesError::Exists`],
+    /// [`FilesError::IsADirectory`] if a file would replace a directory,
+    /// [`FilesError::NotADirectory`] if a directory would replace a file, and
+    /// [`FilesError::NotEmpty`].
+    pub fn rename_over(&self, txn: &mut impl Writer, from: &str, to: &str) -> Result<()> {
+        txn.guarded(|txn| {
+            let ((id, entry), existing) = self.moved(txn, from, to)?;
+            if let Some((replaced, at)) = existing {
+                let path = || to.to_owned();
+                match (entry.is_directory(), at.is_directory()) {
+                    _ if replaced == id => return Ok(()),
+                    (false, true) => return Err(FilesError::IsADirectory { path: path() }.into()),
+                    (true, false) => return Err(FilesError::NotADirectory { path: path() }.into()),
+                    _ => self.remove_empty(txn, replaced, &at, to)?,
+                }
+            }
             self.entries.put(txn, &id, &entry)
         })
+    }
+
+    /// The id of an entry, its record at another path, and the entry that is there.
+    fn moved(
+        &self,
+        reader: &impl Reader,
+        from: &str,
+        to: &str,
+    ) -> Result<((u32, FileEntry), Option<(u32, FileEntry)>)> {
+        let (id, mut entry) = self.required(reader, from)?;
+        let (directories, name) = split(to)?;
+        let directory = self.directory(reader, to, &directories)?;
+        if self.is_at_or_below(reader, directory, id)? {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            return Err(FilesError::BelowItself { from, to }.into());
+        }
+        let existing = self.child(reader, directory, name)?;
+        (entry.directory, entry.name) = (directory, name.to_owned());
+        Ok(((id, entry), existing))
     }
 
     /// Whether `directory` is `other` or below it.

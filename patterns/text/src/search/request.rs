@@ -28,13 +28,33 @@ pub(crate) struct Request {
     pub(crate) query: Query,
     pub(crate) limit: usize,
     pub(crate) after: Option<Continuation>,
-    pub(crate) filters: Vec<BitmapExpr>,
+    pub(crate) filters: Vec<Filter>,
     pub(crate) bm25: Bm25,
     pub(crate) expansion: Expansion,
     /// The order of the results, for continuations.
     pub(crate) order: String,
     /// The statistics of a search without a continuation; `None` if they must be read.
     pub(super) statistics: Option<Arc<Statistics>>,
+}
+
+/// A filter of a search.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) ids: BitmapExpr,
+    /// The name that continuations contain instead of the ids, if the ids may change.
+    pub(crate) name: Option<String>,
+}
+
+impl Filter {
+    fn add_to(&self, hash: &mut Fnv) {
+        match &self.name {
+            None => hash.add(&self.ids.fingerprint().to_be_bytes()),
+            Some(name) => {
+                hash.add(&(name.len() as u64).to_be_bytes());
+                hash.add(name.as_bytes());
+            }
+        }
+    }
 }
 
 /// A plan with its statistics.
@@ -109,9 +129,7 @@ impl Request {
             hash.add(&(part.len() as u64).to_be_bytes());
             hash.add(part);
         }
-        for filter in &self.filters {
-            hash.add(&filter.fingerprint().to_be_bytes());
-        }
+        self.filters.iter().for_each(|filter| filter.add_to(&mut hash));
         hash.finish()
     }
 
@@ -134,7 +152,7 @@ impl Request {
         let mut root = builder.build(&prepared.plan, 1.0)?;
         root.prefetch(reader)?;
         let Some((first, others)) = self.filters.split_first() else { return Ok(root) };
-        let filter = others.iter().fold(first.clone(), |all, filter| all & filter.clone());
+        let filter = others.iter().fold(first.ids.clone(), |all, other| all & other.ids.clone());
         let filter = builder.ids(&filter, 0.0)?;
         Ok(Node::Boolean(Box::new(Boolean::new(vec![root, filter], Vec::new(), Vec::new()))))
     }

@@ -6,7 +6,7 @@ use keyloom::{KeyBuf, Memory, Result, Store, Subspace, Writer};
 use keyloom_bitmaps::{Bitmap, BitmapExpr};
 use proptest::prelude::*;
 
-use super::request::Request;
+use super::request::{Filter, Request};
 use super::tests::{Texts, keys, naive, postings, stored, texts};
 use super::{tests, top_k::ScoredDoc};
 use crate::index::{Catalog, FieldInfo, PlacedTerm, TermKeys};
@@ -255,7 +255,7 @@ proptest! {
         // A filter does not change scores.
         let mut filtered = Request::new(query);
         filtered.limit = all.len() + 1;
-        filtered.filters = vec![BitmapExpr::range(..filter)];
+        filtered.filters = vec![Filter { ids: BitmapExpr::range(..filter), name: None }];
         let kept: Vec<ScoredDoc> = all.into_iter().filter(|hit| u64::from(hit.doc) < filter).collect();
         prop_assert_eq!(filtered.top(&Digits, &snapshot).unwrap().0, kept);
     }

@@ -13,7 +13,7 @@ use super::bm25::Bm25;
 use super::counting::SearchExplain;
 use super::explain::Explanation;
 use super::ordering::Ordering;
-use super::request::{Request, Scores, Top};
+use super::request::{Filter, Request, Scores, Top};
 use super::results::{Hit, RecordHit};
 use crate::index::TextError;
 use crate::{Query, TextIndex};
@@ -95,8 +95,51 @@ impl<K, V> Search<'_, K, V> {
     /// if keys are ids in both indexes; otherwise the search fails with
     /// [`MixedIds`](keyloom_bitmaps::InvertedIndexError::MixedIds).
     #[must_use]
-    pub fn filter(mut self, filter: impl Into<BitmapExpr>) -> Self {
-        self.request.filters.push(self.index.records.own(filter));
+    pub fn filter(self, filter: impl Into<BitmapExpr>) -> Self {
+        self.filtered(filter, None)
+    }
+
+    /// Like [`filter`](Search::filter), for ids that may change between two pages, such as those of
+    /// the members of a group. A continuation contains `name` instead of the ids, so it stays valid
+    /// when the ids change. Each page uses the ids of its own search: a record that has entered the
+    /// filter is on a later page if its score is low enough.
+    ///
+    /// Two filters of the same name must mean the same. A continuation of a search with another
+    /// name is refused.
+    ///
+    /// ```
+    /// # use keyloom::{Memory, Store, Subspace};
+    /// # use keyloom_bitmaps::one;
+    /// # use keyloom_tables::Table;
+    /// # use keyloom_text::{Analyzer, Query, TextIndex};
+    /// let texts = TextIndex::new(&Subspace::new("text"))
+    ///     .field("body", Analyzer::simple(), |_id: &u32, post: &(String, String), add| add(&post.1))
+    ///     .values("author", |_, post| one(post.0.as_str()));
+    /// let posts = Table::<u32, (String, String)>::new(&Subspace::new("posts")).with(&texts);
+    /// let store = Memory::new();
+    /// let three = ["Ada", "Ben", "Eve"].map(|name| (name.to_owned(), "a rabbit".to_owned()));
+    /// store.transact(|txn| posts.put_many(txn, (1..).zip(three.clone())))?;
+    ///
+    /// let snapshot = store.snapshot()?;
+    /// let of_friends = |names: &[&str]| {
+    ///     let ids = texts.records().any_of_terms(&snapshot, "author", names.iter().copied())?;
+    ///     let search = texts.search(Query::term("body", "rabbit"));
+    ///     Ok::<_, keyloom::Error>(search.changing_filter("my friends", ids).limit(1))
+    /// };
+    /// let first = of_friends(&["Ada", "Ben"])?.hits(&snapshot)?;
+    /// // Between the pages, Eve becomes a friend.
+    /// let others = of_friends(&["Ada", "Ben", "Eve"])?.after(first.next).limit(10);
+    /// assert_eq!(others.hits(&snapshot)?.items.len(), 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn changing_filter(self, name: &str, filter: impl Into<BitmapExpr>) -> Self {
+        self.filtered(filter, Some(name.to_owned()))
+    }
+
+    fn filtered(mut self, filter: impl Into<BitmapExpr>, name: Option<String>) -> Self {
+        let ids = self.index.records.own(filter);
+        self.request.filters.push(Filter { ids, name });
         self
     }
 

@@ -25,6 +25,7 @@ pub fn refused_changes_leave_everything_as_it_is(store: &impl Store) {
         );
         assert!(store.transact(|txn| files.write(txn, path, b"x")).is_err());
         assert!(store.transact(|txn| files.rename(txn, "/a", path)).is_err());
+        assert!(store.transact(|txn| files.rename_over(txn, "/a", path)).is_err());
         assert!(store.transact(|txn| files.remove(txn, path)).is_err());
     }
     let refused = |done: keyloom::Result<()>| match done.unwrap_err().downcast_ref() {

@@ -112,3 +112,45 @@ pub fn a_directory_is_removed_in_steps(store: &impl Store) {
     assert_eq!(files.check(&snapshot).unwrap(), []);
     assert_eq!(files.sweep(store).unwrap().removed, 0);
 }
+
+/// Files that stay are on one page each, whatever enters and leaves the directory between pages.
+pub fn pages_survive_changes_of_the_directory(store: &impl Store) {
+    let files = fresh(store);
+    let write = |name: &str, words: usize| {
+        let path = format!("/a/{name}");
+        let text = "x ".repeat(words) + &"other ".repeat(40 - words);
+        store.transact(|txn| files.write(txn, &path, text.as_bytes())).unwrap();
+    };
+    store.transact(|txn| files.create_directory(txn, "/a")).unwrap();
+    (1..20).for_each(|n| write(&format!("stays {n}"), n));
+    let query = || files.search(Query::term("contents", "x")).limit(3);
+    for (name, search) in
+        [("within", query().within("/a")), ("directly in", query().directly_in("/a"))]
+    {
+        let (mut found, mut after) = (Vec::new(), None);
+        for page_number in 0.. {
+            let page = search.clone().after(after).page(&store.snapshot().unwrap()).unwrap();
+            found.extend(page.items.into_iter().map(|file| file.path));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+            write(&format!("new {page_number}"), page_number % 20 + 1);
+            let old = format!("/a/new {}", page_number / 2);
+            store.transact(|txn| files.remove(txn, &old)).unwrap();
+            write(&format!("new {}", page_number / 2), 1);
+        }
+        let mut stays: Vec<String> = (1..20).map(|n| format!("/a/stays {n}")).collect();
+        let mut found: Vec<String> =
+            found.into_iter().filter(|path| path.contains("stays")).collect();
+        found.sort();
+        stays.sort();
+        assert_eq!(found, stays, "{name}");
+    }
+    // A continuation of another directory or of another name is still refused.
+    let snapshot = store.snapshot().unwrap();
+    let next = query().within("/a").page(&snapshot).unwrap().next;
+    for other in [query(), query().directly_in("/a"), query().within("/a").named("s")] {
+        assert!(other.after(next.clone()).page(&snapshot).is_err());
+    }
+}

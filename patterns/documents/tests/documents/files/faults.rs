@@ -33,7 +33,8 @@ fn changes_happen_as_a_whole_or_not_at_all() {
             files.rename(txn, "/a", "/b/c")?;
             files.write(txn, "/b/c/file", b"other words")?;
             files.write(txn, "/b/new", b"new words")?;
-            files.remove(txn, "/b/new")
+            files.rename_over(txn, "/b/new", "/b/c/file")?;
+            files.remove(txn, "/b/c/file")
         },
         |store| {
             let faults = files.borrow().as_ref().unwrap().check(&store.snapshot().unwrap());

@@ -27,6 +27,7 @@ fn fresh(store: &impl Store) -> Files {
 keyloom_testing::on_every_store_and_server! {
     model::random_changes_are_those_of_the_model,
     contents::contents_of_many_pieces_are_read_and_found,
+    contents::pages_survive_changes_of_the_directory,
     contents::a_directory_is_removed_in_steps,
     contents::a_repair_writes_the_index_again,
     damage::missing_and_surplus_pieces_are_found,

@@ -19,6 +19,7 @@ enum Change {
     CreateDirectory(String),
     Write(String, String),
     Rename(String, String),
+    RenameOver(String, String),
     Remove(String),
     RemoveAll(String),
 }
@@ -36,6 +37,7 @@ fn a_change() -> impl Strategy<Value = Change> {
         4 => a_path().prop_map(Change::CreateDirectory),
         4 => (a_path(), words).prop_map(|(path, words)| Change::Write(path, words.join(" "))),
         4 => (a_path(), a_path()).prop_map(|(from, to)| Change::Rename(from, to)),
+        2 => (a_path(), a_path()).prop_map(|(from, to)| Change::RenameOver(from, to)),
         1 => a_path().prop_map(Change::Remove),
         1 => a_path().prop_map(Change::RemoveAll),
     ]
@@ -74,13 +76,34 @@ fn kind(error: &keyloom::Error) -> &'static str {
     }
 }
 
+fn place(model: &Model, path: &str) -> Result<(), &'static str> {
+    refused_place(model, path).map_or(Ok(()), Err)
+}
+
+fn existing(model: &Model, path: &str) -> Result<(), &'static str> {
+    place(model, path)?;
+    if model.contains_key(path) { Ok(()) } else { Err("not found") }
+}
+
+fn movable(model: &Model, from: &str, to: &str) -> Result<(), &'static str> {
+    existing(model, from)?;
+    // The parent of the new path is checked before cycles are.
+    place(model, to)?;
+    let is_above = directory_of(to) == from || is_below(directory_of(to), from);
+    if is_above { Err("below itself") } else { Ok(()) }
+}
+
+fn move_all(model: &mut Model, from: &str, to: &str) {
+    let is_moved = |path: &String| path == from || is_below(path, from);
+    let moved: Vec<String> = model.keys().filter(|path| is_moved(path)).cloned().collect();
+    for path in moved {
+        let entry = model.remove(&path).unwrap();
+        model.insert(format!("{to}{}", &path[from.len()..]), entry);
+    }
+}
+
 /// Applies the same change to the model, or returns the kind of its error.
 fn change(model: &mut Model, change: &Change) -> Result<(), &'static str> {
-    let place = |model: &Model, path: &str| refused_place(model, path).map_or(Ok(()), Err);
-    let existing = |model: &Model, path: &str| match model.contains_key(path) {
-        true => Ok(()),
-        false => Err("not found"),
-    };
     match change {
         Change::CreateDirectory(path) => {
             place(model, path)?;
@@ -97,28 +120,25 @@ fn change(model: &mut Model, change: &Change) -> Result<(), &'static str> {
             model.insert(path.clone(), Some(contents.clone()));
         }
         Change::Rename(from, to) => {
-            place(model, from)?;
-            existing(model, from)?;
-            // The parent of the new path is checked before cycles are.
-            place(model, to)?;
-            if directory_of(to) == from || is_below(directory_of(to), from) {
-                return Err("below itself");
-            }
+            movable(model, from, to)?;
             if model.contains_key(to) {
                 return Err("exists");
             }
-            let moved: Vec<String> = model
-                .keys()
-                .filter(|path| *path == from || is_below(path, from))
-                .cloned()
-                .collect();
-            for path in moved {
-                let entry = model.remove(&path).unwrap();
-                model.insert(format!("{to}{}", &path[from.len()..]), entry);
-            }
+            move_all(model, from, to);
+        }
+        Change::RenameOver(from, to) => {
+            movable(model, from, to)?;
+            let is_directory = |path: &String| model.get(path).map(Option::is_none);
+            match (is_directory(from), is_directory(to)) {
+                _ if from == to => return Ok(()),
+                (Some(false), Some(true)) => return Err("a directory"),
+                (Some(true), Some(false)) => return Err("not a directory"),
+                _ if model.keys().any(|other| is_below(other, to)) => return Err("not empty"),
+                _ => model.remove(to),
+            };
+            move_all(model, from, to);
         }
         Change::Remove(path) => {
-            place(model, path)?;
             existing(model, path)?;
             if model.keys().any(|other| is_below(other, path)) {
                 return Err("not empty");
@@ -126,7 +146,6 @@ fn change(model: &mut Model, change: &Change) -> Result<(), &'static str> {
             model.remove(path);
         }
         Change::RemoveAll(path) => {
-            place(model, path)?;
             existing(model, path)?;
             model.retain(|other, _| other != path && !is_below(other, path));
         }
@@ -143,6 +162,7 @@ fn apply(store: &impl Store, files: &Files, change: &Change) -> Result<(), &'sta
             store.transact(|txn| files.write(txn, path, contents.as_bytes()).map(drop))
         }
         Change::Rename(from, to) => store.transact(|txn| files.rename(txn, from, to)),
+        Change::RenameOver(from, to) => store.transact(|txn| files.rename_over(txn, from, to)),
         Change::Remove(path) => store.transact(|txn| files.remove(txn, path)),
         Change::RemoveAll(path) => files.remove_all(store, path).map(drop),
     };
@@ -167,14 +187,19 @@ fn stored(files: &Files, reader: &impl Reader) -> Model {
     found
 }
 
+/// The directory of a search, and whether files of directories below it are found.
+type Scope<'s> = Option<(&'s str, bool)>;
+
 /// The paths of all pages.
-fn found(files: &Files, reader: &impl Reader, within: Option<&str>, name: &str) -> Vec<String> {
+fn found(files: &Files, reader: &impl Reader, scope: Scope<'_>, name: &str) -> Vec<String> {
     let (mut paths, mut after) = (Vec::new(), None);
     loop {
         let mut search = files.search(Query::term("contents", "x")).limit(2).after(after);
-        if let Some(within) = within {
-            search = search.within(within);
-        }
+        search = match scope {
+            Some((directory, true)) => search.within(directory),
+            Some((directory, false)) => search.directly_in(directory),
+            None => search,
+        };
         if !name.is_empty() {
             search = search.named(name);
         }
@@ -201,21 +226,25 @@ pub fn random_changes_are_those_of_the_model(store: &impl Store) {
 
         let directories: Vec<&String> =
             model.iter().filter(|(_, contents)| contents.is_none()).map(|(path, _)| path).collect();
-        let places = directories.iter().map(|path| Some(path.as_str())).chain([None, Some("/")]);
-        for (within, name) in places.flat_map(|within| [(within, ""), (within, "a")]) {
-            let below = within.unwrap_or_default().trim_end_matches('/');
+        let places = directories.iter().map(|path| path.as_str()).chain(["/"]);
+        let scopes = places.flat_map(|path| [Some((path, true)), Some((path, false))]);
+        let scopes = scopes.chain([None]);
+        for (scope, name) in scopes.flat_map(|scope| [(scope, ""), (scope, "a")]) {
+            let (within, is_deep) = scope.unwrap_or(("/", true));
+            let below = within.trim_end_matches('/');
             let matches = |path: &String, contents: &Option<String>| {
                 let has_word = contents.as_ref().is_some_and(|text| text.contains('x'));
                 let last = path.rsplit('/').next().unwrap();
-                has_word && is_below(path, below) && last.starts_with(name)
+                let is_in = is_below(path, below) && (is_deep || directory_of(path) == below);
+                has_word && is_in && last.starts_with(name)
             };
             let wanted: BTreeSet<String> = model
                 .iter()
                 .filter(|(path, contents)| matches(path, contents))
                 .map(|(path, _)| path.clone())
                 .collect();
-            let paths = found(&files, &snapshot, within, name);
-            assert_eq!(paths.len(), wanted.len(), "{within:?}, {name:?}: {paths:?}");
+            let paths = found(&files, &snapshot, scope, name);
+            assert_eq!(paths.len(), wanted.len(), "{scope:?}, {name:?}: {paths:?}");
             assert_eq!(paths.into_iter().collect::<BTreeSet<_>>(), wanted);
         }
         let mut named: Vec<String> = model
