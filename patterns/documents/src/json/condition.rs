@@ -12,7 +12,7 @@ use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 ///
 /// A condition at a path with several values holds if it holds for one of them, as in MongoDB. So
 /// two conditions at `items[].sku` and `items[].count` may hold for different items. For one item
-/// that meets both, query a [nested index](super::Collection::find_nested).
+/// that meets both, use [`element`](Condition::element).
 ///
 /// ```
 /// use keyloom_documents::json::Condition;
@@ -33,6 +33,8 @@ pub(super) enum Kind {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
+    /// The condition holds for one of the values at the path.
+    Element(JsonPath, Box<Condition>),
     At(Test),
 }
 
@@ -131,6 +133,39 @@ impl Condition {
         Self(Kind::Any(any))
     }
 
+    /// One of the values at `elements` satisfies the condition, whose paths are relative to the
+    /// value; `$elemMatch` in MongoDB. A [nested index](super::Collection::with_nested) on these
+    /// elements finds the documents by all of its paths, any other index by those of its own.
+    ///
+    /// ```
+    /// use keyloom_documents::json::Condition;
+    /// use serde_json::json;
+    /// let cups = Condition::equal("sku", "cup")? & Condition::range("count", json!(3)..)?;
+    /// let many_cups = Condition::element("items[]", cups)?;
+    /// let items = json!([{ "sku": "cup", "count": 1 }, { "sku": "tea", "count": 3 }]);
+    /// assert!(!many_cups.matches(&json!({ "items": items })), "no item meets both");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`].
+    pub fn element(elements: &str, condition: Self) -> Result<Self> {
+        Ok(Self::of_element(elements.parse()?, condition))
+    }
+
+    /// Alternatives and elements of elements are taken out of the condition, so that an index can
+    /// be used for each.
+    fn of_element(elements: JsonPath, condition: Self) -> Self {
+        match condition.0 {
+            Kind::Any(any) => {
+                let each = any.into_iter().map(|one| Self::of_element(elements.clone(), one));
+                Self::any_of(each)
+            }
+            Kind::Element(below, one) => Self::of_element(below.below(&elements), *one),
+            one => Self(Kind::Element(elements, Box::new(Self(one)))),
+        }
+    }
+
     fn at(path: &str, is: Is) -> Result<Self> {
         Ok(Self(Kind::At(Test { path: path.parse()?, is })))
     }
@@ -141,6 +176,9 @@ impl Condition {
             Kind::All(all) => all.iter().all(|one| one.matches(document)),
             Kind::Any(any) => any.iter().any(|one| one.matches(document)),
             Kind::Not(one) => !one.matches(document),
+            Kind::Element(path, one) => {
+                path.values(document).into_iter().any(|value| one.matches(value))
+            }
             Kind::At(test) => test.matches(document),
         }
     }

@@ -28,7 +28,10 @@ const MOST_BRANCHES: usize = 100;
 /// An index query, and the tests that its documents must pass.
 pub(super) struct Branch<'c, K: RecordKey> {
     pub(super) query: JsonQuery<'c, K>,
-    pub(super) tests: Vec<Test>,
+    /// The elements of which one must pass all tests; `None` for the document itself.
+    each: Option<&'c JsonPath>,
+    /// The tests at the first paths of the index.
+    tests: Vec<Test>,
 }
 
 impl<'c, K: RecordKey> Branch<'c, K> {
@@ -42,7 +45,8 @@ impl<'c, K: RecordKey> Branch<'c, K> {
             Is::Present => self.query.clone().range(..),
         };
         let test = Test { path: path.clone(), is };
-        Self { query, tests: self.tests.iter().cloned().chain([test]).collect() }
+        let tests = self.tests.iter().cloned().chain([test]).collect();
+        Self { query, each: self.each, tests }
     }
 
     /// Whether the query fixes the value at the first path.
@@ -50,8 +54,12 @@ impl<'c, K: RecordKey> Branch<'c, K> {
         self.tests.first().is_some_and(|test| matches!(test.is, Is::OneOf(_)))
     }
 
-    fn has(&self, document: &Value) -> bool {
-        self.tests.iter().all(|test| test.matches(document))
+    pub(super) fn has(&self, document: &Value) -> bool {
+        let pass = |value: &Value| self.tests.iter().all(|test| test.matches(value));
+        match self.each {
+            Some(each) => each.values(document).into_iter().any(pass),
+            None => pass(document),
+        }
     }
 }
 
@@ -77,22 +85,75 @@ impl Is {
     }
 }
 
+/// What a document must have at a path.
+struct Needed<'t> {
+    path: JsonPath,
+    is: &'t Is,
+}
+
+/// What the documents of a condition must have, as far as an index can use it.
+struct AllNeeded<'t> {
+    /// In the document.
+    anywhere: Vec<Needed<'t>>,
+    /// In one of the elements at a path.
+    in_one: Vec<(&'t JsonPath, Vec<Needed<'t>>)>,
+}
+
+impl<'t> AllNeeded<'t> {
+    fn of(conjuncts: &[&'t Condition]) -> Self {
+        let mut all = Self { anywhere: Vec::new(), in_one: Vec::new() };
+        for conjunct in conjuncts {
+            match &conjunct.0 {
+                Kind::At(Test { path, is }) => {
+                    all.anywhere.push(Needed { path: path.clone(), is });
+                }
+                Kind::Element(each, one) => {
+                    let needed = Self::of(&one.conjuncts());
+                    let in_document =
+                        |one: &Needed<'t>| Needed { path: one.path.below(each), is: one.is };
+                    all.anywhere.extend(needed.anywhere.iter().map(in_document));
+                    all.in_one.push((each, needed.anywhere));
+                }
+                Kind::All(_) | Kind::Any(_) | Kind::Not(_) => {}
+            }
+        }
+        all
+    }
+}
+
 /// How much an index narrows a search: the number of paths with known values, whether the next path
 /// is limited to a range, and the number of queries (fewer is better).
 type Rank = (usize, bool, Reverse<usize>);
 
 impl<K: RecordKey> PathIndex<K> {
-    /// The queries that together find all documents which satisfy the tests on the paths of the
+    /// The queries that together find all documents which have what is needed at the paths of the
     /// index.
-    fn branches(&self, tests: &[&Test]) -> Option<(Rank, Vec<Branch<'_, K>>)> {
-        // Tests may hold for different elements, but an entry of a nested index holds values of one
-        // element. So only its first path is used.
-        let usable = if self.definition.each.is_some() { 1 } else { usize::MAX };
-        let mut branches = vec![Branch { query: JsonQuery::new(self), tests: Vec::new() }];
+    fn branches(&self, needed: &AllNeeded<'_>) -> Option<(Rank, Vec<Branch<'_, K>>)> {
+        let Some(each) = &self.definition.each else {
+            return self.branches_by(&needed.anywhere, usize::MAX);
+        };
+        // What is needed anywhere may be in different elements, but an entry of a nested index
+        // holds values of one element. So only its first path is used.
+        let mut anywhere = Vec::new();
+        for Needed { path, is } in &needed.anywhere {
+            anywhere.extend(path.relative_to(each).map(|path| Needed { path, is }));
+        }
+        let in_one = needed.in_one.iter().filter(|(path, _)| *path == each);
+        let in_one = in_one.filter_map(|(_, needed)| self.branches_by(needed, usize::MAX));
+        in_one.chain(self.branches_by(&anywhere, 1)).max_by_key(|(rank, _)| *rank)
+    }
+
+    /// As [`branches`](Self::branches), by the first `usable` paths of the index.
+    fn branches_by(
+        &self,
+        needed: &[Needed<'_>],
+        usable: usize,
+    ) -> Option<(Rank, Vec<Branch<'_, K>>)> {
+        let each = self.definition.each.as_ref();
+        let mut branches = vec![Branch { query: JsonQuery::new(self), each, tests: Vec::new() }];
         let (mut known, mut is_range) = (0, false);
         for path in self.definition.paths.iter().take(usable) {
-            let path = self.definition.each.as_ref().map_or(path.clone(), |each| path.below(each));
-            let here = || tests.iter().filter(|test| test.path == path).map(|test| &test.is);
+            let here = || needed.iter().filter(|one| one.path == *path).map(|one| one.is);
             let fits = |is: &&Is| match is {
                 Is::OneOf(values) => values.len() * branches.len() <= MOST_BRANCHES,
                 _ => false,
@@ -102,7 +163,7 @@ impl<K: RecordKey> PathIndex<K> {
                     .iter()
                     .flat_map(|value| {
                         let is = Is::OneOf(vec![value.clone()]);
-                        let with = branches.iter().map(|branch| branch.with(&path, is.clone()));
+                        let with = branches.iter().map(|branch| branch.with(path, is.clone()));
                         with.collect::<Vec<_>>()
                     })
                     .collect();
@@ -114,7 +175,7 @@ impl<K: RecordKey> PathIndex<K> {
             // The index contains all documents with a value at the first path.
             let is = range.or(here().next().filter(|_| known == 0).map(|_| Is::Present));
             if let Some(is) = is {
-                branches = branches.iter().map(|branch| branch.with(&path, is.clone())).collect();
+                branches = branches.iter().map(|branch| branch.with(path, is.clone())).collect();
             }
             break;
         }
@@ -223,13 +284,9 @@ fn branches<'c, K: RecordKey>(
     indexes: &[&'c PathIndex<K>],
 ) -> Option<Vec<Branch<'c, K>>> {
     let conjuncts = condition.conjuncts();
-    let tests = conjuncts.iter().filter_map(|conjunct| match &conjunct.0 {
-        Kind::At(test) => Some(test),
-        _ => None,
-    });
-    let tests: Vec<&Test> = tests.collect();
+    let needed = AllNeeded::of(&conjuncts);
     // Among equal ranks, the index that was declared first wins.
-    let by_tests = indexes.iter().rev().filter_map(|index| index.branches(&tests));
+    let by_tests = indexes.iter().rev().filter_map(|index| index.branches(&needed));
     let best = by_tests.max_by_key(|(rank, _)| *rank);
     let of_alternatives = || {
         let all = conjuncts.iter().filter_map(|conjunct| match &conjunct.0 {

@@ -74,6 +74,11 @@ impl JsonPath {
         Self(other.0.iter().chain(&self.0).cloned().collect())
     }
 
+    /// The path from the values at `other` to those at this path, if it goes through them.
+    pub(super) fn relative_to(&self, other: &Self) -> Option<Self> {
+        self.0.strip_prefix(&other.0[..]).map(|rest| Self(rest.to_vec()))
+    }
+
     fn with(&self, step: Step) -> Self {
         Self(self.0.iter().cloned().chain([step]).collect())
     }

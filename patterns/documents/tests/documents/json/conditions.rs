@@ -21,20 +21,34 @@ enum Asked {
     And(Box<Asked>, Box<Asked>),
     Or(Box<Asked>, Box<Asked>),
     Not(Box<Asked>),
+    /// One item satisfies the condition.
+    Item(Box<Asked>),
 }
 
-/// Paths with an index (as its first or second path), and a path without one.
-const PATHS: [&str; 6] =
-    ["city", "total", "items[].sku", "items[].count", "items[0].count", "nowhere.a"];
+/// Paths with an index (as its first or second path), a path without one, and two of an item.
+const PATHS: [&str; 8] = [
+    "city",
+    "total",
+    "items[].sku",
+    "items[].count",
+    "items[0].count",
+    "nowhere.a",
+    "sku",
+    "count",
+];
+
+fn items(document: &Value) -> Vec<Value> {
+    document.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
+}
 
 /// The values at a path, computed from the definition.
 fn values(path: usize, document: &Value) -> Vec<Value> {
-    let items = document.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+    let items = items(document);
     let of_items = |items: &[Value], name: &str| {
         items.iter().filter_map(|item| item.get(name).cloned()).collect::<Vec<_>>()
     };
     match path {
-        0 | 1 => document.get(PATHS[path]).cloned().into_iter().collect(),
+        0 | 1 | 6 | 7 => document.get(PATHS[path]).cloned().into_iter().collect(),
         2 => of_items(&items, "sku"),
         3 => of_items(&items, "count"),
         4 => of_items(items.get(..1).unwrap_or_default(), "count"),
@@ -56,6 +70,7 @@ impl Asked {
             Self::And(a, b) => a.holds(document) && b.holds(document),
             Self::Or(a, b) => a.holds(document) || b.holds(document),
             Self::Not(one) => !one.holds(document),
+            Self::Item(one) => items(document).iter().any(|item| one.holds(item)),
         }
     }
 
@@ -68,14 +83,25 @@ impl Asked {
             Self::And(a, b) => Ok(a.condition() & b.condition()),
             Self::Or(a, b) => Ok(a.condition() | b.condition()),
             Self::Not(one) => Ok(!one.condition()),
+            Self::Item(one) => Condition::element("items[]", one.condition()),
         }
         .unwrap()
     }
 }
 
+fn asked_at(path: usize) -> impl Strategy<Value = Asked> {
+    prop_oneof![
+        3 => prop::collection::vec(a_value(), 0..4).prop_map(move |all| Asked::OneOf(path, all)),
+        2 => (a_bound(), a_bound()).prop_map(move |range| Asked::Within(path, range)),
+    ]
+}
+
 fn asked() -> impl Strategy<Value = Asked> {
-    let path = 0..PATHS.len();
+    let path = 0..6_usize;
     let leaf = prop_oneof![
+        2 => (asked_at(6), asked_at(7)).prop_map(|(sku, count)| {
+            Asked::Item(Asked::And(sku.into(), count.into()).into())
+        }),
         4 => (path.clone(), prop::collection::vec(a_value(), 0..4))
             .prop_map(|(path, all)| Asked::OneOf(path, all)),
         3 => (path.clone(), (a_bound(), a_bound()))
@@ -88,7 +114,8 @@ fn asked() -> impl Strategy<Value = Asked> {
         prop_oneof![
             3 => two.clone().prop_map(|(a, b)| Asked::And(a.into(), b.into())),
             2 => two.prop_map(|(a, b)| Asked::Or(a.into(), b.into())),
-            1 => inner.prop_map(|one| Asked::Not(one.into())),
+            1 => inner.clone().prop_map(|one| Asked::Not(one.into())),
+            1 => inner.prop_map(|one| Asked::Item(one.into())),
         ]
     })
 }
@@ -133,6 +160,40 @@ fn the_index_that_knows_most_is_used() {
     let count = Condition::range("items[0].count", json!(7)..).unwrap();
     let any = Condition::present("city").unwrap() | Condition::present("items[].sku").unwrap();
     assert_eq!(of(&(count & any)), ["items[0].count"]);
+}
+
+#[test]
+fn conditions_on_one_element_use_all_paths_of_a_nested_index() {
+    let store = Metered::new(keyloom_testing::memory());
+    let items = |n: u32| json!([{ "sku": "cup", "count": n }, { "sku": "tea", "count": n + 1 }]);
+    let document = |n: u32| json!({ "items": items(n % 100) });
+    let orders = stored(&store, &(0..1_000).map(document).collect::<Vec<_>>());
+    let of = |condition: &Condition| orders.indexes_for(condition).unwrap_or_default();
+    let at = |path: &str, value: Value| Condition::equal(path, value).unwrap();
+    let item = |condition: Condition| Condition::element("items[]", condition).unwrap();
+    let cups = |n: u32| at("sku", json!("cup")) & at("count", json!(n));
+    assert_eq!(of(&item(cups(7))), ["items[]: sku, count"]);
+    // Two elements together: one index entry has the values of one element.
+    let two = item(cups(7)) & item(at("sku", json!("tea")) & at("count", json!(8)));
+    assert_eq!(of(&two), ["items[]: sku, count"]);
+    // Alternatives of an element have an index each, and elements of other paths one of their own.
+    let either = item(cups(7) | at("sku", json!("tea")));
+    assert_eq!(of(&either), ["items[]: sku, count", "items[].sku"]);
+    assert_eq!(of(&item(at("nowhere", json!(1)))), [""; 0]);
+    assert_eq!(of(&item(!at("sku", json!("cup")))), [""; 0]);
+    assert_eq!(of(&Condition::element("lines[]", cups(7)).unwrap()), [""; 0]);
+
+    let condition = item(cups(7));
+    let (all, cost) = store.measure(|store| found(&orders, &store.snapshot().unwrap(), &condition));
+    // Ten documents by their entries, and the states of four indexes and of the one read.
+    assert_eq!((all.len(), laws::counts(cost)), (10, [15, 1, 25, 0]));
+    // Without `element`, the count may be that of another item.
+    let any = at("items[].sku", json!("cup")) & at("items[].count", json!(7));
+    assert_eq!(found(&orders, &store.snapshot().unwrap(), &any).len(), 20);
+    // Elements of elements are those of the longer path.
+    let deep = Condition::element("a[]", Condition::element("b[]", cups(1)).unwrap()).unwrap();
+    assert_eq!(deep, Condition::element("a[].b[]", cups(1)).unwrap());
+    assert!(Condition::element("items[", cups(1)).is_err());
 }
 
 #[test]
