@@ -146,8 +146,24 @@ pub fn bad_input_is_refused_and_nothing_lost(store: &impl Store) {
     assert!(error.to_string().contains("more than 2 vertices"), "{error}");
     let error = graph_error(view.from(&[1, 2]).max_walks(1).out([""; 0]).count());
     assert!(error.to_string().contains("more than 1 walks"), "{error}");
-    let error = view.from(&[1]).has_edge(|_| true).count().unwrap_err();
-    assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
+    let end = |_: &u32, _: Option<&u8>| false;
+    for steps in [
+        view.from(&[1]).has_edge(|_| true),
+        view.from(&[1]).out([""; 0]).until(end),
+        view.from(&[1]).emit(),
+        view.from(&[1]).repeat(2, |steps| steps).dedup().emit(),
+        view.from(&[1]).union(|steps| steps.until(end), |steps| steps),
+    ] {
+        let error = steps.count().unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
+    }
+    // Walks that are set aside count, too.
+    let still = || view.from(&[1]).max_walks(3).repeat(4, |steps| steps).emit();
+    let twice = || view.from(&[1, 2]).max_walks(3).union(|steps| steps, |steps| steps);
+    for steps in [still(), twice()] {
+        let error = graph_error(steps.count());
+        assert!(error.to_string().contains("more than 3 walks"), "{error}");
+    }
     // An unknown vertex is not an error: it has no edges.
     assert_eq!(view.search(&77).breadth_first().unwrap().found.len(), 1);
     assert_eq!(view.degree(&77, Direction::Both, None).unwrap(), 0);

@@ -79,6 +79,12 @@ pub fn steps_cost_one_round_trip_each(store: &impl Store) {
     let explain = found.explain;
     assert_eq!((explain.planned, explain.ranges), (1 + 100 + 100, 1 + 100 + 100));
     assert!(trips() - before <= 3, "{}", trips() - before);
+    // Each round costs one more for the properties.
+    let before = trips();
+    let rounds = view.from(&[0]).repeat(2, |steps| steps.out(["to"])).emit();
+    let found = rounds.until(|_, _| false).order_by(|id, _| *id).count().unwrap();
+    assert_eq!(found.found, 200);
+    assert!(trips() - before <= 5, "{}", trips() - before);
     let before = trips();
     assert_eq!(view.search(&0).breadth_first().unwrap().found.len(), 201);
     assert!(trips() - before <= 3, "{}", trips() - before);

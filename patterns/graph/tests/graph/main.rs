@@ -50,6 +50,8 @@ on_every_store_and_server! {
     searches::bounded_cheapest_paths_agree_with_layers,
     shortest::all_shortest_paths_agree_with_enumeration,
     steps::steps_agree_with_a_naive_evaluation,
+    steps::repetitions_agree_with_their_definition,
+    steps::unions_and_orders_agree_with_their_definition,
     bad_input::bad_input_is_refused_and_nothing_lost,
     costs::steps_cost_one_round_trip_each,
     ids::ids_of_all_types_are_distinguished,

@@ -98,3 +98,119 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
         assert_eq!(repeated(&[a, c, a, a]).found, repeated(&[a, c]).found);
     });
 }
+
+/// A repetition by its definition.
+struct Repetition<'m> {
+    model: &'m Edges,
+    directed: bool,
+    times: usize,
+    emits: bool,
+    until: Option<fn(u32) -> bool>,
+}
+
+impl Repetition<'_> {
+    fn walks(&self, begin: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+        let (mut walks, mut returned) = (begin, Vec::new());
+        for _ in 0..self.times {
+            walks = next(walks, self.model, self.directed, Direction::Out, |label, _| {
+                label != LABELS[1]
+            });
+            let is_last = |walk: &Vec<u32>| self.until.is_some_and(|is| is(*walk.last().unwrap()));
+            let (passed, others) = walks.iter().cloned().partition(is_last);
+            returned.extend(if self.emits { walks } else { passed });
+            walks = others;
+        }
+        if self.emits || self.until.is_some() { returned } else { walks }
+    }
+}
+
+/// Vertices with a property above 0, and one without properties.
+fn is_goal(id: u32) -> bool {
+    [1, 2, 5].map(vertex).contains(&id)
+}
+
+pub fn repetitions_agree_with_their_definition(store: &impl Store) {
+    long_property((any::<bool>(), edges(6, 9), 0_usize..4), |(directed, all, times)| {
+        clear(store);
+        let graph = put(store, directed, &all);
+        let model = stored(&all, directed);
+        store
+            .transact(|txn| (0..3).try_for_each(|n| graph.put_vertex(txn, &vertex(n), &(n as u8))))
+            .unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let view = graph.at(&snapshot).unwrap();
+        let begins = [0, 1, 0].map(vertex);
+        let [a, _, c] = LABELS;
+        for (emits, until) in [(false, false), (true, false), (false, true), (true, true)] {
+            let until_goal = until.then_some(is_goal as fn(u32) -> bool);
+            let model = &model;
+            let wanted = Repetition { model, directed, times, emits, until: until_goal };
+            let wanted = wanted.walks(begins.map(|id| vec![id]).to_vec());
+            let query = || {
+                let mut query = view.from(&begins).repeat(times, |steps| steps.out([a, c]));
+                if emits {
+                    query = query.emit();
+                }
+                if until {
+                    query = query.until(|id, level: Option<&u8>| match level {
+                        Some(level) => *level > 0,
+                        None => *id == vertex(5),
+                    });
+                }
+                query
+            };
+            assert_eq!(sorted(query().paths().unwrap().found), sorted(wanted.clone()));
+            assert_eq!(query().count().unwrap().found, wanted.len());
+            // Steps after the repetition continue its walks, whether walks are kept or not.
+            let more = next(wanted, model, directed, Direction::In, |_, _| true);
+            let ends: Vec<u32> = more.iter().map(|walk| *walk.last().unwrap()).collect();
+            let all = query().in_([""; 0]);
+            assert_eq!(sorted(all.vertices().unwrap().found), sorted(ends));
+            assert_eq!(sorted(all.paths().unwrap().found), sorted(more));
+        }
+    });
+}
+
+pub fn unions_and_orders_agree_with_their_definition(store: &impl Store) {
+    long_property((any::<bool>(), edges(6, 12)), |(directed, all)| {
+        clear(store);
+        let graph = put(store, directed, &all);
+        let model = stored(&all, directed);
+        store
+            .transact(|txn| (0..3).try_for_each(|n| graph.put_vertex(txn, &vertex(n), &(n as u8))))
+            .unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let view = graph.at(&snapshot).unwrap();
+        let begins = [0, 1, 0].map(vertex);
+        let begin = || begins.map(|id| vec![id]).to_vec();
+        let [a, _, c] = LABELS;
+        let any = |_: &str, _| true;
+        let of = |walks, direction, wanted: &'static str| {
+            next(walks, &model, directed, direction, move |label, _| label == wanted)
+        };
+
+        let both = view.from(&begins).out([""; 0]).union(
+            |steps| steps.out([a]).in_([c]),
+            |steps| steps.union(|steps| steps.in_([a]), |steps| steps),
+        );
+        let first = next(begin(), &model, directed, Direction::Out, any);
+        let one = of(of(first.clone(), Direction::Out, a), Direction::In, c);
+        let wanted = [one, of(first.clone(), Direction::In, a), first].concat();
+        assert_eq!(sorted(both.paths().unwrap().found), sorted(wanted.clone()));
+        let ends = |walks: &[Vec<u32>]| walks.iter().map(|walk| *walk.last().unwrap()).collect();
+        let all_ends: Vec<u32> = ends(&wanted);
+        assert_eq!(sorted(both.vertices().unwrap().found), sorted(all_ends));
+
+        // Vertices without properties first, then the greatest property.
+        let key = |id: u32, level: Option<u8>| (level.is_some(), std::cmp::Reverse(level), id % 3);
+        let level = |id: u32| (0..3).find(|n| vertex(*n) == id).map(|n| n as u8);
+        let walks = view.from(&begins).both([""; 0]);
+        let mut wanted = walks.paths().unwrap().found;
+        let walks = walks.order_by(|id, level| key(*id, level.copied()));
+        wanted.sort_by_key(|walk| key(walk[1], level(walk[1])));
+        assert_eq!(walks.paths().unwrap().found, wanted);
+        assert_eq!(walks.vertices().unwrap().found, ends(&wanted));
+        let some = walks.limit(2).vertices().unwrap().found;
+        assert_eq!(some, ends(&wanted[..wanted.len().min(2)]));
+    });
+}

@@ -4,30 +4,28 @@
 //! vertices in one round trip, and the properties of up to 1,024 vertices in another. A vertex that
 //! many walks have reached is read once.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod run;
+
+use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Error, Pack, Reader, Result};
-use keyloom_kit::Explain;
+use keyloom::{Pack, Reader, Result};
 
-use crate::GraphError;
 use crate::direction::Direction;
-use crate::expand::{Along, EDGES, Hop, expand};
+use crate::expand::{Along, Hop};
 use crate::keys::VertexId;
 use crate::search::Searched;
 use crate::view::GraphView;
+use run::Run;
 
 /// The default for the largest number of walks that a query keeps.
 // All walks are kept in memory, and their number can multiply at each step.
 const WALKS: usize = 1_000_000;
-/// The number of vertices that are read together.
-// The backends for PostgreSQL and FoundationDB take 1,024 ranges in one request.
-const VERTICES: usize = 1_024;
-
 type EdgeTest<'q, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'q>;
-type VertexTest<'q, I, V> = Box<dyn Fn(&I, &V) -> bool + 'q>;
+type VertexTest<'q, I, V> = Box<dyn Fn(&I, Option<&V>) -> bool + 'q>;
+/// Sorts walks, given by their places, by their last vertices and the properties of those.
+type Sort<'q, I, V> = Box<dyn Fn(&mut Vec<(usize, &I, Option<&V>)>) + 'q>;
 
 enum Step<'q, I, V, E> {
     Move(Along),
@@ -36,8 +34,16 @@ enum Step<'q, I, V, E> {
     Vertex(VertexTest<'q, I, V>),
     Dedup,
     Limit(usize),
-    Repeat(usize, Vec<Step<'q, I, V, E>>),
+    Order(Sort<'q, I, V>),
+    Repeat(usize, Body<'q, I, V, E>),
+    /// Ends a walk of the repetition before it.
+    Until(VertexTest<'q, I, V>),
+    /// Returns the walks of each round of the repetition before it.
+    Emit,
+    Union([Body<'q, I, V, E>; 2]),
 }
+
+type Body<'q, I, V, E> = Vec<Step<'q, I, V, E>>;
 
 /// A walk: its last vertex, and the walk that it continues.
 struct Walk<I> {
@@ -161,7 +167,9 @@ where
     /// trip.
     #[must_use]
     pub fn has(self, test: impl Fn(&I, &V) -> bool + 'q) -> Self {
-        self.step(Step::Vertex(Box::new(test)))
+        self.step(Step::Vertex(Box::new(move |id, properties| {
+            properties.is_some_and(|properties| test(id, properties))
+        })))
     }
 
     /// Keeps the first walk that reached each vertex.
@@ -178,13 +186,101 @@ where
         self.step(Step::Limit(walks))
     }
 
-    /// Repeats the steps that `body` adds, `times` times.
+    /// Sorts the walks by a key of their last vertex. Its properties are `None` if it is not in the
+    /// table of vertices. Walks with equal keys keep their order. Costs as much as
+    /// [`has`](Steps::has), and keeps the properties of all these vertices in memory.
     #[must_use]
-    pub fn repeat(mut self, times: usize, body: impl FnOnce(Self) -> Self) -> Self {
-        let before = std::mem::take(&mut self.steps);
-        let mut repeated = body(self);
-        let body = std::mem::replace(&mut repeated.steps, before);
+    pub fn order_by<T: Ord>(self, key: impl Fn(&I, Option<&V>) -> T + 'q) -> Self {
+        self.step(Step::Order(Box::new(move |walks| {
+            walks.sort_by_cached_key(|(_, id, properties)| key(id, *properties));
+        })))
+    }
+
+    /// Repeats the steps that `body` adds, `times` times. Followed by [`until`](Steps::until),
+    /// returns the walks that meet a condition; followed by [`emit`](Steps::emit), those of every
+    /// round.
+    #[must_use]
+    pub fn repeat(self, times: usize, body: impl FnOnce(Self) -> Self) -> Self {
+        let (repeated, body) = self.body(body);
         repeated.step(Step::Repeat(times, body))
+    }
+
+    /// Returns only the walks of a [`repeat`](Steps::repeat) whose last vertex passes `test` after
+    /// some round; such a walk takes no further round. The properties of a vertex are `None` if it
+    /// is not in the table of vertices. Must follow `repeat` or its [`emit`](Steps::emit). Costs
+    /// as much as [`has`](Steps::has) in every round.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::Graph;
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// // The properties of a person are the level.
+    /// let staff = Graph::<String, u8>::directed(&Schema::open(&store, "staff")?, "staff")?;
+    /// store.transact(|txn| {
+    ///     for (name, level) in [("ada", 1), ("ben", 2), ("cy", 3), ("dee", 4)] {
+    ///         staff.put_vertex(txn, name, &level)?;
+    ///     }
+    ///     for (from, to) in [("ada", "ben"), ("ben", "cy"), ("cy", "dee")] {
+    ///         staff.put_edge(txn, from, "reports to", to, &())?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let view = staff.at(&snapshot)?;
+    /// let managers = || view.from(["ada"]).repeat(10, |steps| steps.out(["reports to"]));
+    /// // The first one of level 3 or above, and all up to that one.
+    /// let first = managers().until(|_, level| level.is_some_and(|level| *level >= 3));
+    /// assert_eq!(first.vertices()?.found, ["cy"]);
+    /// let all = managers().emit().until(|_, level| level.is_some_and(|level| *level >= 3));
+    /// assert_eq!(all.vertices()?.found, ["ben", "cy"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn until(self, test: impl Fn(&I, Option<&V>) -> bool + 'q) -> Self {
+        self.step(Step::Until(Box::new(test)))
+    }
+
+    /// Also returns the walks of the earlier rounds of a [`repeat`](Steps::repeat), those of the
+    /// first round first. Must follow `repeat` or its [`until`](Steps::until).
+    #[must_use]
+    pub fn emit(self) -> Self {
+        self.step(Step::Emit)
+    }
+
+    /// Continues each walk by the steps of `one`, and also by the steps of `other`: the walks of
+    /// `one` first. A `union` within `other` makes three alternatives. The steps of `one` are
+    /// evaluated before those of `other`, so their round trips add up.
+    ///
+    /// ```
+    /// # use keyloom::{Memory, Store};
+    /// # use keyloom_graph::Graph;
+    /// # use keyloom_tables::Schema;
+    /// # let store = Memory::new();
+    /// # let people = Graph::<String>::directed(&Schema::open(&store, "people")?, "people")?;
+    /// # store.transact(|txn| {
+    /// #     people.put_edge(txn, "ada", "knows", "ben", &())?;
+    /// #     people.put_edge(txn, "cy", "follows", "ada", &())
+    /// # })?;
+    /// # let snapshot = store.snapshot()?;
+    /// # let view = people.at(&snapshot)?;
+    /// let close = view.from(["ada"]).union(|s| s.out(["knows"]), |s| s.in_(["follows"]));
+    /// assert_eq!(close.vertices()?.found, ["ben", "cy"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn union(self, one: impl FnOnce(Self) -> Self, other: impl FnOnce(Self) -> Self) -> Self {
+        let (with_one, one) = self.body(one);
+        let (with_both, other) = with_one.body(other);
+        with_both.step(Step::Union([one, other]))
+    }
+
+    /// The steps that `add` adds.
+    fn body(mut self, add: impl FnOnce(Self) -> Self) -> (Self, Body<'q, I, V, E>) {
+        let before = std::mem::take(&mut self.steps);
+        let mut added = add(self);
+        let body = std::mem::replace(&mut added.steps, before);
+        (added, body)
     }
 
     /// Sets the largest number of walks at a time; a query that would have more returns an error.
@@ -205,9 +301,11 @@ where
     /// each of them.
     ///
     /// # Errors
-    /// [`GraphError::TooManyWalks`]; [`Error::InvalidArgument`] for a [`has_edge`](Steps::has_edge)
-    /// that does not follow a step along edges; any error of the store; an error if an edge or a
-    /// vertex does not decode.
+    /// [`TooManyWalks`](crate::GraphError::TooManyWalks);
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a
+    /// [`has_edge`](Steps::has_edge) that does not follow a step along edges, and for an
+    /// [`until`](Steps::until) or [`emit`](Steps::emit) that does not follow a repetition; any
+    /// error of the store; an error if an edge or a vertex does not decode.
     pub fn vertices(&self) -> Result<Searched<Vec<I>>> {
         self.run(false, |all, last| {
             last.iter().filter_map(|n| Some(all.get(*n)?.vertex.clone())).collect()
@@ -261,170 +359,8 @@ where
         keeps_walks: bool,
         found: impl FnOnce(&[Walk<I>], &[usize]) -> T,
     ) -> Result<Searched<T>> {
-        let walk = |vertex: &I| Walk { vertex: vertex.clone(), before: None };
-        let mut run = Run {
-            view: self.view,
-            walks: self.begin.iter().map(walk).collect(),
-            last: (0..self.begin.len()).collect(),
-            max_walks: self.max_walks,
-            keeps_walks,
-            explain: Explain::default(),
-        };
+        let mut run = Run::new(self.view, &self.begin, self.max_walks, keeps_walks);
         run.all(&self.steps)?;
-        let found = found(&run.walks, &run.last);
-        run.explain.keys_returned = run.last.len() as u64;
-        Ok(Searched { found, explain: run.explain })
-    }
-}
-
-/// The state of a query during its evaluation.
-struct Run<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
-    view: &'v GraphView<'g, 'r, I, V, E, C, R>,
-    /// The walks of the last step along edges; if `keeps_walks`, also the walks of all earlier
-    /// steps.
-    walks: Vec<Walk<I>>,
-    keeps_walks: bool,
-    /// The indexes of the walks that the last step kept.
-    last: Vec<usize>,
-    max_walks: usize,
-    explain: Explain,
-}
-
-impl<I, V, E, C, R> Run<'_, '_, '_, I, V, E, C, R>
-where
-    I: VertexId,
-    V: 'static,
-    E: 'static,
-    C: Codec<V> + Codec<E> + 'static,
-    R: Reader,
-{
-    fn all(&mut self, steps: &[Step<'_, I, V, E>]) -> Result<()> {
-        let mut steps = steps.iter().peekable();
-        while let Some(step) = steps.next() {
-            match step {
-                Step::Move(along) => {
-                    let mut tests = Vec::new();
-                    while let Some(Step::Edge(test)) =
-                        steps.next_if(|next| matches!(next, Step::Edge(_)))
-                    {
-                        tests.push(test);
-                    }
-                    let limit = match steps.peek() {
-                        Some(Step::Limit(walks)) => *walks,
-                        _ => usize::MAX,
-                    };
-                    self.follow(along, &tests, limit)?;
-                }
-                Step::Edge(_) => {
-                    return Err(Error::InvalidArgument {
-                        what: "the step `has_edge`",
-                        value: "without an edge before it".into(),
-                        why: "let it stand directly after `out`, `in_` or `both`",
-                    });
-                }
-                Step::Vertex(test) => self.keep_vertices(test)?,
-                Step::Dedup => {
-                    let (walks, mut seen) = (&self.walks, HashSet::new());
-                    self.last.retain(|n| walks.get(*n).is_some_and(|w| seen.insert(&w.vertex)));
-                }
-                Step::Limit(walks) => self.last.truncate(*walks),
-                Step::Repeat(times, body) => (0..*times).try_for_each(|_| self.all(body))?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Continues every walk along each of its edges, in the order of the walks.
-    fn follow(&mut self, along: &Along, tests: &[&EdgeTest<'_, I, E>], limit: usize) -> Result<()> {
-        let before = std::mem::take(&mut self.last);
-        let (begin, walks) = (self.walks.len(), &self.walks);
-        let mut places = HashMap::<&I, usize>::new();
-        let mut vertices = Vec::new();
-        for walk in before.iter().filter_map(|n| walks.get(*n)) {
-            places.entry(&walk.vertex).or_insert_with(|| {
-                vertices.push(walk.vertex.clone());
-                vertices.len() - 1
-            });
-        }
-        let mut targets = vec![Vec::new(); vertices.len()];
-        // No vertex needs more than `limit` edges. So this number of vertices at a time cannot
-        // exceed the allowed number of walks.
-        let together = match limit <= self.max_walks {
-            true => (self.max_walks / limit.max(1)).clamp(1, VERTICES),
-            false => VERTICES,
-        };
-        let first = match along.ranges(self.view.graph) {
-            1 if tests.is_empty() => limit,
-            _ => EDGES,
-        };
-        let (mut found, mut begin_of_part) = (0, 0);
-        for part in vertices.chunks(together).take_while(|_| limit > 0) {
-            // Earlier parts already found some walks, so a vertex of this part needs only the rest.
-            let rest = limit - found.min(limit);
-            if rest == 0 {
-                break;
-            }
-            expand(self.view, part, along, first, &mut self.explain, |place, hop| {
-                let Some(own) = targets.get_mut(begin_of_part + place) else {
-                    return Ok(ControlFlow::Continue(()));
-                };
-                if tests.iter().all(|test| test(&hop)) {
-                    found += 1;
-                    refuse_more(found, self.max_walks)?;
-                    own.push(hop.to.clone());
-                }
-                match own.len() >= rest {
-                    true => Ok(ControlFlow::Break(())),
-                    false => Ok(ControlFlow::Continue(())),
-                }
-            })?;
-            begin_of_part += part.len();
-        }
-        let mut next = Vec::new();
-        for (n, walk) in before.iter().filter_map(|n| Some((*n, walks.get(*n)?))) {
-            let own = places.get(&walk.vertex).and_then(|place| targets.get(*place));
-            let left = limit.saturating_sub(next.len());
-            let own = own.into_iter().flatten().take(left);
-            next.extend(own.map(|vertex| Walk { vertex: vertex.clone(), before: Some(n) }));
-            refuse_more(next.len(), self.max_walks)?;
-        }
-        if self.keeps_walks {
-            refuse_more(begin + next.len(), self.max_walks)?;
-            self.last = (begin..begin + next.len()).collect();
-            self.walks.extend(next);
-        } else {
-            self.last = (0..next.len()).collect();
-            self.walks = next;
-        }
-        Ok(())
-    }
-
-    /// Keeps the walks whose last vertex has properties that pass the test.
-    fn keep_vertices(&mut self, test: &VertexTest<'_, I, V>) -> Result<()> {
-        let mut passes = HashMap::<I, bool>::new();
-        for walk in self.last.iter().filter_map(|n| self.walks.get(*n)) {
-            passes.entry(walk.vertex.clone()).or_insert(false);
-        }
-        let mut ids: Vec<I> = passes.keys().cloned().collect();
-        ids.sort_unstable();
-        for part in ids.chunks(VERTICES) {
-            let properties = self.view.graph.vertices.get_many(self.view.reader, part)?;
-            self.explain.keys_scanned += part.len() as u64;
-            for (id, properties) in part.iter().zip(properties) {
-                let passed = properties.is_some_and(|properties| test(id, &properties));
-                passes.insert(id.clone(), passed);
-            }
-        }
-        let walks = &self.walks;
-        self.last
-            .retain(|n| walks.get(*n).is_some_and(|walk| passes.get(&walk.vertex) == Some(&true)));
-        Ok(())
-    }
-}
-
-fn refuse_more(walks: usize, bound: usize) -> Result<()> {
-    match walks <= bound {
-        true => Ok(()),
-        false => Err(GraphError::TooManyWalks { bound }.into()),
+        Ok(run.end(found))
     }
 }
