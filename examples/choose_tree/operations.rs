@@ -19,13 +19,24 @@ pub enum Operation {
     /// A new node as the last child.
     Append(NodeId, NodeId),
     Rename(NodeId),
-    /// A node, with its descendants, becomes the last child of another node.
-    Move(NodeId, NodeId),
-    /// Deletes the node with its descendants.
-    Delete(NodeId),
+    /// A node with its descendants, together `nodes`, becomes the last child of another node.
+    Move {
+        node: NodeId,
+        parent: NodeId,
+        nodes: u64,
+    },
+    /// Deletes a node with its descendants, together `nodes`.
+    Delete {
+        node: NodeId,
+        nodes: u64,
+    },
 }
 
 impl Operation {
+    /// The names of all operations, in the order in which they are printed.
+    pub const NAMES: [&str; 8] =
+        ["get", "children", "descendants", "ancestors", "append", "rename", "delete", "move"];
+
     pub fn name(&self) -> &'static str {
         match self {
             Self::Get(_) => "get",
@@ -34,8 +45,16 @@ impl Operation {
             Self::Ancestors(_) => "ancestors",
             Self::Append(..) => "append",
             Self::Rename(_) => "rename",
-            Self::Move(..) => "move",
-            Self::Delete(_) => "delete",
+            Self::Move { .. } => "move",
+            Self::Delete { .. } => "delete",
+        }
+    }
+
+    /// The number of nodes of the subtree that is moved or deleted.
+    pub fn nodes(&self) -> u64 {
+        match self {
+            Self::Move { nodes, .. } | Self::Delete { nodes, .. } => *nodes,
+            _ => 0,
         }
     }
 }
@@ -74,8 +93,13 @@ pub fn operations(forest: &[NestedNode<u64>], mix: &Mix, count: usize) -> Result
             3 => Operation::Ancestors(node),
             4 => Operation::Append(node, next),
             5 => Operation::Rename(node),
-            6 if can_move(&tree, node, other)? => Operation::Move(node, other),
-            7 if tree.descendant_count(node)? < 20 => Operation::Delete(node),
+            6 if can_move(&tree, node, other)? => {
+                let nodes = tree.descendant_count(node)? + 1;
+                Operation::Move { node, parent: other, nodes }
+            }
+            7 if tree.descendant_count(node)? < 20 => {
+                Operation::Delete { node, nodes: tree.descendant_count(node)? + 1 }
+            }
             _ => continue,
         };
         match operation {
@@ -84,8 +108,8 @@ pub fn operations(forest: &[NestedNode<u64>], mix: &Mix, count: usize) -> Result
                 ids.push(id);
                 next += 1;
             }
-            Operation::Move(node, parent) => tree.move_to(node, InsertAt::last(parent))?,
-            Operation::Delete(node) => {
+            Operation::Move { node, parent, .. } => tree.move_to(node, InsertAt::last(parent))?,
+            Operation::Delete { node, .. } => {
                 tree.delete_subtree(node)?;
                 ids.retain(|id| tree.get(*id).is_some());
             }
@@ -115,7 +139,9 @@ fn chosen(mix: &Mix, mut number: u32) -> usize {
 
 /// The files and directories of a source tree, with their sizes; each directory is sorted by name.
 pub fn directory_tree() -> std::result::Result<Vec<NestedNode<u64>>, Box<dyn Error>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/directory-tree.tsv.gz");
+    // A test of the book includes this file, so the path begins at the folder of both packages.
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let path = workspace.join("examples/data/directory-tree.tsv.gz");
     let mut text = String::new();
     MultiGzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
     let mut files: Vec<(Vec<&str>, u64)> = Vec::new();
@@ -140,4 +166,11 @@ pub fn directory_tree() -> std::result::Result<Vec<NestedNode<u64>>, Box<dyn Err
         }
     }
     Ok(forest)
+}
+
+/// The depths of the nodes, on average and at most. A root has depth 0.
+pub fn depths(forest: &[NestedNode<u64>]) -> (f64, u32) {
+    let all = || forest.iter().flat_map(NestedNode::preorder).map(|(depth, _)| depth);
+    let sum: u32 = all().sum();
+    (f64::from(sum) / all().count() as f64, all().max().unwrap_or_default())
 }

@@ -9,12 +9,14 @@ use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Metered, Reader, Result, Store};
 use keyloom_patterns::trees::{InsertAt, NestedNode, Tree};
 
-use crate::operations::Operation;
+use super::operations::Operation;
 
 /// The total cost of the operations of one kind.
 #[derive(Default)]
 pub struct CostOf {
     pub times: u64,
+    /// The nodes of all subtrees that were moved or deleted.
+    pub nodes: u64,
     pub keys_written: u64,
     pub keys_read: u64,
     pub round_trips: u64,
@@ -45,6 +47,7 @@ pub fn replay<T: Tree<Value = u64>>(
         let sum = of.entry(operation.name()).or_default();
         sum.time += started.elapsed();
         sum.times += 1;
+        sum.nodes += operation.nodes();
         sum.keys_read += cost.keys_read;
         sum.keys_written += cost.keys_written;
         sum.round_trips += cost.round_trips;
@@ -72,10 +75,12 @@ fn perform<T: Tree<Value = u64>>(
             store.transact(|txn| tree.insert(txn, id, "new", &0, InsertAt::last(parent)))?;
         }
         Operation::Rename(id) => store.transact(|txn| tree.rename(txn, id, "another"))?,
-        Operation::Move(id, to) => {
-            store.transact(|txn| tree.move_to(txn, id, InsertAt::last(to)))?
+        Operation::Move { node, parent, .. } => {
+            store.transact(|txn| tree.move_to(txn, node, InsertAt::last(parent)))?
         }
-        Operation::Delete(id) => return store.transact(|txn| tree.delete_subtree(txn, id)),
+        Operation::Delete { node, .. } => {
+            return store.transact(|txn| tree.delete_subtree(txn, node));
+        }
         _ => return ask(tree, &store.snapshot()?, operation),
     }
     Ok(1)
