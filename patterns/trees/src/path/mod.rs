@@ -76,9 +76,9 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`Paths::matching`], [`Paths::count`] | 1 range; reads the matches, and per gap at most 16 keys and 1 range, mostly 2 keys and 1 range; on a remote store up to the rest of a page, and then no range |
+//! | [`Paths::matching`], [`Paths::count`] | 1 range; reads the matches, and per gap at most 17 of its keys and 1 range, mostly 2 of its keys and 1 range; on a remote store up to the rest of a page, and then no range |
 //! | the same, if the pattern is a literal prefix followed by `*` | 1 range; reads the matches |
-//! | [`ancestors_of`](PathPattern::ancestors_of) a path of n labels | at most n gaps |
+//! | [`ancestors_of`](PathPattern::ancestors_of) a path of n labels | at most 2n gaps: one before and one after each label |
 //! | [`Paths::page`] | as matching, up to one more match |
 //! | matching one path | per label one step of the automaton, whose cost is the number of open items times their words |
 //! | put of a record with a [`PathHierarchy`] | 1 key written per path that appears or disappears |
