@@ -12,7 +12,8 @@ mod replay;
 mod table;
 
 use operations::{MIXES, Operation, depths, directory_tree};
-use table::{HEAD, costs_of_models, rows, thousands};
+pub(super) use table::thousands;
+use table::{HEAD, costs_of_models, rows};
 
 /// Compares the table of a chapter with the costs of a mix of operations, and returns the facts of
 /// the run that the text of the chapter may state.

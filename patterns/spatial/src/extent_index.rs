@@ -94,7 +94,7 @@ use super::xz::{Wanted, code};
 /// | operation | cost |
 /// |---|---|
 /// | put of a record | 1 key written if it is new, or if its extent changes within its element; 2 if the element changes; 0 if the extent is unchanged |
-/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`containing_box`](ExtentIndex::containing_box), [`inside`](ExtentIndex::inside) | at most the given number of ranges, by default 16, and some keys that do not match |
+/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`containing_box`](ExtentIndex::containing_box), [`inside`](ExtentIndex::inside) | plans at most the given number of ranges, by default 16; also reads some keys that do not match, and on a local store begins another range after 8 of them in a row |
 /// | any of these in a [`group`](ExtentIndex::group) | the same, as if the other groups did not exist |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///

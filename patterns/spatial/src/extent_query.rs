@@ -44,7 +44,8 @@ impl<'q, K> ExtentQuery<'q, K> {
         Self { space: space.clone(), area, wanted, ranges: RANGES, only: None }
     }
 
-    /// The same query in at most this many ranges, instead of 16.
+    /// The same query, which plans at most this many ranges, instead of 16. On a local store, the
+    /// query also begins another range after 8 keys in a row that do not match.
     ///
     /// With more ranges, fewer keys that do not match are read, but more ranges are begun. Use many
     /// ranges if the result is large. Use few ranges if the result is small, or on a store behind a
