@@ -4,7 +4,7 @@ use syn::ext::IdentExt;
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
-const OF_TABLE: [&str; 29] = [
+const OF_TABLE: [&str; 30] = [
     "check_repair",
     "clone",
     "count",
@@ -30,6 +30,7 @@ const OF_TABLE: [&str; 29] = [
     "refuse_unless_attached",
     "refusing",
     "replace",
+    "replace_many",
     "space",
     "with",
     "with_codec",

@@ -16,7 +16,7 @@ impl<K: RecordKey> Collection<K> {
     pub fn insert(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<()> {
         txn.guarded(|txn| match self.get(txn, key)? {
             Some(_) => Err(JsonError::Exists { key: shown(key) }.into()),
-            None => self.put(txn, key, document),
+            None => self.change(txn, key, None, document),
         })
     }
 
@@ -27,7 +27,7 @@ impl<K: RecordKey> Collection<K> {
     pub fn replace(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<Value> {
         txn.guarded(|txn| {
             let old = self.required(txn, key)?;
-            self.put(txn, key, document)?;
+            self.change(txn, key, Some(&old), document)?;
             Ok(old)
         })
     }
@@ -76,9 +76,10 @@ impl<K: RecordKey> Collection<K> {
     pub fn merge(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
         txn.guarded(|txn| {
             refuse_deep_patch(key, patch)?;
-            let mut document = self.required(txn, key)?;
+            let old = self.required(txn, key)?;
+            let mut document = old.clone();
             json_patch::merge(&mut document, patch);
-            self.put(txn, key, &document)?;
+            self.change(txn, key, Some(&old), &document)?;
             Ok(document)
         })
     }
@@ -115,11 +116,24 @@ impl<K: RecordKey> Collection<K> {
     pub fn patch(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
         txn.guarded(|txn| {
             refuse_deep_patch(key, patch)?;
-            let mut document = self.required(txn, key)?;
+            let old = self.required(txn, key)?;
+            let mut document = old.clone();
             patch::apply(&mut document, patch, &shown(key))?;
-            self.put(txn, key, &document)?;
+            self.change(txn, key, Some(&old), &document)?;
             Ok(document)
         })
+    }
+
+    /// Writes a document whose old form has been read in this transaction.
+    fn change(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        old: Option<&Value>,
+        new: &Value,
+    ) -> Result<()> {
+        refuse_deep(key, new)?;
+        self.table.replace(txn, key, old, Some(new))
     }
 
     fn required(&self, txn: &mut impl Writer, key: &K) -> Result<Value> {
@@ -132,7 +146,7 @@ fn shown(key: &impl RecordKey) -> String {
     display(&pack(key)).to_string()
 }
 
-fn refuse_deep(key: &impl RecordKey, document: &Value) -> Result<()> {
+pub(super) fn refuse_deep(key: &impl RecordKey, document: &Value) -> Result<()> {
     match is_deeper(document, MAX_DEPTH) {
         true => Err(too_deep(format!("the document {}", shown(key)))),
         false => Ok(()),

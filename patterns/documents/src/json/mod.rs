@@ -104,7 +104,7 @@
 //!
 //! | operation | cost in addition to the transaction |
 //! |---|---|
-//! | [`insert`](Collection::insert), [`put`](Collection::put), [`replace`](Collection::replace) | 1 or 2 gets of the document; 1 key written, and 1 for each entry of an index that changes |
+//! | [`insert`](Collection::insert), [`put`](Collection::put), [`replace`](Collection::replace) | 1 get of the document; 1 key written, and 1 for each entry of an index that changes |
 //! | [`merge`](Collection::merge), [`patch`](Collection::patch) | the same: the whole document and the changed entries are written |
 //! | [`get`](Collection::get) | 1 get |
 //! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries as the page has documents, and 1 get for each document, in one round trip; if documents have several entries in the query, further such ranges with 1 get of the state each |

@@ -8,6 +8,7 @@ use keyloom_kit::{
 };
 use serde_json::Value;
 
+use super::change::refuse_deep;
 use super::collection::Collection;
 use super::condition::Condition;
 
@@ -100,18 +101,19 @@ impl<K: RecordKey> Collection<K> {
             let keys: Vec<K> = keys.collect::<Result<_, _>>()?;
             let documents = self.table.get_many(txn, &keys)?;
             let mut changed = Vec::new();
-            for (key, document) in keys.into_iter().zip(documents) {
+            for (key, document) in keys.iter().zip(documents) {
                 done.records += 1;
-                let Some(document) = document.filter(|document| condition.matches(document)) else {
+                let Some(old) = document.filter(|document| condition.matches(document)) else {
                     continue;
                 };
-                match change(&key, document)? {
-                    Some(new) => changed.push((key, new)),
-                    None => done.removed += u64::from(self.delete(txn, &key)?),
-                }
+                let new = change(key, old.clone())?;
+                new.iter().try_for_each(|new| refuse_deep(key, new))?;
+                let count = if new.is_some() { &mut done.written } else { &mut done.removed };
+                *count += 1;
+                changed.push((key, old, new));
             }
-            done.written += changed.len() as u64;
-            self.put_many(txn, changed)?;
+            let changed = changed.iter().map(|(key, old, new)| (*key, Some(old), new.as_ref()));
+            self.table.replace_many(txn, changed)?;
             done.finished = some.len() == rest.len();
             done.position.last = some.last().filter(|_| !done.finished).cloned();
             if done.finished {

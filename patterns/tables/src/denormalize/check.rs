@@ -105,12 +105,12 @@ where
         done.records += old.len() as u64;
         let mut new = old;
         let stale = self.fill(txn, &mut new)?;
-        let stale: Vec<(&K, [&V; 2])> = new
+        let stale: Vec<(&K, Option<&V>, Option<&V>)> = new
             .iter()
             .zip(&values)
             .zip(stale)
             .filter(|(_, stale)| *stale)
-            .map(|(((key, new), old), _)| (key, [old, new]))
+            .map(|(((key, new), old), _)| (key, Some(old), Some(new)))
             .collect();
         done.written += stale.len() as u64;
         self.targets.replace_many(txn, stale)?;

@@ -365,7 +365,8 @@ where
                 stale.push((key, [old, new]));
             }
         }
-        self.targets.replace_many(txn, stale.iter().map(|(key, [old, new])| (*key, [old, new])))?;
+        let changes = stale.iter().map(|(key, [old, new])| (*key, Some(old), Some(new)));
+        self.targets.replace_many(txn, changes)?;
         Ok(stale.len() as u64)
     }
 

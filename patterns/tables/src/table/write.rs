@@ -2,10 +2,9 @@
 
 use std::borrow::Borrow;
 
-#[cfg(doc)]
-use keyloom::Error;
+use keyloom::key::display;
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Result, Writer};
+use keyloom::{DynWriter, Error, Result, Writer};
 use keyloom_kit::RecordKey;
 use keyloom_kit::derived::{RecordChange, SortedWrites};
 use smallvec::SmallVec;
@@ -162,26 +161,72 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
-    /// Changes many records with distinct keys, each from the first value of its pair to the
-    /// second. The caller has read the first values in this transaction. Reads only what the
-    /// derived data needs.
-    pub(crate) fn replace_many<'c>(
+    /// Changes many records, each as [`replace`](Table::replace) does: from the first value, which
+    /// the caller has read in this transaction, to the second; `None` means no record. With
+    /// [`get_many`](Table::get_many) before it, any number of records is read and changed in two
+    /// round trips. Reads only what the derived data needs.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Table, entry};
+    /// let by_count = Index::new(&Subspace::new("by_count"), |_, count: &u32| entry(count));
+    /// let stock = Table::<String, u32>::new(&Subspace::new("stock")).with(&by_count);
+    /// let store = Memory::new();
+    /// store.transact(|txn| stock.put_many(txn, [("tea".to_owned(), 9), ("cup".to_owned(), 1)]))?;
+    /// let order = ["tea".to_owned(), "cup".to_owned()];
+    /// store.transact(|txn| {
+    ///     let old = stock.get_many(txn, &order)?;
+    ///     let new: Vec<_> = old.iter().map(|count| count.filter(|n| *n > 1).map(|n| n - 1)).collect();
+    ///     let old_and_new = old.iter().zip(&new);
+    ///     let changes = order.iter().zip(old_and_new).map(|(key, (old, new))| {
+    ///         (key, old.as_ref(), new.as_ref())
+    ///     });
+    ///     stock.replace_many(txn, changes)
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(stock.get_many(&snapshot, &order)?, [Some(8), None]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`replace`](Table::replace); [`Error::InvalidArgument`] if a key occurs twice.
+    pub fn replace_many<'c>(
         &self,
         txn: &mut impl Writer,
-        records: impl IntoIterator<Item = (&'c K, [&'c V; 2])>,
+        changes: impl IntoIterator<Item = (&'c K, Option<&'c V>, Option<&'c V>)>,
     ) -> Result<()>
     where
         V: 'c,
     {
-        let records: Vec<_> = records.into_iter().collect();
-        let packed = PackedKeys::of(&self.space, records.iter().map(|(key, _)| *key));
-        let (mut changes, mut before) = (Vec::new(), Vec::new());
-        for ((key, [old, new]), packed) in records.iter().zip(packed.iter()) {
-            changes.push(Change::setting(*key, packed, *new)?);
-            before.push(Met::Record(*old));
-        }
-        let followed = self.follow(txn)?;
-        self.make(txn, &changes, &before, &followed, &Queued::new())
+        txn.guarded(|txn| {
+            let records: Vec<_> = changes.into_iter().collect();
+            let packed = PackedKeys::of(&self.space, records.iter().map(|(key, ..)| *key));
+            self.refuse_twice(&packed)?;
+            let (mut changes, mut before) = (Vec::new(), Vec::new());
+            for ((key, old, new), packed) in records.into_iter().zip(packed.iter()) {
+                changes.push(match new {
+                    Some(value) => Change::setting(key, packed, value)?,
+                    None => Change::removing(key, packed),
+                });
+                before.push(Met::of(old));
+            }
+            let followed = self.follow(txn)?;
+            self.make(txn, &changes, &before, &followed, &Queued::new())
+        })
+    }
+
+    fn refuse_twice(&self, packed: &PackedKeys) -> Result<()> {
+        let mut keys: Vec<&[u8]> = packed.iter().collect();
+        keys.sort_unstable();
+        let twice =
+            keys.windows(2).find_map(|pair| pair.first().filter(|key| pair.last() == Some(key)));
+        twice.map_or(Ok(()), |key| {
+            Err(Error::InvalidArgument {
+                what: "the records to replace",
+                value: display(key).to_string(),
+                why: "each key can be changed once; combine the changes of a key",
+            })
+        })
     }
 
     /// Makes changes of distinct records, and returns how many of them had an old record. Reads all

@@ -22,9 +22,13 @@ fn costs_are_those_of_the_table() {
 
     // One path changes: the document is written, one entry is removed and one is put.
     let merge = json!({ "items": [{ "sku": 3, "count": 1 }] });
-    let [.., unindexed] =
+    // The document is read once, and the entry of the table.
+    let [gets, ranges, read, unindexed] =
         laws::writing(&store, |txn| orders.merge(txn, &5, &json!({ "note": 1 })).map(drop));
-    assert_eq!(unindexed, 1);
+    assert_eq!([gets, ranges, read, unindexed], [2, 0, 2, 1]);
+    let new = json!({ "city": 200, "total": 1 });
+    let [gets, ..] = laws::writing(&store, |txn| orders.insert(txn, &9_999, &new));
+    assert_eq!(gets, 2);
     let [.., total] =
         laws::writing(&store, |txn| orders.merge(txn, &5, &json!({ "total": -1 })).map(drop));
     assert_eq!(total, 3);

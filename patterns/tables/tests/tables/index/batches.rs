@@ -49,6 +49,39 @@ pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
     });
 }
 
+pub fn replaced_records_leave_what_puts_and_deletes_leave(store: &(impl Store + Clone)) {
+    let cities = Cities::new();
+    let id = (0..12_u64).prop_map(|n| number(n) as u16);
+    let changes = proptest::collection::btree_map(id, proptest::option::of(city()), 0..12);
+    property((history(), changes), |(history, changes)| {
+        let run = |by_replacing: bool| {
+            clear(store);
+            apply(&cities, store, history.clone());
+            let done = store.transact(|txn| {
+                if !by_replacing {
+                    return changes.iter().try_for_each(|(id, city)| match city {
+                        Some(city) => cities.table.put(txn, id, city),
+                        None => cities.table.delete(txn, id).map(drop),
+                    });
+                }
+                let old = cities.table.get_many(txn, changes.keys())?;
+                // Not in the order of the keys.
+                let all = changes.iter().zip(&old).rev();
+                let all = all.map(|((id, new), old)| (id, old.as_ref(), new.as_ref()));
+                cities.table.replace_many(txn, all)
+            });
+            done.unwrap();
+            dump(&store.snapshot().unwrap(), KeyRange::all())
+        };
+        assert_eq!(run(true), run(false));
+        assert_eq!(cities.faults(store), []);
+    });
+    let (one, two) = (sample(1), sample(2));
+    let twice = [(&7, None, Some(&one)), (&3, None, Some(&one)), (&7, None, Some(&two))];
+    let error = store.transact(|txn| cities.table.replace_many(txn, twice)).unwrap_err();
+    assert!(error.to_string().contains("7"), "{error}");
+}
+
 /// Round trips, gets, ranges, keys read, keys written.
 fn counts(cost: Cost) -> [u64; 5] {
     [cost.round_trips, cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
@@ -90,6 +123,19 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     cost_is(store, putting(&bare, &records), [1, 0, 0, 0, 1_000]);
     cost_is(store, putting(&table, &[]), [1, 0, 0, 0, 0]);
     putting(&table, &[twice[1].clone()]);
+
+    // The records that were read are not read again.
+    let replacing = |records: &[(u16, City)]| {
+        let new = City { name: "replaced".into(), ..sample(1) };
+        let changes = records.iter().map(|(id, old)| (id, Some(old), Some(&new)));
+        let (done, cost) =
+            metered.measure(|s| s.transact(|txn| table.replace_many(txn, changes.clone())));
+        done.unwrap();
+        store.transact(|txn| table.put_many(txn, records)).unwrap();
+        counts(cost)
+    };
+    cost_is(store, replacing(&records[1..101]), [1, 0, 0, 0, 500]);
+    cost_is(store, replacing(&[]), [1, 0, 0, 0, 0]);
 
     let deleting = |ids: &[u16]| {
         let (there, cost) = metered.measure(|s| s.transact(|txn| table.delete_many(txn, ids)));

@@ -18,6 +18,7 @@ keyloom_testing::on_every_store_and_server! {
     queries::prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes,
     queries::prefixes_of_any_length_reach_into_the_record_key,
     batches::many_at_once_leave_what_one_by_one_leaves,
+    batches::replaced_records_leave_what_puts_and_deletes_leave,
     batches::many_cost_few_round_trips,
     batches::check_repair_and_lookups_cost_few_round_trips,
     batches::damage_in_every_chunk_is_found_and_repaired,
