@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use unicode_properties::{EmojiStatus, UnicodeEmoji};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::apostrophe::{self, Offsets};
@@ -15,6 +16,7 @@ use super::token::Token;
 /// | tokenizer | tokens of `/usr/lib` | positions |
 /// |---|---|---|
 /// | [`words`](Self::words) | `usr`, `lib` | 0, 1 |
+/// | [`words_and_emoji`](Self::words_and_emoji) | `usr`, `lib` | 0, 1 |
 /// | [`keyword`](Self::keyword) | `/usr/lib` | 0 |
 /// | [`paths`](Self::paths) | `/usr`, `/usr/lib` | 0, 1 |
 /// | [`ngrams(3..=4)`](Self::ngrams) | `/us`, `/usr`, `usr`, `usr/`, `sr/`, … | of the first character |
@@ -25,6 +27,7 @@ pub struct Tokenizer(Kind);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Words,
+    WordsAndEmoji,
     Keyword,
     Paths(char),
     Grams(GramLengths),
@@ -42,6 +45,23 @@ impl Tokenizer {
     /// those of the original text.
     pub fn words() -> Self {
         Self(Kind::Words)
+    }
+
+    /// The [words](Self::words) of a text and its emoji, each with a position of its own. A
+    /// sequence that is drawn as one emoji, such as a flag or a family, is one token.
+    ///
+    /// An emoji is a character that is drawn in colour unless the text says otherwise. Characters
+    /// that are drawn as text, such as `❤` and `©`, are emoji if U+FE0F follows them, and then this
+    /// is part of the token.
+    ///
+    /// ```
+    /// use keyloom_text::analysis::{Analyzer, Tokenizer};
+    /// let posts = Analyzer::new("posts", Tokenizer::words_and_emoji()).lower_case();
+    /// assert_eq!(posts.terms("Rust 🦀🦀, 5 ©!"), ["rust", "🦀", "🦀", "5"]);
+    /// assert_eq!(posts.terms("👩‍🚀👍🏽🇳🇴"), ["👩‍🚀", "👍🏽", "🇳🇴"]);
+    /// ```
+    pub fn words_and_emoji() -> Self {
+        Self(Kind::WordsAndEmoji)
     }
 
     /// The whole text as one token. An empty text has no tokens.
@@ -78,7 +98,7 @@ impl Tokenizer {
     /// `text` with the characters that this tokenizer replaces.
     pub(super) fn normalize(self, text: &str) -> Cow<'_, str> {
         match self.0 {
-            Kind::Words => apostrophe::normalized(text),
+            Kind::Words | Kind::WordsAndEmoji => apostrophe::normalized(text),
             _ => text.into(),
         }
     }
@@ -93,17 +113,18 @@ impl Tokenizer {
         match self.0 {
             Kind::Words => {
                 let normalized = apostrophe::normalized(text);
-                let words = normalized.unicode_word_indices().enumerate();
-                if matches!(normalized, Cow::Borrowed(_)) {
-                    return words.for_each(|(position, (start, word))| pass(position, start, word));
-                }
-                let mut offsets = Offsets::new(text);
-                for (position, (at, term)) in words {
-                    let position = u32::try_from(position).unwrap_or(u32::MAX);
-                    let start = offsets.original(at);
-                    let end = offsets.original(at + term.len());
-                    visit(Token { term, position, start, end });
-                }
+                each_word(text, is_original(&normalized), normalized.unicode_word_indices(), visit);
+            }
+            Kind::WordsAndEmoji => {
+                let normalized = apostrophe::normalized(text);
+                let parts = normalized.split_word_bound_indices();
+                let is_token = |part: &str| part.contains(char::is_alphanumeric) || is_emoji(part);
+                each_word(
+                    text,
+                    is_original(&normalized),
+                    parts.filter(|(_, part)| is_token(part)),
+                    visit,
+                );
             }
             Kind::Keyword if text.is_empty() => {}
             Kind::Keyword => pass(0, 0, text),
@@ -122,11 +143,54 @@ impl Tokenizer {
     pub(super) fn description(self) -> String {
         match self.0 {
             Kind::Words => "words/2".to_owned(),
+            Kind::WordsAndEmoji => "words_and_emoji/1".to_owned(),
             Kind::Keyword => "keyword/1".to_owned(),
             Kind::Paths(separator) => format!("paths/1({separator:?})"),
             Kind::Grams(lengths) => format!("ngrams/1({lengths})"),
             Kind::EdgeGrams(lengths) => format!("edge_ngrams/1({lengths})"),
         }
+    }
+}
+
+#[expect(clippy::ptr_arg, reason = "whether it borrows")]
+fn is_original(normalized: &Cow<'_, str>) -> bool {
+    matches!(normalized, Cow::Borrowed(_))
+}
+
+/// Passes the words of the normalized text to `visit`, with their offsets in the original text.
+fn each_word<'n>(
+    text: &str,
+    is_original: bool,
+    words: impl Iterator<Item = (usize, &'n str)>,
+    mut visit: impl FnMut(Token<'_>),
+) {
+    let mut offsets = Offsets::new(text);
+    let mut original = |at: usize| if is_original { at } else { offsets.original(at) };
+    for (position, (at, term)) in words.enumerate() {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        let (start, end) = (original(at), original(at + term.len()));
+        visit(Token { term, position, start, end });
+    }
+}
+
+/// Whether the part between two word boundaries is drawn as an emoji.
+fn is_emoji(part: &str) -> bool {
+    let mut chars = part.chars();
+    let status = chars.next().map(|first| first.emoji_status());
+    match status {
+        // Half of a flag is drawn as a letter.
+        Some(EmojiStatus::EmojiPresentationAndEmojiComponent) => chars.next().is_some(),
+        Some(
+            EmojiStatus::EmojiPresentation
+            | EmojiStatus::EmojiPresentationAndModifierBase
+            | EmojiStatus::EmojiPresentationAndModifierAndEmojiComponent,
+        ) => chars.next() != Some('\u{FE0E}'),
+        Some(
+            EmojiStatus::EmojiOther
+            | EmojiStatus::EmojiModifierBase
+            | EmojiStatus::EmojiOtherAndEmojiComponent,
+        ) => matches!(chars.next(), Some('\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}')),
+        _ => false,
     }
 }
 

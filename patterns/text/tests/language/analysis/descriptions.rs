@@ -9,6 +9,7 @@ fn descriptions_do_not_change() {
     let edges = Tokenizer::edge_ngrams(1..=8).unwrap();
     let described = [
         (Analyzer::simple(), "words/2 lower_case/3"),
+        (Analyzer::new("", Tokenizer::words_and_emoji()), "words_and_emoji/1"),
         (Analyzer::keyword(), "keyword/1"),
         (Analyzer::names(), "words/2 fold_accents/2 lower_case/3"),
         (Analyzer::paths(), "paths/1('/')"),

@@ -19,6 +19,8 @@ fn analyzers() -> Vec<Analyzer> {
         Analyzer::names(),
         Analyzer::paths(),
         Analyzer::new("words", Tokenizer::words()),
+        Analyzer::new("emoji", Tokenizer::words_and_emoji()),
+        Analyzer::new("folded emoji", Tokenizer::words_and_emoji()).fold_accents().lower_case(),
         Analyzer::new("grams", grams).lower_case(),
         Analyzer::new("edges", Tokenizer::edge_ngrams(2..=4).unwrap()),
         Analyzer::names().edge_ngrams(1..=3).unwrap(),
@@ -61,7 +63,8 @@ proptest! {
     fn terms_without_filters_are_slices(text in texts()) {
         let grams = Tokenizer::ngrams(1..=3).unwrap();
         let edges = Tokenizer::edge_ngrams(1..=3).unwrap();
-        let all = [Tokenizer::words(), Tokenizer::paths('/'), grams, edges];
+        let words = [Tokenizer::words(), Tokenizer::words_and_emoji()];
+        let all = [words[0], words[1], Tokenizer::paths('/'), grams, edges];
         for analyzer in all.map(|tokenizer| Analyzer::new("plain", tokenizer)) {
             for token in analyzer.tokens(&text) {
                 let slice = &text[token.start..token.end];
@@ -69,6 +72,15 @@ proptest! {
                 assert!(is_equal || slice.len() > 200);
             }
         }
+    }
+
+    #[test]
+    fn words_are_the_tokens_that_are_no_emoji(text in texts()) {
+        let [words, both] = [Tokenizer::words(), Tokenizer::words_and_emoji()]
+            .map(|tokenizer| Analyzer::new("plain", tokenizer));
+        let is_word = |term: &String| term.contains(char::is_alphanumeric);
+        let left: Vec<String> = both.terms(&text).into_iter().filter(is_word).collect();
+        prop_assert_eq!(left, words.terms(&text));
     }
 
     #[test]

@@ -29,6 +29,30 @@ fn words_are_those_of_the_annex() {
 }
 
 #[test]
+fn each_emoji_of_unicode_is_one_token() {
+    let emoji = Analyzer::new("emoji", Tokenizer::words_and_emoji());
+    // Filters replace a few, such as two exclamation marks in one character.
+    let filtered = emoji.clone().fold_accents().lower_case();
+    let plain = emojis::iter().map(|one| one.as_str());
+    let toned = emojis::iter().flat_map(|one| one.skin_tones().into_iter().flatten());
+    let all: Vec<&str> = plain.chain(toned.map(|one| one.as_str())).collect();
+    assert!(all.len() > 3_500, "{} emoji", all.len());
+    for one in all {
+        assert_eq!(emoji.terms(one), [one], "{}", one.escape_unicode());
+        assert_eq!(filtered.terms(one).len(), 1, "{}", one.escape_unicode());
+        assert_placed(
+            &emoji,
+            &format!("a {one}, b {one}"),
+            &[("a", 0), (one, 1), ("b", 2), (one, 3)],
+        );
+    }
+    // Without U+FE0F, and with the character for text, these are drawn as text.
+    for text in ["\u{2764}", "\u{A9}", "\u{1F600}\u{FE0E}", "*", "\u{1F1F3}"] {
+        assert_eq!(emoji.terms(text), [""; 0], "{}", text.escape_unicode());
+    }
+}
+
+#[test]
 fn paths_have_a_term_per_level() {
     let paths = Analyzer::paths();
     assert_placed(&paths, "/a/b/c", &[("/a", 0), ("/a/b", 1), ("/a/b/c", 2)]);
