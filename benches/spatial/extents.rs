@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Store};
-use keyloom_patterns::{BoundingBox, ExtentIndex, Scan, Schema};
+use keyloom_patterns::{BoundingBox, Circle, ExtentIndex, LatLng, Scan, Schema};
 
 const EXTENTS: u32 = 100_000;
 const QUERIES: usize = 64;
@@ -33,6 +33,13 @@ fn boxes(side: Option<f64>) -> impl Iterator<Item = Edges> {
 
 fn bounding_box([south, west, north, east]: Edges) -> keyloom::Result<BoundingBox> {
     BoundingBox::wrapping(south, west, north, east)
+}
+
+/// A circle around the south-western corner of a box that touches the northern edge.
+fn within(area: &BoundingBox) -> Circle {
+    let corner = |latitude| LatLng::new(latitude, area.west()).unwrap();
+    let centre = corner(area.south());
+    Circle::new(centre, centre.distance(&corner(area.north()))).unwrap()
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
@@ -65,6 +72,11 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             group.bench_function(BenchmarkId::new("containing", side), |b| {
                 let count = |area: &BoundingBox| index.containing_box(*area).count(&snapshot);
                 b.iter(|| areas.iter().map(|area| count(area).unwrap()).sum::<u64>());
+            });
+            let circles: Vec<Circle> = areas.iter().map(within).collect();
+            group.bench_function(BenchmarkId::new("overlapping a circle", side), |b| {
+                let count = |circle: &Circle| index.overlapping(circle).count(&snapshot);
+                b.iter(|| circles.iter().map(|circle| count(circle).unwrap()).sum::<u64>());
             });
         }
     }

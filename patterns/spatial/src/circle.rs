@@ -6,6 +6,7 @@ use keyloom::{Error, Result};
 
 use super::area::{Area, BoundingBox, CellBounds, CellRelation};
 use super::position::{Centre, EARTH_RADIUS, Haversine, LatLng};
+use super::shape::Shape;
 use super::sides::{ABSOLUTE, RELATIVE, Sides};
 
 /// All positions within a distance of a centre.
@@ -124,5 +125,23 @@ impl Area for Circle {
         let (west, east) = (longitude - self.half_width, longitude + self.half_width);
         let (south, north) = (self.south.max(-90.0), self.north.min(90.0));
         BoundingBox::wrapping(south, west, north, east).unwrap_or(BoundingBox::WORLD)
+    }
+}
+
+/// The circle contains the nearest position of a box that it overlaps, and the farthest position of
+/// a box that is in it. So the decision has the error of one [distance](LatLng::distance).
+impl Shape for Circle {
+    fn overlaps(&self, extent: &BoundingBox) -> bool {
+        extent.cells().any(|cell| {
+            let near = Sides::of(&self.centre, &cell).near(&self.centre, &cell);
+            near.iter().any(|position| self.contains(position))
+        })
+    }
+
+    fn contains_box(&self, extent: &BoundingBox) -> bool {
+        extent.cells().all(|cell| {
+            let far = Sides::of(&self.centre, &cell).far(&self.centre, &cell);
+            far.iter().all(|position| self.contains(position))
+        })
     }
 }

@@ -13,10 +13,11 @@ use super::area::BoundingBox;
 use super::extent_query::ExtentQuery;
 use super::group::{Group, SpatialGroup, entries, shape};
 use super::position::LatLng;
+use super::shape::Shape;
 use super::xz::{Wanted, code};
 
 /// An index of the records of a [`Table`](keyloom_tables::Table) by their extents. A query finds,
-/// for example, the extents that overlap a box.
+/// for example, the extents that overlap a box, a circle or a polygon.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -86,15 +87,23 @@ use super::xz::{Wanted, code};
 /// # Exactness
 ///
 /// Queries compare the stored edges, so they find exactly the extents that overlap, as defined by
-/// [`BoundingBox::overlaps`]: edges belong to a box, ±180 degrees are one meridian, and a pole has
-/// all longitudes. An extent may be a point, a line, or the whole sphere.
+/// [`Shape::overlaps`], or that are inside, as defined by [`Shape::contains_box`]: edges belong to
+/// a box, ±180 degrees are one meridian, and a pole has all longitudes. An extent may be a point, a
+/// line, or the whole sphere. Its edges run along parallels and meridians.
+///
+/// * A [`BoundingBox`] is compared by the numbers of the edges.
+/// * A [`Circle`](super::Circle) overlaps an extent if the nearest position of the extent is within
+///   the radius, and contains it if the farthest one is. [`BoundingBox::distance`] is the distance
+///   to the nearest position.
+/// * The edges of a [`Polygon`](super::Polygon) are straight lines in degrees, like the edges of an
+///   extent. They are compared without rounding.
 ///
 /// # Cost
 ///
 /// | operation | cost |
 /// |---|---|
 /// | put of a record | 1 key written if it is new, or if its extent changes within its element; 2 if the element changes; 0 if the extent is unchanged |
-/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`containing_box`](ExtentIndex::containing_box), [`inside`](ExtentIndex::inside) | plans at most the given number of ranges, by default 16; also reads some keys that do not match, and on a local store begins another range after 8 of them in a row |
+/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`containing_box`](ExtentIndex::containing_box), [`inside`](ExtentIndex::inside) | plans at most the given number of ranges, by default 16; also reads some keys that do not match, and on a local store begins another range after 8 of them in a row; a circle or a polygon reads about the keys of its own area, not of its bounding box |
 /// | any of these in a [`group`](ExtentIndex::group) | the same, as if the other groups did not exist |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///
@@ -110,10 +119,10 @@ use super::xz::{Wanted, code};
 ///
 /// # When not to use it
 ///
-/// For points: a [`PointIndex`](super::PointIndex) also finds them within circles and polygons, and
-/// nearest first. For overlap with a circle or a polygon: query its bounding box, and check each
-/// result. An [`Area`](super::Area) defines which positions it contains, but not whether it
-/// overlaps a box.
+/// For points: a [`PointIndex`](super::PointIndex) also counts them in a grid. For the exact
+/// borders of records: the index has only their bounding boxes. For an area made of
+/// [two others](super::Combined), which does not define whether it overlaps a box: query one of the
+/// two, and check each result.
 ///
 /// # Source
 ///
@@ -211,9 +220,26 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
         })
     }
 
-    /// A query for the extents that have a position in common with `area`; see the
+    /// A query for the extents that have a position in common with `area`: a [`BoundingBox`], a
+    /// [`Circle`](super::Circle), a [`Polygon`](super::Polygon) or another [`Shape`]; see the
     /// [exactness](ExtentIndex#exactness).
-    pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{BoundingBox, Circle, ExtentIndex, LatLng};
+    /// use keyloom_tables::Table;
+    /// let by_extent = ExtentIndex::new(&Subspace::new("by_extent"), |_id, south: &f64| {
+    ///     BoundingBox::new(*south, 10.0, *south + 1.0, 11.0).map(Some)
+    /// });
+    /// let table = Table::<u32, f64>::new(&Subspace::new("table")).with(&by_extent);
+    /// let store = Memory::new();
+    /// store.transact(|txn| (1..=9).try_for_each(|id| table.put(txn, &id, &f64::from(id))))?;
+    /// // From 2.5 to 5.5 degrees north, on the western edge of the extents.
+    /// let circle = Circle::new(LatLng::new(4.0, 10.0)?, 166_800.0)?;
+    /// assert_eq!(by_extent.overlapping(circle).count(&store.snapshot()?)?, 4);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn overlapping<'q, A: Shape>(&self, area: A) -> ExtentQuery<'q, K, A> {
         self.group(()).overlapping(area)
     }
 
@@ -243,7 +269,8 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
         self.group(()).containing_box(area)
     }
 
-    /// A query for the extents that are completely in `area`.
+    /// A query for the extents that are completely in `area`: a [`BoundingBox`], a
+    /// [`Circle`](super::Circle), a [`Polygon`](super::Polygon) or another [`Shape`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -260,7 +287,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     /// assert_eq!(by_extent.overlapping(area).count(&store.snapshot()?)?, 9);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    pub fn inside<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+    pub fn inside<'q, A: Shape>(&self, area: A) -> ExtentQuery<'q, K, A> {
         self.group(()).inside(area)
     }
 }
@@ -270,7 +297,7 @@ stands_on_index!(ExtentIndex<G>; |_| "extents", parts |_| shape::<G>());
 /// The extents of one group.
 impl<K: RecordKey, V, G> SpatialGroup<ExtentIndex<K, V, G>> {
     /// A query for the extents of the group that overlap `area`; see [`ExtentIndex::overlapping`].
-    pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+    pub fn overlapping<'q, A: Shape>(&self, area: A) -> ExtentQuery<'q, K, A> {
         ExtentQuery::new(&self.space, area, Wanted::Overlapping)
     }
 
@@ -288,7 +315,7 @@ impl<K: RecordKey, V, G> SpatialGroup<ExtentIndex<K, V, G>> {
 
     /// A query for the extents of the group that are completely in `area`; see
     /// [`ExtentIndex::inside`].
-    pub fn inside<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+    pub fn inside<'q, A: Shape>(&self, area: A) -> ExtentQuery<'q, K, A> {
         ExtentQuery::new(&self.space, area, Wanted::Inside)
     }
 }

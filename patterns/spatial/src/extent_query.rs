@@ -1,4 +1,4 @@
-//! Queries for the extents that overlap a box, or are inside it.
+//! Queries for the extents that overlap a shape, or are inside it.
 
 use std::fmt;
 
@@ -11,24 +11,26 @@ use super::cover::Cover;
 use super::located::Located;
 use super::page::page;
 use super::query::{RANGES, at_most, count};
+use super::shape::Shape;
 use super::xz::{Wanted, cover};
 
-/// A query for extents; see [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
-pub struct ExtentQuery<'q, K> {
+/// A query for extents by the [`Shape`] `A`; see
+/// [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
+pub struct ExtentQuery<'q, K, A = BoundingBox> {
     space: Subspace,
-    area: BoundingBox,
+    area: A,
     wanted: Wanted,
     ranges: usize,
     only: Option<Only<'q, K>>,
 }
 
-impl<K> Clone for ExtentQuery<'_, K> {
+impl<K, A: Clone> Clone for ExtentQuery<'_, K, A> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), ..*self }
+        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
     }
 }
 
-impl<K> fmt::Debug for ExtentQuery<'_, K> {
+impl<K, A: fmt::Debug> fmt::Debug for ExtentQuery<'_, K, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExtentQuery")
             .field("space", &self.space)
@@ -39,8 +41,8 @@ impl<K> fmt::Debug for ExtentQuery<'_, K> {
     }
 }
 
-impl<'q, K> ExtentQuery<'q, K> {
-    pub(super) fn new(space: &Subspace, area: BoundingBox, wanted: Wanted) -> Self {
+impl<'q, K, A: Shape> ExtentQuery<'q, K, A> {
+    pub(super) fn new(space: &Subspace, area: A, wanted: Wanted) -> Self {
         Self { space: space.clone(), area, wanted, ranges: RANGES, only: None }
     }
 
@@ -68,8 +70,9 @@ impl<'q, K> ExtentQuery<'q, K> {
             // An extent that contains the area contains every position of the area, so one position
             // is enough.
             Wanted::Containing => {
-                let latitude = self.area.south() / 2.0 + self.area.north() / 2.0;
-                let longitude = self.area.west();
+                let area = self.area.bounds();
+                let latitude = area.south() / 2.0 + area.north() / 2.0;
+                let longitude = area.west();
                 let position = BoundingBox::stored([latitude, longitude, latitude, longitude]);
                 cover(&position, Wanted::Overlapping, self.ranges)
             }
@@ -82,9 +85,10 @@ impl<'q, K> ExtentQuery<'q, K> {
         self.cover().ranges.len()
     }
 
-    /// A unique name of this query, independent of the number of its ranges.
+    /// A name of this query, independent of the number of its ranges: the bounding box of its area.
     fn name(&self) -> Subspace {
-        let edges = (self.area.south(), self.area.west(), self.area.north(), self.area.east());
+        let area = self.area.bounds();
+        let edges = (area.south(), area.west(), area.north(), area.east());
         match self.wanted {
             Wanted::Containing => Subspace::new(&("containing", edges)),
             wanted => Subspace::new(&(wanted == Wanted::Inside, edges)),
@@ -92,7 +96,7 @@ impl<'q, K> ExtentQuery<'q, K> {
     }
 }
 
-impl<'q, K: RecordKey> ExtentQuery<'q, K> {
+impl<'q, K: RecordKey, A: Shape> ExtentQuery<'q, K, A> {
     /// The extents in code order.
     ///
     /// # Errors
@@ -101,8 +105,9 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     pub fn extents<'r, R: Reader>(
         self,
         reader: &'r R,
-    ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K>>
-    {
+    ) -> Result<
+        impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K, A>,
+    > {
         let cover = self.cover();
         Ok(self.walk(reader, cover, None))
     }
@@ -112,7 +117,8 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         reader: &'r R,
         cover: Cover,
         after: Option<&[u8]>,
-    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K> {
+    ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K, A>
+    {
         scan(CodeWalk::new(reader, &self.space, cover).after(after), move |walk| {
             let needs = |extent: &_| self.needs(extent);
             Ok(walk.next_placed(needs, self.only)?.map(|(_, extent)| extent))
@@ -129,7 +135,8 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
 
     /// A page of at most `limit` extents in code order, beginning after the continuation `after`.
     ///
-    /// The number of ranges may differ from page to page.
+    /// A continuation belongs to the kind of the query, the index, the group and the
+    /// [box around the area](super::Area::bounds). The number of ranges may differ from page to page.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
@@ -150,12 +157,12 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     }
 }
 
-impl<K> ExtentQuery<'_, K> {
+impl<K, A: Shape> ExtentQuery<'_, K, A> {
     fn needs(&self, extent: &BoundingBox) -> bool {
         match self.wanted {
-            Wanted::Overlapping => extent.overlaps(&self.area),
-            Wanted::Inside => extent.is_inside(&self.area),
-            Wanted::Containing => self.area.is_inside(extent),
+            Wanted::Overlapping => self.area.overlaps(extent),
+            Wanted::Inside => self.area.contains_box(extent),
+            Wanted::Containing => self.area.bounds().is_inside(extent),
         }
     }
 }

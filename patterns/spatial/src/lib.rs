@@ -27,7 +27,7 @@
 //! |---|---|
 //! | [`SpaceTimeIndex`] | what was where, and [when](space_time)? |
 //! | [`CurveIndex`] | which records have each of [two to four numbers](curve_index) between two bounds? |
-//! | [`ExtentIndex`] | which stored boxes overlap a box or are in it, and which contain a position or a box? |
+//! | [`ExtentIndex`] | which stored boxes overlap a [`Shape`] or are in it: a box, a circle, a polygon; and which contain a position or a box? |
 //!
 //! Each of them can be [`grouped`](PointIndex::grouped) as well, such as by tenant; see [`Group`].
 //!
@@ -171,6 +171,7 @@ mod points;
 mod polygon;
 mod position;
 mod query;
+mod shape;
 mod sides;
 pub mod space_time;
 mod xz;
@@ -189,4 +190,5 @@ pub use point_index::PointIndex;
 pub use polygon::Polygon;
 pub use position::{EARTH_RADIUS, LatLng};
 pub use query::AreaQuery;
+pub use shape::Shape;
 pub use space_time::SpaceTimeIndex;

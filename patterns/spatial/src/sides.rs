@@ -1,7 +1,7 @@
 //! The nearest and the farthest distance of a cell.
 
 use super::area::CellBounds;
-use super::position::{Centre, Haversine, cosine, half_sine_squared, turned};
+use super::position::{Centre, Haversine, LatLng, cosine, half_sine_squared, turned};
 
 /// Bounds on the rounding error of a [`Haversine`], relative and absolute: far above the real
 /// error, and far below any distance that matters.
@@ -23,10 +23,12 @@ pub(super) fn farthest(centre: &Centre, cell: &CellBounds) -> Haversine {
 }
 
 /// The differences in longitude between a position and the nearest and the farthest meridian of a
-/// cell, in degrees from 0 to 180.
+/// cell, in degrees from 0 to 180, and the longitudes of these meridians.
 pub(super) struct Sides {
     pub(super) nearest: f64,
     farthest: f64,
+    near: f64,
+    far: f64,
 }
 
 impl Sides {
@@ -38,9 +40,31 @@ impl Sides {
         let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
         let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
         let has_opposite = is_between(opposite) || (opposite == -180.0 && cell.east >= 180.0);
-        let nearest = if is_between(longitude) { 0.0 } else { west.min(east) };
-        let farthest = if has_opposite { 180.0 } else { west.max(east) };
-        Self { nearest, farthest }
+        let (nearer, farther) = match west <= east {
+            true => ((west, cell.west), (east, cell.east)),
+            false => ((east, cell.east), (west, cell.west)),
+        };
+        let (nearest, near) = if is_between(longitude) { (0.0, longitude) } else { nearer };
+        let (farthest, far) = if has_opposite { (180.0, opposite) } else { farther };
+        Self { nearest, farthest, near, far }
+    }
+
+    /// Three positions of the cell. One of them is the nearest: an end of the nearest meridian, or
+    /// where the great circle through the centre meets it at a right angle.
+    pub(super) fn near(&self, centre: &Centre, cell: &CellBounds) -> [LatLng; 3] {
+        let latitude = match self.nearest {
+            0.0 => centre.position.latitude(),
+            degrees => centre.foot(degrees, 1.0),
+        };
+        [cell.south, cell.north, latitude.clamp(cell.south, cell.north)]
+            .map(|latitude| LatLng::stored(latitude, self.near))
+    }
+
+    /// Three positions of the cell. One of them is the farthest.
+    pub(super) fn far(&self, centre: &Centre, cell: &CellBounds) -> [LatLng; 3] {
+        let latitude = centre.foot(self.farthest, -1.0);
+        [cell.south, cell.north, latitude.clamp(cell.south, cell.north)]
+            .map(|latitude| LatLng::stored(latitude, self.far))
     }
 
     /// The smallest and the largest distance to the positions of the cell.
@@ -63,6 +87,16 @@ impl Sides {
             _ => far.haversine(&south).max(far.haversine(&north)),
         };
         (Haversine(smallest), Haversine(largest))
+    }
+}
+
+impl Centre {
+    /// The latitude, in degrees, at which the distance to a meridian is least (`sign` 1) or
+    /// greatest (`sign` -1). The meridian is `degrees` to the east or to the west. The result may
+    /// be beyond a pole.
+    fn foot(&self, degrees: f64, sign: f64) -> f64 {
+        let cosine = 1.0 - 2.0 * half_sine_squared(degrees);
+        (sign * self.sine).atan2(sign * self.cosine * cosine).to_degrees()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::area::{BoundingBox, CellRelation};
-use super::cell::coordinates;
+use super::area::{Area, BoundingBox, CellBounds, CellRelation};
+use super::cell::{coordinates, outer_bounds};
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
+use super::position::LatLng;
 
 /// The number of times that the sphere is divided in four. 27 is the maximum for which codes take 7
 /// bytes in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
@@ -31,16 +32,9 @@ struct Arc {
 }
 
 impl Arc {
-    const WHOLE: Self = Self { first: 0, further: u32::MAX };
-
     fn overlaps(&self, other: &Self) -> bool {
         other.first.wrapping_sub(self.first) <= self.further
             || self.first.wrapping_sub(other.first) <= other.further
-    }
-
-    fn holds(&self, other: &Self) -> bool {
-        let before = u64::from(other.first.wrapping_sub(self.first));
-        self.further == u32::MAX || before + u64::from(other.further) <= u64::from(self.further)
     }
 }
 
@@ -54,10 +48,6 @@ struct Rows {
 impl Rows {
     fn overlaps(&self, other: &Self) -> bool {
         self.low <= other.high && other.low <= self.high
-    }
-
-    fn holds(&self, other: &Self) -> bool {
-        self.low <= other.low && other.high <= self.high
     }
 }
 
@@ -78,26 +68,17 @@ impl Steps {
         Self { x: Arc { first: west, further }, y: Rows { low: south, high: north } }
     }
 
-    /// The steps that are completely in `area`. A step that contains an edge is partly outside.
-    fn inside(area: &BoundingBox) -> Option<Self> {
-        let Self { x, y } = Self::of(area);
-        let is_whole = area.west() == -180.0 && area.east() == 180.0;
-        let x = match is_whole {
-            true => Arc::WHOLE,
-            false => Arc { first: x.first.wrapping_add(1), further: x.further.checked_sub(2)? },
-        };
-        // There is nothing beyond a pole.
-        let low = if has_south_pole(area) { 0 } else { y.low.checked_add(1)? };
-        let high = if has_north_pole(area) { u32::MAX } else { y.high.checked_sub(1)? };
-        (low <= high).then_some(Self { x, y: Rows { low, high } })
-    }
-
     fn overlaps(&self, other: &Self) -> bool {
         self.x.overlaps(&other.x) && self.y.overlaps(&other.y)
     }
 
-    fn holds(&self, other: &Self) -> bool {
-        self.x.holds(&other.x) && self.y.holds(&other.y)
+    /// The steps as one cell, or as two cells if they cross the antimeridian.
+    fn cells(&self) -> impl Iterator<Item = CellBounds> + use<> {
+        let Self { x, y } = *self;
+        let (last, is_cut) = x.first.overflowing_add(x.further);
+        let first = (x.first, if is_cut { u32::MAX } else { last });
+        let cell = move |(west, east)| outer_bounds([west, y.low], [east, y.high]);
+        std::iter::once(first).chain(is_cut.then_some((0, last))).map(cell)
     }
 }
 
@@ -196,24 +177,25 @@ pub(super) enum Wanted {
     Containing,
 }
 
-/// A query in grid steps.
-struct Query {
+/// A query for extents.
+struct Query<'a, A> {
+    area: &'a A,
     wanted: Wanted,
-    /// The steps that the area touches, and the steps that are completely inside it.
+    /// The steps that the area touches.
     touched: Steps,
-    inside: Option<Steps>,
     has_north_pole: bool,
     has_south_pole: bool,
 }
 
-impl Query {
-    fn new(area: &BoundingBox, wanted: Wanted) -> Self {
+impl<'a, A: Area> Query<'a, A> {
+    fn new(area: &'a A, wanted: Wanted) -> Self {
+        let has_pole = |latitude| area.contains(&LatLng::stored(latitude, 0.0));
         Self {
+            area,
             wanted,
-            touched: Steps::of(area),
-            inside: Steps::inside(area),
-            has_north_pole: has_north_pole(area),
-            has_south_pole: has_south_pole(area),
+            touched: Steps::of(&area.bounds()),
+            has_north_pole: has_pole(90.0),
+            has_south_pole: has_pole(-90.0),
         }
     }
 
@@ -230,9 +212,14 @@ impl Query {
         // A pole has all longitudes.
         let has_pole = self.has_north_pole && may_be.y.high == u32::MAX
             || self.has_south_pole && may_be.y.low == 0;
-        if !has_pole && !self.touched.overlaps(&may_be) {
+        let is = |steps: &Steps, relation| {
+            steps.cells().all(|cell| self.area.relation(&cell) == relation)
+        };
+        // The comparison of the steps comes first, because it is cheaper than most areas.
+        let is_outside = || !self.touched.overlaps(&may_be) || is(&may_be, CellRelation::Outside);
+        if !has_pole && is_outside() {
             CellRelation::Outside
-        } else if self.inside.is_some_and(|inside| inside.holds(&must_be)) {
+        } else if is(&must_be, CellRelation::Inside) {
             CellRelation::Inside
         } else {
             CellRelation::Across
@@ -251,7 +238,7 @@ impl Query {
 /// The codes that selected extents may have, in at most `budget` ranges.
 ///
 /// Divides the largest elements first, until there are enough elements.
-pub(super) fn cover(area: &BoundingBox, wanted: Wanted, budget: usize) -> Cover {
+pub(super) fn cover(area: &impl Area, wanted: Wanted, budget: usize) -> Cover {
     let query = Query::new(area, wanted);
     let most = budget.saturating_mul(BLOCKS_PER_RANGE).max(LEAST_ELEMENTS);
     let (mut runs, mut across) = (Vec::new(), VecDeque::new());

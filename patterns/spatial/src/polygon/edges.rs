@@ -58,12 +58,34 @@ impl Edges {
         })
     }
 
-    /// Whether an edge touches a rectangle.
-    pub(super) fn cross(&self, cell: &Rect<f64>) -> bool {
+    fn near(&self, cell: &Rect<f64>) -> impl Iterator<Item = &Line<f64>> {
         let (low, high) = (cell.min(), cell.max());
         let near = AABB::from_corners([low.x, low.y], [high.x, high.y]);
-        let mut near = self.0.locate_in_envelope_intersecting(&near);
-        near.any(|edge| crosses(&edge.line, cell))
+        self.0.locate_in_envelope_intersecting(&near).map(|edge| &edge.line)
+    }
+
+    /// Whether an edge touches a rectangle.
+    pub(super) fn cross(&self, cell: &Rect<f64>) -> bool {
+        self.near(cell).any(|edge| crosses(edge, cell))
+    }
+
+    /// Whether a whole rectangle is inside the rings or on them. The rectangle may be a line or a
+    /// point.
+    pub(super) fn contain_all(&self, cell: &Rect<f64>) -> bool {
+        if self.near(cell).any(|edge| divides(edge, cell)) {
+            return false;
+        }
+        // No edge divides the rectangle, so one position decides for all of it. A line may lead
+        // through corners of the rings, and leave the polygon there.
+        let mut ends = vec![cell.min(), cell.max()];
+        if cell.width() == 0.0 || cell.height() == 0.0 {
+            ends.extend(self.near(cell).map(|edge| edge.start).filter(|end| cell.intersects(end)));
+            ends.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
+        }
+        ends.windows(2).all(|ends| match ends {
+            [from, to] => self.contain((*from / 2.0) + (*to / 2.0)),
+            _ => true,
+        })
     }
 
     /// Whether a corner is inside the rings or on one of them: a ray to the east crosses an odd
@@ -95,11 +117,33 @@ fn crosses(line: &Line<f64>, cell: &Rect<f64>) -> bool {
         && from.x.min(to.x) <= high.x
         && from.y.max(to.y) >= low.y
         && from.y.min(to.y) <= high.y;
-    if !overlaps {
-        return false;
+    overlaps && {
+        let [is_left, is_right] = sides(line, cell).map(|count| count == CORNERS);
+        !is_left && !is_right
     }
-    let side = |x: f64, y: f64| (to.x - from.x) * (y - from.y) - (to.y - from.y) * (x - from.x);
-    let sides =
-        [side(low.x, low.y), side(low.x, high.y), side(high.x, low.y), side(high.x, high.y)];
-    !(sides.iter().all(|side| *side > 0.0) || sides.iter().all(|side| *side < 0.0))
+}
+
+/// Whether a line has positions in the interior of a rectangle. If the rectangle is a line, whether
+/// the lines cross between their ends.
+fn divides(line: &Line<f64>, cell: &Rect<f64>) -> bool {
+    let (low, high) = (cell.min(), cell.max());
+    let (from, to) = (line.start, line.end);
+    let overlaps = from.x.max(to.x) > low.x
+        && from.x.min(to.x) < high.x
+        && from.y.max(to.y) > low.y
+        && from.y.min(to.y) < high.y;
+    overlaps && sides(line, cell).iter().all(|count| *count > 0)
+}
+
+const CORNERS: usize = 4;
+
+/// The number of corners of a rectangle to the left and to the right of a line.
+// Exact arithmetic: a rounded product would put a corner that is nearly on the line on the wrong
+// side.
+fn sides(line: &Line<f64>, cell: &Rect<f64>) -> [usize; 2] {
+    let (low, high) = (cell.min(), cell.max());
+    let corners = [low, Coord { x: low.x, y: high.y }, Coord { x: high.x, y: low.y }, high];
+    let sides = corners.map(|corner| RobustKernel::orient2d(line.start, line.end, corner));
+    [Orientation::CounterClockwise, Orientation::Clockwise]
+        .map(|side| sides.iter().filter(|of| **of == side).count())
 }

@@ -1,6 +1,7 @@
 //! Polygons, with holes.
 
 mod edges;
+mod shape;
 mod valid;
 
 use geo::algorithm::{BoundingRect, Intersects};

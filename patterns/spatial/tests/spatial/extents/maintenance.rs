@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{KeyRange, Metered, Store, Writer};
-use keyloom_spatial::{BoundingBox, LatLng};
+use keyloom_spatial::{BoundingBox, Circle, ExtentQuery, LatLng, Polygon, Shape};
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::{Maintained, Scan, Table};
 
@@ -39,8 +39,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     store.transact(|txn| things.table.put_many(txn, &records)).unwrap();
     let snapshot = metered.snapshot().unwrap();
     let area = |south, west, north, east| BoundingBox::new(south, west, north, east).unwrap();
-    let cost = |area: BoundingBox, ranges: usize| {
-        let query = things.index.overlapping(area).in_ranges(ranges).unwrap();
+    let of_query = |query: ExtentQuery<'_, u16, &dyn Shape>, ranges: usize| {
+        let query = query.in_ranges(ranges).unwrap();
         let most = query.ranges() as u64;
         let ((found, explain), cost) = metered.measure(|_| {
             let mut extents = query.extents(&snapshot).unwrap();
@@ -57,6 +57,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         }
         (found, read)
     };
+    let cost = |area: BoundingBox, ranges| of_query(things.index.overlapping(&area), ranges);
     // The whole world is one range of codes, and every entry read is a result.
     assert_eq!(cost(area(-90.0, -180.0, 90.0, 180.0), 1), (401, 401));
     let (found, read) = cost(area(2.0, 2.0, 18.0, 18.0), 64);
@@ -66,6 +67,20 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
+    // A query by a circle or a polygon reads no more than a query by its bounding box.
+    let circle = Circle::new(LatLng::new(10.0, 10.0).unwrap(), 700_000.0).unwrap();
+    let slanting = [(2.0, 2.0), (3.0, 2.0), (18.0, 17.0), (17.0, 18.0), (2.0, 2.0)];
+    let slanting = Polygon::new(&slanting).unwrap();
+    let shapes: [(&dyn Shape, _, _); 2] = [(&circle, [148, 112], 240), (&slanting, [43, 3], 220)];
+    for (shape, wanted, most) in shapes {
+        let queries = [things.index.overlapping(shape), things.index.inside(shape)];
+        let costs = queries.map(|query| of_query(query, 64));
+        assert_eq!(costs.map(|(found, _)| found), wanted, "{costs:?}");
+        let of_bounds = cost(shape.bounds(), 64).1.min(most);
+        assert!(costs.iter().all(|(_, read)| *read <= of_bounds), "{costs:?} {of_bounds}");
+    }
+    let empty = Circle::new(LatLng::new(-55.0, 100.5).unwrap(), 60_000.0).unwrap();
+    assert_eq!(of_query(things.index.overlapping(&empty), 16), (0, 1));
     // A search for extents that contain a box reads as little as a search for a position in the
     // box.
     let at = LatLng::new(0.5, 0.5).unwrap();
