@@ -73,6 +73,11 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
                 let count = |area: &BoundingBox| index.containing_box(*area).count(&snapshot);
                 b.iter(|| areas.iter().map(|area| count(area).unwrap()).sum::<u64>());
             });
+            group.bench_function(BenchmarkId::new("10 nearest", side), |b| {
+                let corner = |area: &BoundingBox| LatLng::new(area.south(), area.west()).unwrap();
+                let nearest = |at: LatLng| index.nearest(&snapshot, at).unwrap().take(10).count();
+                b.iter(|| areas.iter().map(|area| nearest(corner(area))).sum::<usize>());
+            });
             let circles: Vec<Circle> = areas.iter().map(within).collect();
             group.bench_function(BenchmarkId::new("overlapping a circle", side), |b| {
                 let count = |circle: &Circle| index.overlapping(circle).count(&snapshot);

@@ -221,6 +221,11 @@ impl BoundingBox {
         Self { south, north, west, east }
     }
 
+    pub(super) fn of_position(position: &LatLng) -> Self {
+        let (latitude, longitude) = (position.latitude(), position.longitude());
+        Self::stored([latitude, longitude, latitude, longitude])
+    }
+
     /// The latitude of the southern edge.
     pub fn south(&self) -> f64 {
         self.south

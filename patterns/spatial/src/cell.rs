@@ -257,7 +257,7 @@ fn bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
 }
 
 /// The approximate area in square metres.
-fn size(CellBounds { south, west, north, east }: &CellBounds) -> f64 {
+pub(super) fn size(CellBounds { south, west, north, east }: &CellBounds) -> f64 {
     let height = (north - south).to_radians() * EARTH_RADIUS;
     let width = (east - west).to_radians() * EARTH_RADIUS;
     height * width * cosine((south + north) / 2.0)

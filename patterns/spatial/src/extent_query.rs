@@ -9,10 +9,12 @@ use super::area::BoundingBox;
 use super::code_walk::{CodeWalk, Only};
 use super::cover::Cover;
 use super::located::Located;
+use super::nearest::{self, NearExtents, Nearest, NearestExtent, Rank};
 use super::page::page;
+use super::position::LatLng;
 use super::query::{RANGES, at_most, count};
 use super::shape::Shape;
-use super::xz::{Wanted, cover};
+use super::xz::{Query, Wanted, cover};
 
 /// A query for extents by the [`Shape`] `A`; see
 /// [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
@@ -73,7 +75,7 @@ impl<'q, K, A: Shape> ExtentQuery<'q, K, A> {
                 let area = self.area.bounds();
                 let latitude = area.south() / 2.0 + area.north() / 2.0;
                 let longitude = area.west();
-                let position = BoundingBox::stored([latitude, longitude, latitude, longitude]);
+                let position = BoundingBox::of_position(&LatLng::stored(latitude, longitude));
                 cover(&position, Wanted::Overlapping, self.ranges)
             }
             wanted => cover(&self.area, wanted, self.ranges),
@@ -120,7 +122,7 @@ impl<'q, K: RecordKey, A: Shape> ExtentQuery<'q, K, A> {
     ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K, A>
     {
         scan(CodeWalk::new(reader, &self.space, cover).after(after), move |walk| {
-            let needs = |extent: &_| self.needs(extent);
+            let needs = |extent: &_| self.wanted.has(&self.area, extent);
             Ok(walk.next_placed(needs, self.only)?.map(|(_, extent)| extent))
         })
     }
@@ -155,14 +157,53 @@ impl<'q, K: RecordKey, A: Shape> ExtentQuery<'q, K, A> {
         };
         page(&query, (&space, 1), limit, after, walk)
     }
-}
 
-impl<K, A: Shape> ExtentQuery<'_, K, A> {
-    fn needs(&self, extent: &BoundingBox) -> bool {
-        match self.wanted {
-            Wanted::Overlapping => self.area.overlaps(extent),
-            Wanted::Inside => self.area.contains_box(extent),
-            Wanted::Containing => self.area.bounds().is_inside(extent),
-        }
+    /// The extents, the nearest to `from` first: those that contain `from`, and then the others by
+    /// the [distance](BoundingBox::distance) of their nearest position. Extents at one distance are
+    /// sorted by the key of the entry. The iterator reads on demand. The number of ranges has no
+    /// effect.
+    ///
+    /// # Errors
+    /// Errors of [`extents`](ExtentQuery::extents).
+    pub fn by_distance<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: LatLng,
+    ) -> Result<impl Scan<Item = Result<NearestExtent<R::Bytes<'r>, K>>> + use<'r, 'q, R, K, A>>
+    {
+        Ok(scan(self.nearest(reader, from, None), Nearest::step))
+    }
+
+    fn nearest<R: Reader>(
+        self,
+        reader: &R,
+        from: LatLng,
+        after: Option<Rank>,
+    ) -> Nearest<'_, 'q, R, K, NearExtents<A>> {
+        let places = NearExtents(Query::new(self.area, self.wanted));
+        Nearest::new(reader, &self.space, from, places, self.only, after)
+    }
+
+    /// A page of at most `limit` extents, the nearest to `from` first, beginning after the
+    /// continuation `after`.
+    ///
+    /// The continuation holds the distance and the key of the last extent. A page reads the
+    /// elements of its own extents, and the elements that are crossed by the circle around `from`
+    /// through the nearest position of the last extent of the previous page. For many pages in one
+    /// program, keep the iterator of [`by_distance`](ExtentQuery::by_distance): it reads each
+    /// element once.
+    ///
+    /// # Errors
+    /// Errors of [`page`](ExtentQuery::page).
+    pub fn page_by_distance<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        from: LatLng,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<NearestExtent<R::Bytes<'r>, K>>> {
+        let from_there = (self.space.prefix(), from.latitude(), from.longitude());
+        let query = self.name().child(&from_there);
+        nearest::page(&query, limit, after, |after| self.nearest(reader, from, after))
     }
 }

@@ -27,7 +27,7 @@
 //! |---|---|
 //! | [`SpaceTimeIndex`] | what was where, and [when](space_time)? |
 //! | [`CurveIndex`] | which records have each of [two to four numbers](curve_index) between two bounds? |
-//! | [`ExtentIndex`] | which stored boxes overlap a [`Shape`] or are in it: a box, a circle, a polygon; and which contain a position or a box? |
+//! | [`ExtentIndex`] | which stored boxes overlap a [`Shape`] or are in it: a box, a circle, a polygon; which contain a position or a box, and which are nearest? |
 //!
 //! Each of them can be [`grouped`](PointIndex::grouped) as well, such as by tenant; see [`Group`].
 //!

@@ -11,8 +11,9 @@ use super::area::BoundingBox;
 use super::position::{Haversine, LatLng};
 
 /// An entry that a query found, with its place `P`: the [`LatLng`] of a point, the position of a
-/// point and a measure of its distance, the [`BoundingBox`] of an extent, the position and the time
-/// of an event, or the numbers in a [`CurveIndex`](super::CurveIndex).
+/// point and a measure of its distance, the [`BoundingBox`] of an extent, alone or with a measure
+/// of its distance, the position and the time of an event, or the numbers in a
+/// [`CurveIndex`](super::CurveIndex).
 #[derive(Clone, Debug)]
 pub struct Located<B, K, P> {
     found: Found<B, K>,
@@ -86,9 +87,17 @@ impl<B, K> Located<B, K, LatLng> {
     }
 }
 
-impl<B, K> Located<B, K, LatLng> {
-    pub(super) fn at_distance(self, haversine: Haversine) -> Located<B, K, (LatLng, f64)> {
+impl<B, K, P> Located<B, K, P> {
+    pub(super) fn at_distance(self, haversine: Haversine) -> Located<B, K, (P, f64)> {
         Located { found: self.found, place: (self.place, haversine.0) }
+    }
+}
+
+impl<B, K, P> Located<B, K, (P, f64)> {
+    /// The distance in metres, along the sphere. The distance of an extent is the distance to its
+    /// nearest position; see [`BoundingBox::distance`].
+    pub fn distance(&self) -> f64 {
+        Haversine(self.place.1).metres()
     }
 }
 
@@ -96,11 +105,6 @@ impl<B, K> Located<B, K, (LatLng, f64)> {
     /// The position of the point.
     pub fn position(&self) -> LatLng {
         self.place.0
-    }
-
-    /// The distance in metres, along the sphere.
-    pub fn distance(&self) -> f64 {
-        Haversine(self.place.1).metres()
     }
 
     /// The fields that the index [covers](super::PointIndex::covering), borrowed from the entry.
@@ -127,6 +131,13 @@ impl<B, K> Located<B, K, BoundingBox> {
     /// The extent of the record.
     pub fn bounds(&self) -> &BoundingBox {
         &self.place
+    }
+}
+
+impl<B, K> Located<B, K, (BoundingBox, f64)> {
+    /// The extent of the record.
+    pub fn bounds(&self) -> &BoundingBox {
+        &self.place.0
     }
 }
 

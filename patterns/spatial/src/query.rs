@@ -3,7 +3,7 @@
 use std::fmt;
 
 use keyloom::value::Codec;
-use keyloom::{Error, Order, Reader, Result, Subspace};
+use keyloom::{Error, Reader, Result, Subspace};
 use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan};
 use keyloom_tables::Table;
 
@@ -14,7 +14,7 @@ use super::cover::Cover;
 use super::cover_part::CoverPart;
 use super::grid::InCells;
 use super::located::Located;
-use super::nearest::{Nearest, NearestPoint, Rank};
+use super::nearest::{self, NearPoints, Nearest, NearestPoint, Rank};
 use super::page::page;
 use super::points::Points;
 use super::position::LatLng;
@@ -218,8 +218,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         reader: &R,
         from: LatLng,
         after: Option<Rank>,
-    ) -> Nearest<'_, 'q, R, K, A> {
-        Nearest::new(reader, &self.space, from, self.area, self.only, after)
+    ) -> Nearest<'_, 'q, R, K, NearPoints<A>> {
+        Nearest::new(reader, &self.space, from, NearPoints(self.area), self.only, after)
     }
 
     /// A page of at most `limit` points, the nearest to `from` first, beginning after the
@@ -240,18 +240,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<NearestPoint<R::Bytes<'r>, K>>> {
-        // The continuation contains a distance and a key, which have the order of the result.
-        let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
-        let whole = answers.range();
-        let last = after.map(|after| after.last_key(&whole, Order::Ascending)).transpose()?;
-        let after = last.map(|last| Rank::unpack(&answers, last)).transpose()?;
-        let mut nearest = scan(self.nearest(reader, from, after), Nearest::step);
-        let items = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
-        let has_more = limit > 0 && nearest.next().transpose()?.is_some();
-        let next = items.last().filter(|_| has_more).map(|last| {
-            Continuation::behind(&Rank::of(last).pack(&answers), &whole, Order::Ascending)
-        });
-        Ok(Page { items, next })
+        let query = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
+        nearest::page(&query, limit, after, |after| self.nearest(reader, from, after))
     }
 
     /// A page of at most `limit` points in code order, beginning after the continuation `after`.

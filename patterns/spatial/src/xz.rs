@@ -1,11 +1,13 @@
 //! XZ-ordering: the codes of extents, and the runs of codes that a query reads.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use super::area::{Area, BoundingBox, CellBounds, CellRelation};
 use super::cell::{coordinates, outer_bounds};
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 use super::position::LatLng;
+use super::shape::Shape;
 
 /// The number of times that the sphere is divided in four. 27 is the maximum for which codes take 7
 /// bytes in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
@@ -53,7 +55,7 @@ impl Rows {
 
 /// The grid steps that an area touches.
 #[derive(Clone, Copy, Debug)]
-struct Steps {
+pub(super) struct Steps {
     x: Arc,
     y: Rows,
 }
@@ -73,7 +75,7 @@ impl Steps {
     }
 
     /// The steps as one cell, or as two cells if they cross the antimeridian.
-    fn cells(&self) -> impl Iterator<Item = CellBounds> + use<> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = CellBounds> + use<> {
         let Self { x, y } = *self;
         let (last, is_cut) = x.first.overflowing_add(x.further);
         let first = (x.first, if is_cut { u32::MAX } else { last });
@@ -94,7 +96,7 @@ pub(super) fn has_south_pole(area: &BoundingBox) -> bool {
 /// corner is in the element, and that end in the enlarged element: twice the size, to the north and
 /// to the east.
 #[derive(Clone, Copy, Debug)]
-struct Element {
+pub(super) struct Element {
     level: u32,
     /// The first step of longitude and of latitude of the element.
     first: [u32; 2],
@@ -102,7 +104,7 @@ struct Element {
 }
 
 impl Element {
-    const WHOLE: Self = Self { level: 0, first: [0, 0], code: 0 };
+    pub(super) const WHOLE: Self = Self { level: 0, first: [0, 0], code: 0 };
 
     /// The quarter in which some steps begin. `bits` are the next bits of the first steps.
     fn quarter(&self, bits: [u32; 2]) -> Self {
@@ -114,18 +116,22 @@ impl Element {
         Self { level, first: [west | x << shift, south | y << shift], code }
     }
 
-    fn quarters(&self) -> impl Iterator<Item = Self> {
-        let quarters = if self.level < RESOLUTION { 4 } else { 0 };
-        (0..quarters).map(|quarter| self.quarter([quarter >> 1, quarter & 1]))
+    pub(super) fn is_smallest(&self) -> bool {
+        self.level == RESOLUTION
+    }
+
+    pub(super) fn quarters(self) -> impl Iterator<Item = Self> {
+        let quarters = if self.is_smallest() { 0 } else { 4 };
+        (0..quarters).map(move |quarter| self.quarter([quarter >> 1, quarter & 1]))
     }
 
     /// The steps that the south-western corners of its extents can touch.
-    fn corners(&self) -> Steps {
+    pub(super) fn corners(&self) -> Steps {
         self.grown(1)
     }
 
     /// The steps that its extents can touch: twice the width and twice the height.
-    fn extents(&self) -> Steps {
+    pub(super) fn extents(&self) -> Steps {
         self.grown(2)
     }
 
@@ -139,13 +145,15 @@ impl Element {
         }
     }
 
-    /// The codes of the element and of all elements below it.
-    fn run(&self, is_inside: bool) -> Run {
-        Run { first: self.code, last: self.code + codes(self.level) - 1, is_inside }
+    /// The codes of the element and of all elements below it, or of the element alone.
+    pub(super) fn codes(&self, is_alone: bool) -> RangeInclusive<u64> {
+        let below = if is_alone { 0 } else { codes(self.level) - 1 };
+        self.code..=self.code + below
     }
 
-    fn own_run(&self) -> Run {
-        Run { first: self.code, last: self.code, is_inside: false }
+    fn run(&self, is_alone: bool, is_inside: bool) -> Run {
+        let (first, last) = self.codes(is_alone).into_inner();
+        Run { first, last, is_inside }
     }
 }
 
@@ -177,9 +185,20 @@ pub(super) enum Wanted {
     Containing,
 }
 
+impl Wanted {
+    /// Whether a query by an area selects an extent.
+    pub(super) fn has(self, area: &impl Shape, extent: &BoundingBox) -> bool {
+        match self {
+            Self::Overlapping => area.overlaps(extent),
+            Self::Inside => area.contains_box(extent),
+            Self::Containing => area.bounds().is_inside(extent),
+        }
+    }
+}
+
 /// A query for extents.
-struct Query<'a, A> {
-    area: &'a A,
+pub(super) struct Query<A> {
+    area: A,
     wanted: Wanted,
     /// The steps that the area touches.
     touched: Steps,
@@ -187,16 +206,12 @@ struct Query<'a, A> {
     has_south_pole: bool,
 }
 
-impl<'a, A: Area> Query<'a, A> {
-    fn new(area: &'a A, wanted: Wanted) -> Self {
-        let has_pole = |latitude| area.contains(&LatLng::stored(latitude, 0.0));
-        Self {
-            area,
-            wanted,
-            touched: Steps::of(&area.bounds()),
-            has_north_pole: has_pole(90.0),
-            has_south_pole: has_pole(-90.0),
-        }
+impl<A: Area> Query<A> {
+    pub(super) fn new(area: A, wanted: Wanted) -> Self {
+        let [has_north_pole, has_south_pole] =
+            [90.0, -90.0].map(|latitude| area.contains(&LatLng::stored(latitude, 0.0)));
+        let touched = Steps::of(&area.bounds());
+        Self { area, wanted, touched, has_north_pole, has_south_pole }
     }
 
     /// The relation of the query to the extents of an element and of all elements below it.
@@ -204,7 +219,7 @@ impl<'a, A: Area> Query<'a, A> {
     /// An extent whose south-western corner is in the area overlaps it. An extent whose corner is
     /// not in the area is not inside the area. So each kind of query needs the enlarged element for
     /// only one of the two tests.
-    fn relation(&self, element: &Element) -> CellRelation {
+    pub(super) fn relation(&self, element: &Element) -> CellRelation {
         let (may_be, must_be) = match self.wanted {
             Wanted::Overlapping | Wanted::Containing => (element.extents(), element.corners()),
             Wanted::Inside => (element.corners(), element.extents()),
@@ -226,10 +241,17 @@ impl<'a, A: Area> Query<'a, A> {
         }
     }
 
+    pub(super) fn has(&self, extent: &BoundingBox) -> bool
+    where
+        A: Shape,
+    {
+        self.wanted.has(&self.area, extent)
+    }
+
     fn add(&self, element: Element, across: &mut VecDeque<Element>, runs: &mut Vec<Run>) {
         match self.relation(&element) {
             CellRelation::Outside => {}
-            CellRelation::Inside => runs.push(element.run(true)),
+            CellRelation::Inside => runs.push(element.run(false, true)),
             CellRelation::Across => across.push_back(element),
         }
     }
@@ -246,9 +268,9 @@ pub(super) fn cover(area: &impl Area, wanted: Wanted, budget: usize) -> Cover {
     while runs.len() + across.len() < most
         && let Some(element) = across.pop_front()
     {
-        runs.push(element.own_run());
+        runs.push(element.run(true, false));
         element.quarters().for_each(|quarter| query.add(quarter, &mut across, &mut runs));
     }
-    runs.extend(across.iter().map(|element| element.run(false)));
+    runs.extend(across.iter().map(|element| element.run(false, false)));
     Cover::of_runs(runs, budget)
 }

@@ -2,19 +2,19 @@
 
 use keyloom::{KeyBuf, KeyRange};
 
-use super::super::cell::GeoCell;
+use super::Cell;
 
 /// A part of the index that has not been read.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
-    Stretch(Stretch),
+pub(super) enum Part<C> {
+    Stretch(Stretch<C>),
     Crowd(Box<Crowd>),
 }
 
 /// A run of codes within a cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
-    pub(super) cell: GeoCell,
+pub(super) struct Stretch<C> {
+    pub(super) cell: C,
     pub(super) first: u64,
     pub(super) last: u64,
     /// The size of the cells to read in this run.
@@ -32,9 +32,9 @@ pub(super) struct Crowd {
     pub(super) limit: usize,
 }
 
-impl Stretch {
+impl<C: Cell> Stretch<C> {
     /// The part of this run in another cell.
-    pub(super) fn within(&self, cell: GeoCell) -> Option<Self> {
+    pub(super) fn within(&self, cell: C) -> Option<Self> {
         let (start, end) = cell.codes().into_inner();
         let (first, last) = (self.first.max(start), self.last.min(end));
         (first <= last).then_some(Self { cell, first, last, typical: self.typical })
@@ -46,7 +46,7 @@ impl Stretch {
     }
 }
 
-fn size(cell: &GeoCell, first: u64, last: u64) -> f64 {
+fn size(cell: &impl Cell, first: u64, last: u64) -> f64 {
     let codes = cell.codes();
     let share = (last - first) as f64 / (codes.end() - codes.start()).max(1) as f64;
     cell.size() * share
@@ -74,9 +74,13 @@ impl Typical {
     pub(super) const UNKNOWN: Self = Self(f64::INFINITY);
 
     /// The typical area if this interval of codes has as many points as `reads` reads return.
-    pub(super) fn of_read(from: u64, rest: u64, reads: usize) -> Self {
-        let cell = GeoCell::of_code(from, (rest - from).leading_zeros());
-        Self(size(&cell, from, rest) / reads as f64)
+    pub(super) fn of_read<C: Cell>(from: u64, rest: u64, reads: usize) -> Self {
+        let cell = C::around(from, rest);
+        // The codes of extents are not spread evenly: the code of a large element comes just before
+        // the codes of its south-western quarter. Without this limit, a few large extents would
+        // divide the sphere into millions of elements.
+        let least = cell.size() / MOST_PARTS;
+        Self((size(&cell, from, rest) / reads as f64).max(least))
     }
 
     /// The area that contains `wanted` points, if an area of `size` contains `found` points.
@@ -94,12 +98,12 @@ impl Typical {
     }
 
     /// The same area, but at least a small part (see [`MOST_PARTS`]) of the area of a run.
-    pub(super) fn within(self, stretch: &Stretch) -> Self {
+    pub(super) fn within(self, stretch: &Stretch<impl Cell>) -> Self {
         Self(self.0.max(stretch.size() / MOST_PARTS))
     }
 
     /// Whether a cell is to be divided before it is read.
-    pub(super) fn divides(&self, cell: &GeoCell) -> bool {
+    pub(super) fn divides(&self, cell: &impl Cell) -> bool {
         cell.size() > self.0 * TOLERANCE
     }
 }

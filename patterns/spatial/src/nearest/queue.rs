@@ -6,39 +6,39 @@ use std::collections::binary_heap::PeekMut;
 use std::ops::Deref;
 
 use super::super::position::Haversine;
-use super::NearestPoint;
 use super::part::{Part, Stretch};
+use super::{NearestPlace, Places};
 
 /// The points that were read, and the parts of the index that were not read. Both are sorted by
 /// distance. The distance of a part is the least distance that a point in it can have.
-pub(super) struct Queue<B, K> {
-    points: BinaryHeap<Candidate<NearestPoint<B, K>>>,
-    parts: BinaryHeap<Candidate<Part>>,
+pub(super) struct Queue<B, K, S: Places> {
+    points: BinaryHeap<Candidate<NearestPlace<B, K, S::Place>>>,
+    parts: BinaryHeap<Candidate<Part<S::Cell>>>,
 }
 
 /// The next step of the search.
-pub(super) enum Next<B, K> {
+pub(super) enum Next<B, K, S: Places> {
     /// The next point of the result: no unread point comes before it.
-    Point(NearestPoint<B, K>),
+    Point(NearestPlace<B, K, S::Place>),
     /// The nearest part is to be read.
-    Part(Part),
+    Part(Part<S::Cell>),
     End,
 }
 
-impl<B: Deref<Target = [u8]>, K> Queue<B, K> {
+impl<B: Deref<Target = [u8]>, K, S: Places> Queue<B, K, S> {
     pub(super) fn new() -> Self {
         Self { points: BinaryHeap::new(), parts: BinaryHeap::new() }
     }
 
-    pub(super) fn push_point(&mut self, point: NearestPoint<B, K>) {
+    pub(super) fn push_point(&mut self, point: NearestPlace<B, K, S::Place>) {
         self.points.push(Candidate { haversine: Haversine(point.place().1), item: point });
     }
 
-    pub(super) fn push_part(&mut self, least: Haversine, part: Part) {
+    pub(super) fn push_part(&mut self, least: Haversine, part: Part<S::Cell>) {
         self.parts.push(Candidate { haversine: least, item: part });
     }
 
-    pub(super) fn next(&mut self) -> Next<B, K> {
+    pub(super) fn next(&mut self) -> Next<B, K, S> {
         let is_part = self
             .parts
             .peek()
@@ -51,7 +51,7 @@ impl<B: Deref<Target = [u8]>, K> Queue<B, K> {
     }
 
     /// The nearest part if it is a stretch, whether it is the next step or not.
-    pub(super) fn next_stretch(&mut self) -> Option<Stretch> {
+    pub(super) fn next_stretch(&mut self) -> Option<Stretch<S::Cell>> {
         let part = self.parts.peek_mut()?;
         match part.item {
             Part::Stretch(stretch) => {
@@ -73,13 +73,13 @@ trait Item {
     fn floor(&self) -> &[u8];
 }
 
-impl<B: Deref<Target = [u8]>, K> Item for NearestPoint<B, K> {
+impl<B: Deref<Target = [u8]>, K, P> Item for NearestPlace<B, K, P> {
     fn floor(&self) -> &[u8] {
         self.entry().entry_key()
     }
 }
 
-impl Item for Part {
+impl<C> Item for Part<C> {
     fn floor(&self) -> &[u8] {
         match self {
             Self::Crowd(crowd) => crowd.spot.as_deref().unwrap_or_default(),

@@ -4,15 +4,13 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 use keyloom_kit::{Explain, Reading, RecordKey, within};
 use keyloom_tables::index::Found;
 
-use super::super::area::{Area, CellRelation};
-use super::super::cell::{GeoCell, code};
 use super::super::code_walk::{Only, is_taken};
 use super::super::located::{Located, code_of};
-use super::super::position::{Centre, LatLng};
+use super::super::position::{Centre, Haversine, LatLng};
 use super::super::sides::{farthest, nearest};
 use super::part::{Crowd, Part, Stretch, Typical};
 use super::queue::{Next, Queue};
-use super::{NearestPoint, Rank};
+use super::{Cell, NearestPlace, Places, Rank};
 
 /// The number of entries that one read takes from a run before the rest of the run is divided. Runs
 /// are divided until they should have about this many entries. On a remote store, a read of a few
@@ -39,7 +37,8 @@ const LARGEST_BATCH: usize = 256;
 const CROWD_GROWTH: usize = 2;
 const LARGEST_CROWD: usize = 16_384;
 
-/// A walk through points in the order of their distance from a position.
+/// A walk through points in the order of their distance from a position. A point is any place: the
+/// index of extents is searched in the same way.
 ///
 /// This is a best-first search. A priority queue holds points and runs of the curve, sorted by
 /// distance; the distance of a run is the least distance that a point in it can have. The nearest
@@ -51,15 +50,15 @@ const LARGEST_CROWD: usize = 16_384;
 /// pole are narrow.
 ///
 /// On a remote store the nearest runs are read together, more of them in each round trip.
-pub(in super::super) struct Nearest<'r, 'q, R: Reader, K, A> {
+pub(in super::super) struct Nearest<'r, 'q, R: Reader, K, S: Places> {
     reader: &'r R,
     space: Subspace,
     centre: Centre,
-    area: A,
+    places: S,
     only: Option<Only<'q, K>>,
     /// The last point of the previous page.
     after: Option<Rank>,
-    queue: Queue<R::Bytes<'r>, K>,
+    queue: Queue<R::Bytes<'r>, K, S>,
     has_begun: bool,
     /// The size of the cells to read next.
     typical: Typical,
@@ -69,15 +68,17 @@ pub(in super::super) struct Nearest<'r, 'q, R: Reader, K, A> {
 }
 
 /// A point with its code.
-type Coded<B, K> = (u64, Located<B, K, LatLng>);
+type Coded<B, K, P> = (u64, Located<B, K, P>);
+/// The points of one read.
+type Points<'r, R, K, S> = Vec<Coded<<R as Reader>::Bytes<'r>, K, <S as Places>::Place>>;
 
-impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
+impl<'r, 'q, R: Reader, K: RecordKey, S: Places> Nearest<'r, 'q, R, K, S> {
     /// A walk that begins after the last point of the previous page, if one is given.
     pub(in super::super) fn new(
         reader: &'r R,
         space: &Subspace,
         from: LatLng,
-        area: A,
+        places: S,
         only: Option<Only<'q, K>>,
         after: Option<Rank>,
     ) -> Self {
@@ -85,7 +86,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             reader,
             space: space.clone(),
             centre: Centre::new(from),
-            area,
+            places,
             only,
             after,
             queue: Queue::new(),
@@ -97,7 +98,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     }
 
     /// The next point.
-    pub(in super::super) fn step(&mut self) -> Result<Option<NearestPoint<R::Bytes<'r>, K>>> {
+    pub(in super::super) fn step(
+        &mut self,
+    ) -> Result<Option<NearestPlace<R::Bytes<'r>, K, S::Place>>> {
         if !self.has_begun {
             self.has_begun = true;
             self.begin()?;
@@ -120,13 +123,15 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     /// the points there determines the size of the next reads.
     fn begin(&mut self) -> Result<()> {
         let after = self.after.as_ref().and_then(|after| after.code(&self.space));
-        let from = after.unwrap_or_else(|| code(&self.centre.position));
+        let from = after.unwrap_or_else(|| S::code(&self.centre.position));
         let range = within(from..).key_range(&self.space);
         let limit = self.limit(1);
         let read = self.read(&[range], limit + 1)?;
         let entries = read.into_iter().flatten().collect();
         let typical = Typical::UNKNOWN;
-        let world = Stretch { cell: GeoCell::WORLD, first: 0, last: u64::MAX, typical };
+        let cell = S::Cell::WORLD;
+        let world =
+            Stretch { cell, first: *cell.codes().start(), last: *cell.codes().end(), typical };
         self.take_beginning(&Stretch { first: from, ..world }, entries, limit)?;
         if let Some(last) = from.checked_sub(1) {
             self.divide(Stretch { last, ..world }, world.cell);
@@ -134,33 +139,37 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(())
     }
 
-    fn push(&mut self, stretch: Stretch) {
-        let bounds = stretch.cell.outer_bounds();
-        if self.area.relation(&bounds) == CellRelation::Outside {
+    fn push(&mut self, stretch: Stretch<S::Cell>) {
+        if !self.places.may_be_in(&stretch.cell) {
             return;
         }
-        let is_past = self
-            .after
-            .as_ref()
-            .is_some_and(|after| farthest(&self.centre, &bounds).0 < after.haversine);
-        if !is_past {
-            let least = nearest(&self.centre, &bounds);
-            self.queue.push_part(least, Part::Stretch(stretch));
+        let is_before = |last: f64| {
+            stretch.cell.inner_bounds().all(|bounds| farthest(&self.centre, &bounds).0 < last)
+        };
+        if !self.after.as_ref().is_some_and(|after| is_before(after.haversine)) {
+            self.queue.push_part(self.least(&stretch.cell), Part::Stretch(stretch));
         }
     }
 
+    /// The least distance that a point of a cell can have.
+    fn least(&self, cell: &S::Cell) -> Haversine {
+        let least = cell.bounds().map(|bounds| nearest(&self.centre, &bounds).0);
+        Haversine(least.fold(f64::INFINITY, f64::min))
+    }
+
     /// Queues the halves of a run if it is too large for one read.
-    fn halve(&mut self, stretch: &Stretch) -> bool {
+    fn halve(&mut self, stretch: &Stretch<S::Cell>) -> bool {
+        let mut parts = stretch.cell.parts().peekable();
         let is_large = self.typical.min(stretch.typical).divides(&stretch.cell);
-        let Some(halves) = stretch.cell.children().filter(|_| is_large) else { return false };
-        for half in halves.into_iter().filter_map(|half| stretch.within(half)) {
-            self.push(half);
+        if !is_large || parts.peek().is_none() {
+            return false;
         }
+        parts.filter_map(|part| stretch.within(part)).for_each(|part| self.push(part));
         true
     }
 
     /// Reads a run, and on a remote store also the next runs of the queue.
-    fn explore(&mut self, first: Stretch) -> Result<()> {
+    fn explore(&mut self, first: Stretch<S::Cell>) -> Result<()> {
         let mut stretches = vec![first];
         while stretches.len() < self.batch
             && let Some(stretch) = self.queue.next_stretch()
@@ -169,7 +178,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
                 stretches.push(stretch);
             }
         }
-        let range = |stretch: &Stretch| within(stretch.first..=stretch.last).key_range(&self.space);
+        let range = |stretch: &Stretch<S::Cell>| {
+            within(stretch.first..=stretch.last).key_range(&self.space)
+        };
         let ranges: Vec<KeyRange<'_>> = stretches.iter().map(range).collect();
         let limit = self.limit(ranges.len());
         let read = self.read(&ranges, limit + 1)?;
@@ -184,7 +195,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         let implied = Typical::of_points(size, found, ENTRIES_PER_READ);
         self.typical = match stretches.len() {
             1 => self.typical.unless_sparse(implied),
-            _ => implied,
+            _ if size > 0.0 => implied,
+            _ => self.typical,
         };
         Ok(())
     }
@@ -219,7 +231,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(read)
     }
 
-    fn points(&self, entries: Vec<Entry<R::Bytes<'r>>>) -> Result<Vec<Coded<R::Bytes<'r>, K>>> {
+    fn points(&self, entries: Vec<Entry<R::Bytes<'r>>>) -> Result<Points<'r, R, K, S>> {
         let point = |entry| {
             let found = Found::new(&self.space, entry)?;
             Ok((code_of(&self.space, &found)?, Located::of(found)?))
@@ -231,7 +243,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     /// there is one. Queues the rest of the run.
     fn take_beginning(
         &mut self,
-        stretch: &Stretch,
+        stretch: &Stretch<S::Cell>,
         entries: Vec<Entry<R::Bytes<'r>>>,
         limit: usize,
     ) -> Result<()> {
@@ -248,7 +260,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             // The last code may have more points than were read.
             Some((_, code)) => {
                 points.retain(|(of, _)| *of != code);
-                self.typical = Typical::of_read(from, code, limit / ENTRIES_PER_READ);
+                self.typical = Typical::of_read::<S::Cell>(from, code, limit / ENTRIES_PER_READ);
                 Some(code)
             }
             None => None,
@@ -267,11 +279,11 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(())
     }
 
-    fn take(&mut self, point: Located<R::Bytes<'r>, K, LatLng>) -> Result<()> {
-        if !self.area.contains(&point.position()) {
+    fn take(&mut self, point: Located<R::Bytes<'r>, K, S::Place>) -> Result<()> {
+        if !self.places.has(point.place()) {
             return Ok(());
         }
-        let haversine = self.centre.haversine(&point.position());
+        let haversine = S::haversine(&self.centre, point.place());
         let point = point.at_distance(haversine);
         let is_past = self.after.as_ref().is_some_and(|after| Rank::of(&point) <= *after);
         if !is_past && is_taken(self.only, point.entry())? {
@@ -281,12 +293,13 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     }
 
     /// Queues the codes of a run within a cell, as whole cells or as parts of cells of one read.
-    fn divide(&mut self, run: Stretch, cell: GeoCell) {
+    fn divide(&mut self, run: Stretch<S::Cell>, cell: S::Cell) {
         let Some(part) = run.within(cell) else { return };
         let is_whole = cell.codes() == (part.first..=part.last);
-        match cell.children() {
-            Some(halves) if !is_whole && self.typical.divides(&cell) => {
-                halves.into_iter().for_each(|half| self.divide(run, half));
+        let mut parts = cell.parts().peekable();
+        match parts.peek() {
+            Some(_) if !is_whole && self.typical.divides(&cell) => {
+                parts.for_each(|part| self.divide(run, part));
             }
             _ => self.push(part),
         }
@@ -309,7 +322,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     fn divide_crowd(
         &mut self,
         code: u64,
-        points: &[Coded<R::Bytes<'r>, K>],
+        points: &[Coded<R::Bytes<'r>, K, S::Place>],
         limit: usize,
     ) -> Result<()> {
         let Some(((_, first), (_, last))) = points.first().zip(points.last()) else {
@@ -317,19 +330,19 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         };
         let key = last.entry().entry_key();
         let of_code = KeyRange::prefix(self.space.leading(key, 1)?);
-        let bounds = GeoCell::of_code(code, u64::BITS).outer_bounds();
-        let least = nearest(&self.centre, &bounds);
-        if first.position() != last.position() {
+        let least = self.least(&S::Cell::around(code, code));
+        let elements = S::ELEMENTS.filter(|_| first.place() == last.place());
+        let Some(elements) = elements else {
             let rest = of_code.after(key).into_owned();
             let rest = Crowd { code, rest, spot: None, limit };
             self.queue.push_part(least, Part::Crowd(Box::new(rest)));
             return Ok(());
-        }
-        let spot = self.space.leading(key, 3)?;
+        };
+        let spot = self.space.leading(key, elements)?;
         let others = of_code.intersect(KeyRange::behind(spot)).into_owned();
         let others = Crowd { code, rest: others, spot: None, limit: ENTRIES_PER_READ };
         self.queue.push_part(least, Part::Crowd(Box::new(others)));
-        self.push_spot(code, &last.position(), key, KeyRange::prefix(spot), limit);
+        self.push_spot(code, last.place(), key, KeyRange::prefix(spot), limit);
         Ok(())
     }
 
@@ -337,7 +350,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     fn push_spot(
         &mut self,
         code: u64,
-        position: &LatLng,
+        place: &S::Place,
         after: &[u8],
         entries: KeyRange<'_>,
         limit: usize,
@@ -345,7 +358,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         // All entries at this position have the same distance. So the rest is queued at this
         // distance, and read only when the search reaches it: of 50,000 points at one position, the
         // nearest point costs 32 to 65 keys.
-        let haversine = self.centre.haversine(position);
+        let haversine = S::haversine(&self.centre, place);
         let mut begin = KeyBuf::from_slice(after);
         if let Some(past) = &self.after {
             if haversine.0 < past.haversine {
@@ -361,7 +374,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
     }
 }
 
-impl<R: Reader, K, A> Reading for Nearest<'_, '_, R, K, A> {
+impl<R: Reader, K, S: Places> Reading for Nearest<'_, '_, R, K, S> {
     /// Reports the whole index as one range.
     fn reads(&self) -> Explain {
         self.explain

@@ -3,6 +3,7 @@
 use keyloom_testing::on_every_store_and_server;
 
 mod boxes;
+mod by_distance;
 mod faults;
 mod fixture;
 mod maintenance;
@@ -17,6 +18,8 @@ on_every_store_and_server! {
     shapes::circles_find_the_extents_within_the_distance,
     shapes::polygons_find_the_extents_that_geo_finds,
     shapes::pages_by_a_shape_join_to_the_whole,
+    by_distance::extents_come_in_the_order_of_their_distance,
+    by_distance::the_nearest_extents_cost_what_the_documentation_says,
     maintenance::operations_cost_what_the_documentation_says,
     faults::a_fault_while_reading_ends_a_query,
     faults::bad_input_is_refused_and_nothing_is_written,

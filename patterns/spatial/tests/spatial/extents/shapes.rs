@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use geo::{Coord, Geometry, Line, LineString, Point, Rect, Relate};
+use geo::{Area as _, Coord, Geometry, Line, LineString, Point, Rect, Relate};
 use keyloom::{Memory, Store};
 use keyloom_spatial::{
     Area, BoundingBox, CellBounds, CellRelation, Circle, LatLng, Polygon, Shape,
@@ -303,6 +303,10 @@ pub fn polygons_find_the_extents_that_geo_finds(store: &(impl Store + Clone)) {
                 Err(_) => false,
             });
             let flat = flat(&(shell, hole));
+            // The relation of `geo` is undefined for a polygon that is only a line.
+            if flat.unsigned_area() == 0.0 {
+                continue;
+            }
             let decided = |edges: &Edges| {
                 let of_flat = boxes.iter().find(|flat| of_box(**flat) == *edges).unwrap();
                 at_poles(&area, edges, flat_relation(&flat, *of_flat)).map(Some)
