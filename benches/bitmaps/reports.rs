@@ -46,6 +46,10 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             group.bench_function(format!("breakdown of {of}, {way}"), |b| {
                 b.iter(|| report.breakdown::<u16>(&snapshot, "category").unwrap().rows.len());
             });
+            group.bench_function(format!("breakdown of {of} by two fields, {way}"), |b| {
+                let by_two = || report.breakdown_by::<(u16, u16)>(&snapshot, &["category", "city"]);
+                b.iter(|| by_two().unwrap().rows.len());
+            });
             group.bench_function(format!("sums of {of}, {way}"), |b| {
                 b.iter(|| report.sums::<u16>(&snapshot, "category", "cents").unwrap().rows.len());
             });

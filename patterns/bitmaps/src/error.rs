@@ -75,6 +75,21 @@ pub enum InvertedIndexError {
         /// The subspace of the index.
         index: String,
     },
+    /// A [breakdown by several fields](crate::report::Report::breakdown_by) has more groups than
+    /// [`max_groups`](crate::report::Report::max_groups). Count only [selected
+    /// values](crate::report::Report::breakdown_by_selected), report a smaller audience, or raise
+    /// the limit.
+    #[error(
+        "the breakdown by {fields:?} in the inverted index {index} has more than {limit} groups; select values, report a smaller audience, or raise the limit with `max_groups`"
+    )]
+    TooManyGroups {
+        /// The subspace of the index.
+        index: String,
+        /// The names of the fields.
+        fields: Vec<String>,
+        /// The maximum number of groups.
+        limit: usize,
+    },
     /// [`store_in`](crate::BitmapExpr::store_in) was called with an expression of an index that
     /// assigns ids. These ids are reused after a deletion, so a stored bitmap would soon contain
     /// other records. Evaluate the expression again, store the [keys](crate::InvertedIndex::keys)

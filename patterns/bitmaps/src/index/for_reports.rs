@@ -4,7 +4,7 @@ use keyloom::{KeyRange, Reader, Result, Subspace};
 use keyloom_kit::RecordKey;
 
 use super::fields::FieldKind;
-use super::{Field, InvertedIndex, SelectValues, SelectedValues};
+use super::{Field, InvertedIndex, SelectedValues};
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The kinds of the fields, the key prefixes of their chunks, and the subspaces of their
@@ -19,14 +19,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(&self.known(name)?.column)
     }
 
-    /// The subspace of the containers of a field, and the range of the containers with a value.
-    pub(crate) fn containers_of_field(&self, name: &str) -> Result<(&Subspace, KeyRange<'static>)> {
-        let field = self.values_field(name)?;
-        Ok((&field.space, field.select(&().selected())))
-    }
-
-    /// The same for the containers of the selected values. Returns an error if the selection has
-    /// another type than the values. Costs the same as [`select_alike`](Field::select_alike).
+    /// The subspace of the containers of a field, and the range of the containers of the selected
+    /// values. Returns an error if the selection has another type than the values. Costs the same
+    /// as [`select_alike`](Field::select_alike).
     pub(crate) fn containers_of_values(
         &self,
         reader: &impl Reader,

@@ -8,7 +8,7 @@ use super::plan::Way;
 use super::rows::{Breakdown, Gathered, Rows, ValueSum, sorted};
 use super::run::Run;
 use super::tally::Tally;
-use crate::SelectValues;
+use crate::{SelectValues, SelectedValues};
 
 impl<K: RecordKey, V> Report<'_, K, V> {
     /// Returns how many ids of the audience have each value of a field. An id with several values
@@ -24,7 +24,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         reader: &impl Reader,
         field: &str,
     ) -> Result<Breakdown<P>> {
-        let (counts, run) = self.counts(reader, &[field])?;
+        let (counts, run) = self.counts(reader, &[(field, SelectedValues::All)])?;
         let rows = sorted::<(P,), u64>(counts)?;
         Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
@@ -58,18 +58,21 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         field: &str,
         select: impl SelectValues,
     ) -> Result<Breakdown<P>> {
-        let run = Run::of_values(self, reader, field, &select.selected())?;
-        let (counts, run) = self.counts_of(run, 1)?;
-        let rows = counts.into_iter().filter(|(value, _)| run.selects(value)).collect();
-        let mut rows = sorted::<(P,), u64>(rows)?;
+        let (counts, run) = self.counts(reader, &[(field, select.selected())])?;
+        let mut rows = sorted::<(P,), u64>(counts)?;
         if select.order() == Order::Descending {
             rows.reverse();
         }
         Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
 
-    /// Returns how many ids of the audience have each combination of the values of several fields;
-    /// `P` is the tuple of these values.
+    /// Returns how many ids of the audience have each combination of the values of several fields,
+    /// like `GROUP BY` of several columns in SQL. `P` is the tuple of these values.
+    ///
+    /// An id with several values counts once for each combination of them: with two tags and three
+    /// cities in six groups. An id without a value in one of the fields is in no group; to count
+    /// these ids, intersect the audience with [`absent`](crate::InvertedIndex::absent). The report
+    /// has at most [`max_groups`](Report::max_groups) groups.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -88,12 +91,47 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// ```
     ///
     /// # Errors
+    /// [`InvertedIndexError::TooManyGroups`](crate::InvertedIndexError::TooManyGroups);
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; otherwise the
     /// errors of [`breakdown`](Report::breakdown).
     pub fn breakdown_by<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
         fields: &[&str],
+    ) -> Result<Breakdown<P>> {
+        let fields: Vec<_> = fields.iter().map(|field| (*field, SelectedValues::All)).collect();
+        self.breakdown_by_selected(reader, &fields)
+    }
+
+    /// Like [`breakdown_by`](Report::breakdown_by), but counts only the selected values of each
+    /// field; `().selected()` selects all. See [`SelectValues`].
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{SelectValues, Table, starting_with};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("town", |_: &u32, (town, _): &(String, u32)| one(town))
+    ///     .field("year", |_, (_, year)| one(*year));
+    /// let users = Table::<u32, (String, u32)>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// let rows = [("Oslo", 2024), ("Paris", 2024), ("Parma", 2025), ("Paris", 2024)];
+    /// let rows = rows.map(|(town, year)| (town.to_owned(), year));
+    /// store.transact(|txn| users.put_many(txn, (0..).zip(rows.clone())))?;
+    /// let report = index.report(index.all());
+    /// let fields = [("town", starting_with("Par").selected()), ("year", ().selected())];
+    /// let found = report.breakdown_by_selected::<(String, u32)>(&store.snapshot()?, &fields)?;
+    /// assert_eq!(found.rows, [(("Paris".into(), 2024), 2), (("Parma".into(), 2025), 1)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::OtherType`](crate::InvertedIndexError::OtherType) if a selection is of
+    /// another type than the values; otherwise the errors of [`breakdown_by`](Report::breakdown_by).
+    pub fn breakdown_by_selected<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        fields: &[(&str, SelectedValues)],
     ) -> Result<Breakdown<P>> {
         let (counts, run) = self.counts(reader, fields)?;
         Ok(run.finish(sorted(counts)?))
@@ -135,8 +173,9 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         field: &str,
         integers: &str,
     ) -> Result<Breakdown<P, ValueSum>> {
-        let (mut sums, mut tally) = (Gathered::default(), Tally::new(1));
-        let mut run = Run::open(self, reader, &[field], Some(integers))?;
+        let all = [(field, SelectedValues::All)];
+        let mut run = Run::open(self, reader, &all, Some(integers))?;
+        let (mut sums, mut tally) = (Gathered::default(), Tally::new(run.fields()));
         while let Some(window) = run.next_window()? {
             match run.way() {
                 Way::Intersect => {
@@ -154,17 +193,10 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     fn counts<'r, R: Reader>(
         &'r self,
         reader: &'r R,
-        fields: &[&str],
+        fields: &[(&str, SelectedValues)],
     ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
-        self.counts_of(Run::open(self, reader, fields, None)?, fields.len())
-    }
-
-    fn counts_of<'r, R: Reader>(
-        &'r self,
-        mut run: Run<'r, R, K, V>,
-        fields: usize,
-    ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
-        let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields));
+        let mut run = Run::open(self, reader, fields, None)?;
+        let (mut counts, mut tally) = (Gathered::default(), Tally::new(run.fields()));
         while let Some(window) = run.next_window()? {
             match run.way() {
                 Way::Intersect => run.intersect(&window, &mut counts)?,

@@ -1,20 +1,30 @@
 //! Reports from the inverted index: one scan intersects an audience with every value of a field.
 
-use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, pack, unpack};
 use keyloom_kit::{Explain, Walk};
 
 use super::window::Window;
 use crate::Container;
 
 /// The containers of a field.
+#[derive(Clone)]
 pub(super) struct Containers<'f> {
     /// The subspace of the containers. In their keys, the value and the chunk follow.
     pub(super) space: &'f Subspace,
-    /// The containers with a value.
+    /// The containers of the selected values.
     pub(super) range: KeyRange<'static>,
+    /// Whether all values are selected.
+    pub(super) is_whole: bool,
 }
 
 impl Containers<'_> {
+    /// Whether a packed value is selected.
+    pub(super) fn selects(&self, value: &[u8]) -> bool {
+        let first_chunk = pack(&0_u64);
+        let key = || self.space.prefix().iter().chain(value).chain(&first_chunk[..]).copied();
+        self.is_whole || self.range.contains(&key().collect::<KeyBuf>())
+    }
+
     /// Reports, for each value that ids of the window have, how many ids have it.
     ///
     /// This is one walk over the containers. It skips the chunks without ids of the window.
@@ -22,22 +32,21 @@ impl Containers<'_> {
         &self,
         reader: &R,
         window: &Window,
-        mut found: impl FnMut(&[u8], u64),
+        mut found: impl FnMut(&[u8], u64) -> Result<()>,
     ) -> Result<Explain> {
         let mut walk = Walk::open(reader, self.range.clone(), Order::Ascending)?;
         let mut at = At { value: Subspace::root(), place: 0, count: 0 };
-        let mut found = |at: &At| {
-            if at.count > 0 {
-                found(
-                    at.value.prefix().get(self.space.prefix().len()..).unwrap_or_default(),
-                    at.count,
-                );
+        let mut found = |at: &At| match at.count {
+            0 => Ok(()),
+            count => {
+                let value = at.value.prefix().get(self.space.prefix().len()..);
+                found(value.unwrap_or_default(), count)
             }
         };
         let mut next = walk.step()?;
         while let Some((key, bytes)) = next {
             if at.count == 0 && at.value.prefix().is_empty() || !at.value.contains(&key) {
-                found(&at);
+                found(&at)?;
                 let leading = self.space.leading(&key, 1);
                 let value = leading.map_err(|error| keyloom::Error::from(error).at(&key))?;
                 at = At { value: Subspace::from_bytes(value), place: 0, count: 0 };
@@ -54,7 +63,7 @@ impl Containers<'_> {
                 wanted => walk.leave(self.rest(&at.value, wanted))?,
             };
         }
-        found(&at);
+        found(&at)?;
         Ok(walk.explain)
     }
 

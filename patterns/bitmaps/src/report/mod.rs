@@ -31,7 +31,7 @@
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; if c is less than C, about f c / C of them, and steps or seeks over the others | 1, and 1 per seek |
 //! | the same, walking | 1 get for each of the b blocks of 1,016 ids with ids of the audience; instead 1 range over all blocks between the first and the last, if there are several and more than one in 4 is needed | b / 1,024, rounded up |
 //! | [`breakdown_of`](Report::breakdown_of) some values | the same; intersecting, only over their containers. Also 1 read for the type of the selection, or 3 if no value is selected, and a count of the selected containers | 2 to 4 more |
-//! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report by the other fields over the rest of the audience | the sum of these |
+//! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the field with the fewest containers, and for each of its values the report by the other fields over the ids of the audience with this value | the sum of these |
 //! | the same, walking | the same for each field | the sum of these |
 //! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: v c s containers for v values and s slices, so walking is better for many values | the sum of these |
 //! | the same, walking | the same for the field and the integers | the sum of these |
@@ -44,7 +44,9 @@
 //! audience, compressed as in the store. Walking keeps 2 bytes for each id of up to 1,024 blocks,
 //! and the columns of these blocks for each field. LMDB lends these columns; a store behind a
 //! network copies them, some tens of megabytes with ten values per id. Reports on integers keep 16
-//! bytes for each id when walking. The result has one row for each value in the audience.
+//! bytes for each id when walking. The result has one row for each value in the audience, or
+//! for each combination of values, of which `breakdown_by` refuses more than
+//! [`max_groups`](Report::max_groups).
 
 mod batch;
 mod breakdown;
@@ -69,11 +71,16 @@ use super::{BitmapExpr, InvertedIndex};
 use crate::BitSliced;
 use plan::Way;
 
+/// The maximum number of groups by default.
+// A group of two short values takes about 100 bytes while it is counted.
+const GROUPS: usize = 1_000_000;
+
 /// A report of an audience; returned by [`InvertedIndex::report`].
 pub struct Report<'i, K, V> {
     index: &'i InvertedIndex<K, V>,
     audience: BitmapExpr,
     way: Option<Way>,
+    max_groups: usize,
 }
 
 impl<K, V> fmt::Debug for Report<'_, K, V> {
@@ -121,11 +128,36 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             // A range may have an unbounded number of chunks without records.
             false => audience & self.all(),
         };
-        Report { index: self, audience, way: None }
+        Report { index: self, audience, way: None, max_groups: GROUPS }
     }
 }
 
 impl<K: RecordKey, V> Report<'_, K, V> {
+    /// Sets the maximum number of groups of a [breakdown by several fields](Self::breakdown_by):
+    /// 1,000,000 by default, which bounds the memory. If the limit is exceeded, the report returns
+    /// [`InvertedIndexError::TooManyGroups`](crate::InvertedIndexError::TooManyGroups).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::new(&Subspace::new("index"))
+    ///     .field("last digit", |_id, n: &u64| one(n % 10))
+    ///     .field("rest of 7", |_, n| one(n % 7));
+    /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| numbers.put_many(txn, (0..100).map(|n| (n, u64::from(n)))))?;
+    /// let (snapshot, fields) = (store.snapshot()?, ["last digit", "rest of 7"]);
+    /// let report = index.report(index.all()).max_groups(50);
+    /// let error = report.breakdown_by::<(u64, u64)>(&snapshot, &fields).unwrap_err();
+    /// assert!(error.to_string().contains("more than 50 groups"), "{error}");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_groups(self, groups: usize) -> Self {
+        Self { max_groups: groups, ..self }
+    }
+
     /// Returns the same report, which always reads the forward index, whatever the cost. Use it in
     /// tests and measurements.
     ///

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use keyloom::{Error, Result, Unpack, unpack};
+use keyloom::{Error, Result, Subspace, Unpack, unpack};
 use keyloom_kit::{Explain, Fnv};
+
+use crate::InvertedIndexError;
 
 /// An audience broken down by the values of a field; the result of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +69,24 @@ impl ValueSum {
     pub(super) fn add(&mut self, integer: i64) {
         self.count += 1;
         self.sum += i128::from(integer);
+    }
+}
+
+/// The maximum number of groups of a report.
+pub(super) struct Limit<'r> {
+    pub(super) index: &'r Subspace,
+    pub(super) fields: Vec<String>,
+    pub(super) groups: usize,
+}
+
+impl Limit<'_> {
+    /// Refuses more groups than the limit.
+    pub(super) fn check(&self, groups: usize) -> Result<()> {
+        if groups <= self.groups {
+            return Ok(());
+        }
+        let (index, fields) = (self.index.named(), self.fields.clone());
+        Err(InvertedIndexError::TooManyGroups { index, fields, limit: self.groups }.into())
     }
 }
 

@@ -6,7 +6,7 @@ use keyloom_kit::{Explain, RecordKey};
 use super::Report;
 use super::intersect::Containers;
 use super::plan::{Known, Way};
-use super::rows::{Breakdown, Gathered, ValueSum, change};
+use super::rows::{Breakdown, Gathered, Limit, ValueSum, change};
 use super::tally::Tally;
 use super::walk::Columns;
 use super::window::{Audience, Window};
@@ -20,6 +20,9 @@ pub(super) struct Run<'r, R: Reader, K, V> {
     /// The first window, evaluated to choose the index.
     first: Option<Window>,
     fields: Vec<Containers<'r>>,
+    /// The fields in the order in which an intersection nests them: the outermost first.
+    nested: Vec<usize>,
+    limit: Limit<'r>,
     /// The subspaces of the columns of the fields, followed by the subspace of the columns of the
     /// integers to be summed.
     columns: Vec<&'r Subspace>,
@@ -29,58 +32,42 @@ pub(super) struct Run<'r, R: Reader, K, V> {
 }
 
 impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
-    /// A report over the selected values of a field.
-    pub(super) fn of_values(
-        report: &'r Report<'_, K, V>,
-        reader: &'r R,
-        name: &str,
-        selected: &SelectedValues,
-    ) -> Result<Self> {
-        let index = report.index;
-        let (space, range) = index.containers_of_values(reader, name, selected)?;
-        let containers = match selected {
-            SelectedValues::All => index.containers(reader, name)?,
-            _ => reader.count(range.clone())?,
-        };
-        let columns = vec![index.columns_of_field(name)?];
-        Self::begin(report, reader, vec![Containers { space, range }], columns, &[containers])
-    }
-
-    /// Whether the report covers a packed value.
-    pub(super) fn selects(&self, value: &[u8]) -> bool {
-        let first_chunk = keyloom::pack(&0_u64);
-        self.fields.first().is_some_and(|field| {
-            let key = field.space.prefix().iter().chain(value).chain(&first_chunk[..]);
-            field.range.contains(&key.copied().collect::<KeyBuf>())
-        })
-    }
-
-    /// A report over all values of some fields, or over the sums of integers for each value of one
-    /// field.
+    /// A report over the selected values of some fields, or over the sums of integers for each
+    /// selected value of one field.
     pub(super) fn open(
         report: &'r Report<'_, K, V>,
         reader: &'r R,
-        names: &[&str],
+        selected: &[(&str, SelectedValues)],
         integers: Option<&str>,
     ) -> Result<Self> {
         let index = report.index;
-        if names.is_empty() {
+        if selected.is_empty() {
             let why = "an audience is broken down by one field or more; name one";
             return Err(Error::InvalidArgument { what: "the fields", value: "none".into(), why });
         }
         if let Some(integers) = integers {
             index.integers_of(integers)?;
         }
-        let fields = names.iter().map(|name| {
-            let (space, range) = index.containers_of_field(name)?;
-            Ok(Containers { space, range })
+        let names = || selected.iter().map(|(name, _)| *name);
+        let fields = selected.iter().map(|(name, selected)| {
+            let (space, range) = index.containers_of_values(reader, name, selected)?;
+            let is_whole = matches!(selected, SelectedValues::All);
+            Ok(Containers { space, range, is_whole })
         });
-        let fields = fields.collect::<Result<_>>()?;
-        let columns = names.iter().chain(&integers).map(|name| index.columns_of_field(name));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let columns = names().chain(integers).map(|name| index.columns_of_field(name));
         let columns = columns.collect::<Result<_>>()?;
-        let containers = names.iter().map(|name| index.containers(reader, name));
+        let containers = names().zip(&fields).map(|(name, field)| match field.is_whole {
+            true => index.containers(reader, name),
+            false => reader.count(field.range.clone()),
+        });
         let containers = containers.collect::<Result<Vec<u64>>>()?;
-        Self::begin(report, reader, fields, columns, &containers)
+        let limit = Limit {
+            index: index.space(),
+            fields: names().map(str::to_owned).collect(),
+            groups: if selected.len() > 1 { report.max_groups } else { usize::MAX },
+        };
+        Self::begin(report, reader, fields, columns, &containers, limit)
     }
 
     /// Evaluates the beginning of the audience, and chooses the index. If there is one more column
@@ -91,6 +78,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         fields: Vec<Containers<'r>>,
         columns: Vec<&'r Subspace>,
         containers: &[u64],
+        limit: Limit<'r>,
     ) -> Result<Self> {
         let index = report.index;
         let mut audience = Audience::open(&report.audience, reader)?;
@@ -99,14 +87,40 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         if first.is_some() {
             known.of_chunks = index.chunks(reader)?;
         }
+        // Each value of an outer field costs an evaluation and a scan of the next field, so the
+        // fields with the fewest containers are outside.
+        let of = |at: &usize| containers.get(*at).copied().unwrap_or(0);
+        let mut nested: Vec<usize> = (0..fields.len()).collect();
+        nested.sort_by_key(of);
         let (walk, intersect) = match containers {
             [containers] if columns.len() > 1 => (known.walk(2), known.intersect_sums(*containers)),
-            _ => (known.walk(containers.len()), known.intersect(containers)),
+            _ => {
+                let nested: Vec<u64> = nested.iter().map(of).collect();
+                (known.walk(containers.len()), known.intersect(&nested))
+            }
         };
         let cheaper = if intersect < walk { Way::Intersect } else { Way::Walk };
         let way = report.way.unwrap_or(cheaper);
-        let explain = Explain::default();
-        Ok(Self { index, reader, audience, first, fields, columns, way, ids: 0, explain })
+        let (ids, explain) = (0, Explain::default());
+        let run = Self {
+            index,
+            reader,
+            audience,
+            first,
+            fields,
+            nested,
+            limit,
+            columns,
+            way,
+            ids,
+            explain,
+        };
+        Ok(run)
+    }
+
+    /// The fields of the report, with the selected values.
+    pub(super) fn fields(&self) -> &[Containers<'r>] {
+        &self.fields
     }
 
     /// The index that the report reads.
@@ -142,28 +156,32 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
 
     /// Counts each combination of values in the window, from the inverted index.
     pub(super) fn intersect(&mut self, window: &Window, counts: &mut Gathered<u64>) -> Result<()> {
-        self.intersect_from(0, window, &mut KeyBuf::new(), counts)
+        self.intersect_from(0, window, &mut vec![KeyBuf::new(); self.fields.len()], counts)
     }
 
-    /// Like [`intersect`](Self::intersect), for the fields from the `n`-th on; `group` holds the
-    /// values of the preceding fields.
+    /// Like [`intersect`](Self::intersect), for the fields from the `n`-th nested one on; `group`
+    /// has the values of the outer fields.
     fn intersect_from(
         &mut self,
         n: usize,
         window: &Window,
-        group: &mut KeyBuf,
+        group: &mut [KeyBuf],
         counts: &mut Gathered<u64>,
     ) -> Result<()> {
-        let length = group.len();
         let (mut values, is_last) = (Vec::new(), n + 1 == self.fields.len());
-        let Some(field) = self.fields.get(n) else { return Ok(()) };
-        let read = field.intersect(self.reader, window, |value, count| match is_last {
-            true => {
-                group.extend_from_slice(value);
-                change(counts, group, |sum: &mut u64| *sum += count);
-                group.truncate(length);
+        let Some(at) = self.nested.get(n).copied() else { return Ok(()) };
+        let (Some(field), limit) = (self.fields.get(at), &self.limit) else { return Ok(()) };
+        let mut packed = KeyBuf::new();
+        let read = field.intersect(self.reader, window, |value, count| {
+            if !is_last {
+                values.push(KeyBuf::from_slice(value));
+                return Ok(());
             }
-            false => values.push(KeyBuf::from_slice(value)),
+            set(group, at, value);
+            packed.clear();
+            group.iter().for_each(|value| packed.extend_from_slice(value));
+            change(counts, &packed, |sum: &mut u64| *sum += count);
+            limit.check(counts.len())
         })?;
         let space = field.space.clone();
         let bitmap = |value: &[u8]| {
@@ -180,11 +198,10 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
             let mut audience = Audience::open(&with, self.reader)?;
             let part = audience.next_window()?;
             self.add(audience.explain());
-            group.extend_from_slice(&value);
+            set(group, at, &value);
             if let Some(part) = part {
                 self.intersect_from(n + 1, &part, group, counts)?;
             }
-            group.truncate(length);
         }
         Ok(())
     }
@@ -214,16 +231,20 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
     }
 
     /// Counts each combination of values in the window, from the forward index.
-    pub(super) fn walk(&mut self, window: &Window, tally: &mut Tally<u64>) -> Result<()> {
+    pub(super) fn walk(&mut self, window: &Window, tally: &mut Tally<'_, u64>) -> Result<()> {
         let mut columns = self.columns();
-        tally.count(&mut columns, window)?;
+        tally.count(&mut columns, window, &self.limit)?;
         let read = columns.explain;
         self.add(read);
         Ok(())
     }
 
     /// Sums the integers of the ids of the window by value, from the forward index.
-    pub(super) fn walk_sums(&mut self, window: &Window, tally: &mut Tally<ValueSum>) -> Result<()> {
+    pub(super) fn walk_sums(
+        &mut self,
+        window: &Window,
+        tally: &mut Tally<'_, ValueSum>,
+    ) -> Result<()> {
         let mut columns = self.columns();
         tally.sum(&mut columns, window)?;
         let read = columns.explain;
@@ -236,6 +257,11 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let explain = Explain { planned: ranges, ..Explain::default() };
         Columns { reader: self.reader, fields: &self.columns, explain }
     }
+}
+
+/// Sets the value of a field in a group.
+fn set(group: &mut [KeyBuf], at: usize, value: &[u8]) {
+    group.get_mut(at).into_iter().for_each(|own| *own = KeyBuf::from_slice(value));
 }
 
 impl Known {

@@ -7,7 +7,8 @@ use keyloom::{Reader, Result};
 use keyloom_kit::Fnv;
 use smallvec::SmallVec;
 
-use super::rows::{Rows, ValueSum};
+use super::intersect::Containers;
+use super::rows::{Limit, Rows, ValueSum};
 use super::walk::{Block, Columns};
 use super::window::Window;
 use crate::column::{Integers, Values};
@@ -16,24 +17,24 @@ use crate::column::{Integers, Values};
 type Group = SmallVec<[u32; 4]>;
 
 /// Rows under construction, by the numbers of their values.
-pub(super) struct Tally<M> {
+pub(super) struct Tally<'f, M> {
     /// The values seen, per field.
-    met: Vec<Met>,
+    met: Vec<Met<'f>>,
     /// For one field: the rows, indexed by value number.
     of_value: Vec<M>,
     /// For several fields: the rows, by the numbers of the values.
     of_group: HashMap<Group, M>,
 }
 
-/// The values of a field seen so far.
-#[derive(Default)]
-struct Met {
+/// The selected values of a field seen so far.
+struct Met<'f> {
+    field: Containers<'f>,
     /// The numbers of the values, in the order in which the values were first seen.
     numbers: Numbers,
     /// The last dictionary whose codes were kept. For a field of low cardinality, all columns have
     /// the same dictionary.
     dictionary: Vec<u8>,
-    /// The number of each code of this dictionary, or [`UNMET`].
+    /// The number of each code of this dictionary, [`UNSELECTED`] or [`UNMET`].
     of_codes: Vec<u32>,
     /// Whether the current column has this dictionary.
     is_kept: bool,
@@ -116,6 +117,8 @@ impl Hasher for Folded {
 }
 
 const UNMET: u32 = u32::MAX;
+/// The number of each value that is not selected.
+const UNSELECTED: u32 = UNMET - 1;
 
 /// A dictionary with more values than this is kept only if many ids are counted.
 // At some nanoseconds per value, keeping 256 values costs about a microsecond.
@@ -128,7 +131,12 @@ const FEW_VALUES: usize = 256;
 // 3.6 ms for 2,000.
 const VALUES_PER_ID: usize = 1_024;
 
-impl Met {
+impl<'f> Met<'f> {
+    fn new(field: Containers<'f>) -> Self {
+        let (numbers, dictionary, of_codes) = Default::default();
+        Self { field, numbers, dictionary, of_codes, is_kept: false }
+    }
+
     /// Switches to a column, of which `ids` ids are counted.
     fn enter(&mut self, column: &Values<'_>, ids: usize) {
         let dictionary = column.dictionary();
@@ -154,7 +162,11 @@ impl Met {
 
     #[cold]
     fn meet(&mut self, column: &Values<'_>, code: u32) -> Result<u32> {
-        let number = self.numbers.number(column.dictionary().value(code)?);
+        let value = column.dictionary().value(code)?;
+        let number = match self.field.selects(value) {
+            true => self.numbers.number(value),
+            false => UNSELECTED,
+        };
         if let Some(known) = self.of_codes.get_mut(code as usize).filter(|_| self.is_kept) {
             *known = number;
         }
@@ -162,10 +174,10 @@ impl Met {
     }
 }
 
-impl<M: Default> Tally<M> {
-    /// Creates a tally of `fields` fields.
-    pub(super) fn new(fields: usize) -> Self {
-        let met = std::iter::repeat_with(Met::default).take(fields).collect();
+impl<'f, M: Default> Tally<'f, M> {
+    /// Creates a tally of the selected values of some fields.
+    pub(super) fn new(fields: &[Containers<'f>]) -> Self {
+        let met = fields.iter().cloned().map(Met::new).collect();
         Self { met, of_value: Vec::new(), of_group: HashMap::new() }
     }
 
@@ -182,6 +194,9 @@ impl<M: Default> Tally<M> {
             for code in column.codes(*place) {
                 let number = met.number(&column, code).map_err(|error| block.at(0, error))?;
                 if number as usize >= self.of_value.len() {
+                    if number == UNSELECTED {
+                        continue;
+                    }
                     self.of_value.resize_with(met.numbers.len(), M::default);
                 }
                 self.of_value
@@ -213,22 +228,24 @@ impl<M: Default> Tally<M> {
     }
 }
 
-impl Tally<u64> {
-    /// Counts each combination of values of the ids of the window.
+impl Tally<'_, u64> {
+    /// Counts each combination of selected values of the ids of the window.
     pub(super) fn count<R: Reader>(
         &mut self,
         columns: &mut Columns<'_, R>,
         window: &Window,
+        limit: &Limit<'_>,
     ) -> Result<()> {
         match columns.fields.len() {
             1 => columns.visit(window, |block| self.of_values(block, |count, _| *count += 1)),
-            _ => columns.visit(window, |block| self.count_groups(block)),
+            _ => columns.visit(window, |block| self.count_groups(block, limit)),
         }
     }
 
     fn count_groups<B: std::ops::Deref<Target = [u8]>>(
         &mut self,
         block: &Block<'_, B>,
+        limit: &Limit<'_>,
     ) -> Result<()> {
         let mut columns = SmallVec::<[Values<'_>; 4]>::new();
         for (n, met) in self.met.iter_mut().enumerate() {
@@ -244,22 +261,28 @@ impl Tally<u64> {
             {
                 numbers.clear();
                 for code in column.codes(*place) {
-                    numbers.push(met.number(column, code).map_err(|error| block.at(n, error))?);
+                    let number = met.number(column, code).map_err(|error| block.at(n, error))?;
+                    numbers.extend(Some(number).filter(|number| *number != UNSELECTED));
                 }
             }
-            combinations(&numbers, &mut Group::new(), &mut |group| match self
-                .of_group
-                .get_mut(group)
-            {
-                Some(count) => *count += 1,
-                None => drop(self.of_group.insert(Group::from_slice(group), 1)),
-            });
+            // The other fields may have many combinations, which are not visited.
+            if numbers.iter().any(Vec::is_empty) {
+                continue;
+            }
+            combinations(&numbers, &mut Group::new(), &mut |group| {
+                if let Some(count) = self.of_group.get_mut(group) {
+                    *count += 1;
+                    return Ok(());
+                }
+                self.of_group.insert(Group::from_slice(group), 1);
+                limit.check(self.of_group.len())
+            })?;
         }
         Ok(())
     }
 }
 
-impl Tally<ValueSum> {
+impl Tally<'_, ValueSum> {
     /// Sums the integers of the second field for each value of the first.
     pub(super) fn sum<R: Reader>(
         &mut self,
@@ -275,12 +298,17 @@ impl Tally<ValueSum> {
     }
 }
 
-/// Visits every combination of one number of each field.
-fn combinations(fields: &[Vec<u32>], group: &mut Group, visit: &mut impl FnMut(&[u32])) {
+/// Visits every combination of one number of each field, until an error.
+fn combinations(
+    fields: &[Vec<u32>],
+    group: &mut Group,
+    visit: &mut impl FnMut(&[u32]) -> Result<()>,
+) -> Result<()> {
     let Some((field, others)) = fields.split_first() else { return visit(group) };
     for number in field {
         group.push(*number);
-        combinations(others, group, visit);
+        combinations(others, group, visit)?;
         group.pop();
     }
+    Ok(())
 }

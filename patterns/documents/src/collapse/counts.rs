@@ -71,7 +71,8 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
         self.check()?;
         let (field, records) = (&self.level.field, self.search.index().records());
         let matches = self.search.matches(reader)?;
-        let both = records.report(&matches);
+        // The result has a row for each value; the groups are those of the matches.
+        let both = records.report(&matches).max_groups(usize::MAX);
         let both = both.breakdown_by::<(Element, Element)>(reader, &[facet, field])?;
         let mut values: Vec<Element> = both.rows.into_iter().map(|((value, _), _)| value).collect();
         if self.level.keeps_missing {

@@ -292,7 +292,8 @@ where
     ) -> Result<Vec<Counts<F>>> {
         let index = self.at(reader)?;
         children.refuse_other(index)?;
-        let report = index.records().report(children.filter());
+        // Each group has a child, so the values of the children bound the number of groups.
+        let report = index.records().report(children.filter()).max_groups(usize::MAX);
         let rows = report.breakdown_by::<(F, P)>(reader, &[field, PARENT])?.rows;
         let parents: HashSet<KeyBuf> =
             rows.iter().map(|((_, parent), _)| pack_one(parent)).collect();

@@ -259,7 +259,7 @@ pub fn ids_without_a_record_are_left_out(store: &impl Store) {
 }
 
 /// The cost of the reads, in steps to the next key; a seek costs more than a step.
-fn steps(cost: Cost) -> u64 {
+pub fn steps(cost: Cost) -> u64 {
     cost.keys_read + 12 * (cost.gets + cost.ranges)
 }
 

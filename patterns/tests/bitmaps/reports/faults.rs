@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_bitmaps::{Bitmap, BitmapExpr, InvertedIndexError};
+use keyloom_tables::{SelectValues, within};
 
 use super::fixture::{Fixture, User, Users};
 
@@ -43,7 +44,7 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
     let first = first.ranked(&store.snapshot().unwrap(), "cents", Order::Ascending, 3, None);
     let next = first.unwrap().next;
     let faulty = Faulty::new(store.clone());
-    for report in 0..13 {
+    for report in 0..15 {
         for n in 0.. {
             faulty.clear_fault();
             let snapshot = faulty.snapshot().unwrap();
@@ -52,7 +53,7 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
             let index = &fixture.index;
             let asked = index.report(&audience);
             let asked = match report {
-                0..3 | 6 | 8 | 10 => asked.intersect(),
+                0..3 | 6 | 8 | 10 | 12 => asked.intersect(),
                 _ => asked.walk(),
             };
             let outcome = match report {
@@ -63,6 +64,10 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
                 8 | 9 => asked.breakdown_of::<String>(&snapshot, "tag", "a").map(drop),
                 10 | 11 => {
                     asked.ranked(&snapshot, "cents", Order::Ascending, 4, next.as_ref()).map(drop)
+                }
+                12 | 13 => {
+                    let fields = [("tag", "a".selected()), ("city", within(..2).selected())];
+                    asked.breakdown_by_selected::<(String, u8)>(&snapshot, &fields).map(drop)
                 }
                 _ => {
                     let batch = index.batch([&audience]).unwrap();
@@ -110,6 +115,9 @@ pub fn bad_input_is_refused(store: &impl Store) {
     says(error, &["the fields", "name one"]);
     let error = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "else"]).unwrap_err();
     says(error, &["else"]);
+    let fields = [("tag", ().selected()), ("city", "Oslo".selected())];
+    let error = report.breakdown_by_selected::<(String, u8)>(&snapshot, &fields).unwrap_err();
+    says(error, &["city", "Oslo"]);
     // The error names a value of another type.
     says(report.breakdown::<u32>(&snapshot, "tag").unwrap_err(), &["a"]);
 

@@ -7,6 +7,7 @@ mod breakdowns;
 mod distinct;
 mod faults;
 mod fixture;
+mod groups;
 mod integers;
 
 on_every_store_and_server! {
@@ -19,6 +20,11 @@ on_every_store_and_server! {
     breakdowns::ids_without_a_record_are_left_out,
     breakdowns::sums_of_many_slices_are_walked,
     breakdowns::the_way_that_is_taken_reads_little_more_than_the_better_one,
+    groups::groups_are_those_of_a_loop_over_all_records,
+    groups::wrong_stored_values_are_caught,
+    groups::too_many_groups_are_refused,
+    groups::the_field_with_the_fewest_values_is_outermost,
+    groups::the_cheaper_way_is_chosen,
     batch::a_batch_gives_what_each_audience_gives_by_itself,
     batch::a_batch_is_one_pass_and_can_be_stopped,
     batch::a_batch_over_full_chunks_gives_the_same,
