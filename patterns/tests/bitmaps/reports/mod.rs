@@ -9,6 +9,7 @@ mod faults;
 mod fixture;
 mod groups;
 mod integers;
+mod saved;
 
 on_every_store_and_server! {
     breakdowns::a_report_says_what_looking_at_every_record_says,
@@ -29,6 +30,8 @@ on_every_store_and_server! {
     batch::a_batch_is_one_pass_and_can_be_stopped,
     batch::a_batch_over_full_chunks_gives_the_same,
     distinct::distinct_users_are_rolled_up_within_the_error_of_a_sketch,
+    saved::saved_audiences_are_those_of_sets_in_memory,
+    saved::a_missing_member_is_caught,
     integers::reports_on_integers_say_what_looking_at_every_record_says,
     integers::integers_of_many_chunks_are_reported_whole,
     integers::a_page_begins_after_a_deleted_row,
