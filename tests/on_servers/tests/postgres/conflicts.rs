@@ -33,6 +33,24 @@ fn conflict_is_reported_and_retryable() {
     assert!(matches!(two.commit().unwrap_err(), Error::Conflict { .. }));
 }
 
+/// Another transaction commits while the body runs for the first time.
+#[test]
+fn a_body_that_lost_a_race_runs_again() {
+    let Some(store) = open() else { return };
+    store.transact(|txn| txn.put(b"n", b"0")).unwrap();
+    let mut seen = Vec::new();
+    let done = store.transact(|txn| {
+        seen.push(txn.get(b"n")?.map(|value| value.to_vec()));
+        if seen.len() == 1 {
+            store.transact(|other| other.put(b"n", b"1"))?;
+        }
+        txn.put(b"n", b"2")
+    });
+    done.unwrap();
+    assert_eq!(seen, [Some(b"0".to_vec()), Some(b"1".to_vec())]);
+    assert_eq!(store.snapshot().unwrap().get(b"n").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
 #[test]
 fn transactions_on_other_keys_of_a_small_table_do_not_conflict() {
     let Some(store) = open() else { return };
