@@ -54,7 +54,7 @@ pub enum AnyStore {
     /// On LMDB.
     #[cfg(feature = "lmdb")]
     Lmdb(Lmdb),
-    /// On a backend of another crate. Made by [`AnyStore::other`].
+    /// A store of another crate, made by [`AnyStore::other`].
     Other(DynStore),
 }
 

@@ -43,7 +43,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits with another maximum length of values. A backend uses this in its `limits`.
+    /// Returns these limits with another maximum length of values. A backend uses this in its
+    /// `limits`.
     ///
     /// ```
     /// use keyloom::Limits;

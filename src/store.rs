@@ -165,8 +165,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// The stores in memory, on redb, on fjall and in etcd are notified of changes. On LMDB this
     /// holds for commits of the same process, and on Linux also for those of other processes;
-    /// elsewhere they are found by polling every 10 ms. PostgreSQL notifies of the commits of
-    /// keyloom. By default, the listener polls, after pauses that grow from 1 to 50 ms.
+    /// elsewhere they are found by polling every 10 ms. On PostgreSQL, commits made through
+    /// keyloom notify. By default, the listener polls, after pauses that grow from 1 to 50 ms.
     fn listen(&self, _key: &[u8]) -> ChangeListener {
         ChangeListener::of_polls(POLL)
     }

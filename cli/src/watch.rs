@@ -90,7 +90,7 @@ impl Watch {
     }
 }
 
-/// Refuses stores that one process has for itself.
+/// Refuses stores that only one process can open.
 fn refuse_exclusive(address: &str) -> Result {
     match address.split_once(':') {
         Some((scheme @ ("redb" | "fjall" | "memory"), _)) => Err(Failure::new(format!(

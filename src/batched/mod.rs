@@ -53,7 +53,7 @@ pub const MAX_BATCH: usize = 1_000;
 /// * A thread that has a transaction of the store must not call `transact_batched`. If the
 ///   transaction is from this wrapper or a clone, the call returns [`Error::NestedTransaction`]. If
 ///   the transaction is from the [inner](Batched::inner) store, the call and the transaction wait
-///   for each other, on LMDB until its time-out.
+///   for each other. On LMDB the call returns when its time-out has passed.
 /// * `Batched` must be the outermost wrapper: `Metered<Batched<S>>` does not batch.
 /// * It is meant for stores with one writer at a time: memory, LMDB, redb. On other stores,
 ///   transactions run concurrently; in a batch, bodies that wait for a server would wait for each

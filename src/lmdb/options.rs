@@ -157,9 +157,9 @@ impl LmdbOptions {
         self
     }
 
-    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in all: for earlier
-    /// writers, in this process and in others, and for the map. After this time they return
-    /// [`Error::WriterBusy`]. Default: 60 seconds.
+    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in total for earlier
+    /// writers, in this process and in others, and for the memory map to be resized. After this
+    /// time they return [`Error::WriterBusy`]. Default: 60 seconds.
     ///
     /// The time-out does not apply to a writer without keyloom, such as LMDB's own tools.
     ///

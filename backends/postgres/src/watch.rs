@@ -123,8 +123,8 @@ impl Notices {
         signal.notify(changed);
     }
 
-    /// Listens on a thread, on a connection of its own, while threads or tasks of this process
-    /// wait.
+    /// Starts a thread that listens for notices of commits on its own connection, as long as
+    /// threads or tasks of this process wait for a change.
     pub(super) fn listen(shared: &Arc<Shared>) {
         if shared.notices.is_supported {
             shared.notices.signal.watch(|| {

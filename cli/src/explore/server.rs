@@ -1,4 +1,4 @@
-//! The server of the page: one handler for all requests, so none can pass the guard.
+//! The HTTP server of the explorer. One handler takes all requests, so none bypasses the guard.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::words::{unquoted, word};
 
 /// The results that a search ranks at once.
 const PAGE: usize = 1_000;
-/// The counters that are read to list fields.
+/// The largest number of counters that are read to list the fields of an index.
 const MOST_COUNTERS: usize = 40;
 const EXAMPLE: &str = "such as 'storm sea' or 'stor* \"New York\"'";
 const NOTHING: &str = "no record has all of the terms in this field; terms are searched as they are stored, mostly in lower case and without endings: the page of `keyloom explore` lists them";

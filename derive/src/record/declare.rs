@@ -1,4 +1,4 @@
-//! The declarations of derived data, as expressions.
+//! Generates the Rust expressions that declare derived data.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};

@@ -34,8 +34,9 @@ pub enum InvertedIndexError {
         /// The requested kind.
         wanted: &'static str,
     },
-    /// The selection has another type than the values of the field, so no value can match. Select
-    /// by a value as returned by the function of the field, or by the leading elements of a tuple.
+    /// The type of the selection differs from that of the values of the field, so no value can
+    /// match. Select by a value as returned by the function of the field, or by the leading
+    /// elements of a tuple.
     #[error(
         "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value that the function of the field returns, or by the leading elements of a tuple"
     )]

@@ -77,10 +77,12 @@ pub(crate) trait Part<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Called after documents were deleted, `depth` levels below the first deleted one.
+    /// Called after documents were deleted. They are `depth` levels below the document whose
+    /// deletion deleted them.
     fn removed(&self, txn: &mut DynWriter<'_>, keys: &[K], depth: usize) -> Result<()>;
 
-    /// Called after a document was moved to another key, `depth` levels below the first moved one.
+    /// Called after a document was moved to another key. It is `depth` levels below the document
+    /// whose move moved it.
     fn moved(&self, txn: &mut DynWriter<'_>, from: &K, to: &K, depth: usize) -> Result<()>;
 }
 

@@ -26,7 +26,7 @@ pub struct ShortestPaths<I> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node<I> {
     vertex: I,
-    /// The edges to the next vertices: the label and the index of the node. Empty for the target.
+    /// The edges to the next nodes: the label, and the index of the node. Empty for the target.
     next: Vec<(String, usize)>,
     /// The number of paths from here to the target.
     paths: u128,

@@ -152,8 +152,8 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         let released = store.transact(|txn| locks.release(txn, self.grant));
         let lost =
             |error: &keyloom::Error| matches!(error.downcast_ref(), Some(LockError::Lost { .. }));
-        // Otherwise, dropping the guard retries the release, or leaves the unfinished work to
-        // others.
+        // After any other error, dropping the guard retries the release, or leaves the unfinished
+        // work to the next holder.
         self.is_released = released.as_ref().err().is_none_or(lost);
         released
     }

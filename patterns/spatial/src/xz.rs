@@ -125,7 +125,7 @@ impl Element {
         (0..quarters).map(move |quarter| self.quarter([quarter >> 1, quarter & 1]))
     }
 
-    /// The steps that the south-western corners of its extents can touch.
+    /// The steps in which the south-western corners of the extents of this element can lie.
     pub(super) fn corners(&self) -> Steps {
         self.grown(1)
     }

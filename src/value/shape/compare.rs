@@ -28,7 +28,7 @@ use super::{Field, Fields, FieldsBy, Form, Leaf, Shape, Type, TypeId, Variant};
 /// The result of a comparison: how a type reads the records of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// The type reads the records, and writes records of the same shape.
+    /// Stored records can be read as the type, and the type writes records of the same shape.
     Same,
     /// The type reads the records. Records then have the joined shape, which earlier programs read
     /// as well.

@@ -51,8 +51,8 @@ use super::proven::Format;
 use super::{Postcard, failed};
 use crate::{Error, Result};
 
-/// The largest number of types, fields and variants of a shape. A typical record type has some
-/// tens.
+/// The largest number of types, fields and variants of a shape. A typical record type has ten
+/// to a hundred of them.
 pub(crate) const MOST_PARTS: usize = 4_096;
 
 /// The largest number of parts of a tuple that are listed one by one. A longer tuple is recorded as
@@ -183,7 +183,7 @@ impl Shape {
     /// The shape of bytes whose parts are not known: a name and a version. Two such shapes are
     /// equal if name and version are equal.
     ///
-    /// Your own [codec](super::Codec) returns such a shape for a type whose bytes the codec
+    /// A [codec](super::Codec) of a program returns a named shape for a type whose bytes the codec
     /// determines itself. Raise the version when the bytes change. It is at least 1.
     pub fn named(name: impl Into<String>, version: u32) -> Self {
         let types = [Type { name: name.into(), form: Form::Opaque(version.max(1)) }];

@@ -63,8 +63,8 @@
 //!
 //! # When not to use it
 //!
-//! * When each query is an OR of thousands of bitmaps: each bitmap is a separate walk. Maintain
-//!   their union as a bitmap.
+//! * For an OR of thousands of bitmaps: the query walks each of them. Maintain their union as a
+//!   bitmap.
 //! * For a single id and few bitmaps: [`Bitmap::contains`] is one get.
 
 use std::ops::{RangeBounds, RangeInclusive};
@@ -151,7 +151,7 @@ impl BitmapExpr {
         Self::new(Tree::Stored(space.clone()))
     }
 
-    /// The ids whose integers are in a range.
+    /// The ids of the records whose integer is in a range.
     pub(crate) fn compared(comparison: Comparison) -> Self {
         Self::new(Tree::Compared(comparison))
     }

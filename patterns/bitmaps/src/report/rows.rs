@@ -18,7 +18,7 @@ pub struct Breakdown<P, M = u64> {
     /// Whether the report walked the forward index. If false, the report intersected the audience
     /// with the containers of the inverted index.
     pub walked: bool,
-    /// The reads for the audience and the report.
+    /// What was read to compute the audience and this report.
     pub explain: Explain,
 }
 

@@ -13,10 +13,10 @@ use super::walk::{Block, Columns};
 use super::window::Window;
 use crate::column::{Integers, Values};
 
-/// The numbers of values, one per field.
+/// The dictionary numbers of the values of a group, one per field.
 type Group = SmallVec<[u32; 4]>;
 
-/// Rows under construction, by the numbers of their values.
+/// Rows under construction, by the dictionary numbers of their values.
 pub(super) struct Tally<'f, M> {
     /// The values seen, per field.
     met: Vec<Met<'f>>,

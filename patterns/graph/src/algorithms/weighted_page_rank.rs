@@ -65,7 +65,8 @@ impl Links for Probable {
 }
 
 /// [`page_rank`](super::page_rank) in which a step follows an edge with a probability proportional
-/// to its weight. A vertex whose outgoing edges all have the weight 0 has no outgoing edges. With
+/// to its weight. A vertex whose outgoing edges all have the weight 0 is treated as one without
+/// outgoing edges. With
 /// equal weights, the ranks are those of `page_rank`. Takes 12 bytes of memory per edge and 33 per
 /// vertex.
 ///

@@ -41,8 +41,8 @@ impl<M: Word, const N: usize> Layout<M, N> {
     /// The first code inside the box that is not before `from`.
     ///
     /// A code after `from` keeps the bits of `from` above some 0, has a 1 in the place of this 0,
-    /// and has any bits below. The lower this *step* is, the smaller is the code. Below the step,
-    /// the code has the smallest bits that the box allows.
+    /// and has any bits below. This place is the *step*. A lower step gives a smaller code. Below
+    /// the step, the code has the smallest bits that the box allows.
     fn first_from(self, from: M, low: M, high: M) -> Option<M> {
         let is_box = self.is_inside(low, low, high) && high <= self.last;
         if !is_box || from > self.last {

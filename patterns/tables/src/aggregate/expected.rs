@@ -35,10 +35,10 @@ pub(super) struct Pass<A> {
 /// There may be more groups than fit in memory, and records are not sorted by group. So when more
 /// than `kept` keys are gathered, the largest key is dropped. A later pass gathers it.
 ///
-/// For a record that does not decode, `give` receives no value. If it returns items anyway, `lost`
-/// is called with the key but without an error, and the items are gathered. If it returns `None`,
-/// `lost` also receives the error, and the record is skipped. An error that `lost` returns ends the
-/// pass.
+/// For a record that does not decode, `give` receives no value. If `give` returns items anyway,
+/// `lost` is called with the key but without an error, and the items are gathered. If `give`
+/// returns `None`, `lost` also receives the error, and the record is skipped. An error that `lost`
+/// returns ends the pass.
 pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     table: &Table<K, V, C>,
     reader: &impl Reader,

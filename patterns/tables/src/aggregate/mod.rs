@@ -41,8 +41,8 @@
 //! # Invariants
 //!
 //! * A total is the sum of the contributions of all records. A missing total is 0.
-//! * A count of a ranked index is the sum of the counts on the level below, from its own entry up
-//!   to the next entry on its level.
+//! * In a ranked index, the count of an entry is the sum of the counts on the level below, between
+//!   this entry and the next entry of the same level.
 //! * For each width, a bucket holds the sum of its events.
 //! * A sketch counts every value of its group. It may also count deleted values.
 //!

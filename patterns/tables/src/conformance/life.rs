@@ -1,4 +1,4 @@
-//! Laws of builds, drains and drops.
+//! Checks what must hold after builds, drains and drops.
 
 use std::ops::ControlFlow;
 

@@ -10,9 +10,9 @@ use super::position::ListPosition;
 pub(super) enum Step {
     /// To a field, or to a text key of a map.
     Name(String),
-    /// To an item of a list.
+    /// A step to an item of a list.
     Item(ListPosition),
-    /// To an integer key of a map.
+    /// A step to the value of an integer key of a map.
     Number(i128),
 }
 

@@ -184,7 +184,8 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         Consumer::new(self.clone(), name)
     }
 
-    /// The number of the newest change, 0 if there is none. Costs one range of one entry.
+    /// The number of the newest change, 0 if there is none. Costs one range read of one
+    /// entry.
     ///
     /// To copy a table and then follow its changes, read this number and the records in *one*
     /// snapshot, and [start](Consumer::start) a consumer at this number.

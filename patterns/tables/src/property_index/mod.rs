@@ -50,10 +50,10 @@
 //!
 //! An update runs in steps, and each step changes one key atomically. It reads the list, and then:
 //!
-//! 1. adds itself to the list as *intended*;
-//! 2. writes its entry;
-//! 3. changes its state in the list to *written*; from now on, its value is the value of the item;
-//! 4. for each update that it read in the list (all of them are older), deletes the entry, and then
+//! 1. the update adds itself to the list as *intended*;
+//! 2. it writes its index entry;
+//! 3. it changes its state in the list to *written*; from now on, its value is that of the item;
+//! 4. for each older update that it read in the list, it deletes the entry of that update, and then
 //!    removes the update from the list if its state is *written*. An intended update may still be
 //!    in progress, so it stays on the list for now.
 //!

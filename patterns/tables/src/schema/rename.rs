@@ -9,8 +9,8 @@ use super::stored::{StoredTable, write_entry};
 use super::{Schema, entries_of};
 
 impl<S: Store> Schema<'_, S> {
-    /// Renames a table, and returns whether it had the old name. Moves no record: costs three gets
-    /// and three keys written; two gets, or three, if there is nothing to rename.
+    /// Renames a table, and returns whether it had the old name. Moves no record. A rename costs
+    /// three gets and three keys written; if there is nothing to rename, two or three gets.
     ///
     /// Call this function before the declaration of the table, in each program that uses the new
     /// name. If there is no table with the old name, no table changes, and the result is `false`:

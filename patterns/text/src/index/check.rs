@@ -112,7 +112,7 @@ fn totals(spaces: &Spaces, part: &Expected) -> Vec<(KeyBuf, Vec<u8>)> {
     all.map(|(key, count)| (key, count.to_le_bytes().to_vec())).collect()
 }
 
-/// Compares a part of the dictionary.
+/// Compares the stored postings of a part of the dictionary with the expected ones.
 fn compare_part<K: RecordKey, V, G>(
     index: &TextIndex<K, V, G>,
     reader: &impl Reader,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The level of the range of all ids.
+/// The level of the range that contains all ids: there are 2<sup>32</sup> of them.
 pub(crate) const TOP: u8 = 32;
 
 /// The 2<sup>level</sup> ids that begin at a multiple of 2<sup>level</sup>.

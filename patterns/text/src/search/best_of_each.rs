@@ -158,8 +158,7 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(())
     }
 
-    /// Seeks the ids of the groups in ascending order, except ids in blocks without a sufficient
-    /// score.
+    /// Seeks the ids of the groups in ascending order. Skips blocks whose best score is too low.
     fn sought(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
         if groups.is_empty() {
             return Ok(Vec::new());

@@ -14,8 +14,8 @@ pub(crate) struct Proximity {
 /// share a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrangement {
-    /// In the order of the phrase. The distance is the number of positions that an occurrence
-    /// covers in excess of the phrase.
+    /// In the order of the phrase. The distance is the number of positions by which an
+    /// occurrence is longer than the phrase.
     Ordered,
     /// In any order. The distance is the number of positions between the first and the last term
     /// that no term of the phrase takes.

@@ -1,4 +1,4 @@
-//! The documents of many terms.
+//! The documents that contain at least one of many terms.
 
 /// The maximum distance between a fuzzy term and the terms that it matches.
 const MOST_DISTANCE: usize = 2;

@@ -336,7 +336,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// For each record, whether its id maps to another record with the same id.
+    /// For each record, whether the index of ids points to a different record of the same id.
     fn doubles(
         &self,
         reader: &impl Reader,

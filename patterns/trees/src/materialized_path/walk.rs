@@ -338,7 +338,7 @@ impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
     }
 }
 
-/// Not inlined: inlined into the caller's loop, this function would keep the visits in memory.
+/// Not inlined: inlined into the caller's loop, this function would write each visit to memory.
 #[inline(never)]
 fn advance<'r, R: Reader, V, C>(
     walk: &mut BoundedWalk<'r, R>,

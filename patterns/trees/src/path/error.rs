@@ -16,7 +16,7 @@ use keyloom::Error;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// A text is invalid in its notation. Fix the text at the given character.
+    /// A text does not follow the grammar of its notation. Fix the text at the given character.
     #[error("the {notation} {text:?} is invalid at character {position}: {problem}")]
     Syntax {
         /// The notation of the text: `path`, `lquery` or `ltxtquery`.
