@@ -217,7 +217,10 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
         });
         (page.unwrap().items.len(), counts(cost))
     };
-    assert_eq!(lookup("FR"), (1_000, [2, 1_000, 1, 2_000, 0]));
+    let (found, cost) = lookup("FR");
+    assert_eq!(found, 1_000);
+    // A server's snapshot may remember the records that the check has read.
+    cost_is(store, cost, [2, 1_000, 1, 2_000, 0]);
     assert_eq!(lookup("CH"), (0, [1, 0, 1, 0, 0]));
     let page = || cities.by_size.query().prefix("FR").limit(1_000).page(&snapshot).map(drop);
     assert_eq!(counts(metered.measure(|_| page()).1), [1, 0, 1, 1_000, 0]);
