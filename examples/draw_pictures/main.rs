@@ -86,14 +86,7 @@ mod tests {
     const MOST_BYTES: usize = 60_000;
 
     /// Other pictures in the same directory, which are not drawn here.
-    const OTHERS: [&str; 5] = [
-        "four_trees.svg",
-        "two_indexes.svg",
-        // `cargo xtask plots` draws these.
-        "measured_keys.svg",
-        "measured_stores.svg",
-        "measured_trees.svg",
-    ];
+    const OTHERS: [&str; 2] = ["four_trees.svg", "two_indexes.svg"];
 
     #[test]
     fn the_pictures_of_the_book_are_those_that_are_drawn() {
@@ -111,6 +104,8 @@ mod tests {
         }
         let files = std::fs::read_dir(directory()).unwrap();
         let kept = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        // `cargo xtask plots` draws these, and its tests compare them.
+        let kept = kept.filter(|name| !name.starts_with("measured_"));
         drawn.extend(OTHERS.map(String::from));
         assert_eq!(kept.collect::<BTreeSet<_>>(), drawn);
     }

@@ -303,6 +303,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn row(ratio: f64) -> Row {
@@ -325,10 +327,16 @@ mod tests {
     #[test]
     fn the_plots_of_the_book_are_drawn_from_the_rows() {
         let root = crate::root().unwrap();
+        let mut drawn = BTreeSet::new();
         for (file, picture) in draw_all(&root).unwrap() {
             let kept = fs::read_to_string(root.join(PICTURES).join(file)).unwrap();
             assert!(kept == picture, "{file}: run `cargo xtask plots`");
+            drawn.insert(file.to_owned());
         }
+        let files = fs::read_dir(root.join(PICTURES)).unwrap();
+        let kept = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let kept = kept.filter(|name| name.starts_with("measured_"));
+        assert_eq!(kept.collect::<BTreeSet<_>>(), drawn);
     }
 
     #[test]
