@@ -134,8 +134,10 @@ impl Condition {
     }
 
     /// One of the values at `elements` satisfies the condition, whose paths are relative to the
-    /// value; `$elemMatch` in MongoDB. A [nested index](super::Collection::with_nested) on these
-    /// elements finds the documents by all of its paths, any other index by those of its own.
+    /// value; `$elemMatch` in MongoDB, where the path has no `[]`. Here `items[]` are the elements
+    /// of the array, and `items` is the array itself. A [nested
+    /// index](super::Collection::with_nested) on these elements finds the documents by all of its
+    /// paths, any other index by those of its own.
     ///
     /// ```
     /// use keyloom_documents::json::Condition;

@@ -172,15 +172,18 @@ where
         })))
     }
 
-    /// Keeps the first walk that reached each vertex.
+    /// Keeps the first walk that reached each vertex. Within a [`repeat`](Steps::repeat) or a
+    /// [`union`](Steps::union), only the walks of this round or branch are compared; use
+    /// `.emit().dedup()` for all rounds.
     #[must_use]
     pub fn dedup(self) -> Self {
         self.step(Step::Dedup)
     }
 
-    /// Keeps the first `walks` walks. Directly after a step along edges, `limit` also bounds the
-    /// reads of that step: for each vertex, direction and label, up to 128 edges at first, and at
-    /// most about nine times the limit.
+    /// Keeps the first `walks` walks, in the order of the walks before: the edges of the first
+    /// vertex come first. Directly after a step along edges, `limit` also bounds the reads of that
+    /// step: for each vertex, direction and label, up to 128 edges at first, and at most about nine
+    /// times the limit.
     #[must_use]
     pub fn limit(self, walks: usize) -> Self {
         self.step(Step::Limit(walks))
@@ -242,7 +245,8 @@ where
     }
 
     /// Also returns the walks of the earlier rounds of a [`repeat`](Steps::repeat), those of the
-    /// first round first. Must follow `repeat` or its [`until`](Steps::until).
+    /// first round first. The walks before the first round are not returned, so no round returns
+    /// nothing. Must follow `repeat` or its [`until`](Steps::until).
     #[must_use]
     pub fn emit(self) -> Self {
         self.step(Step::Emit)

@@ -136,7 +136,10 @@ where
                         steps.next_if(|next| matches!(next, Step::Until(_) | Step::Emit))
                     {
                         match step {
-                            Step::Until(test) => ends.until = Some(test),
+                            Step::Until(test) if ends.until.is_none() => ends.until = Some(test),
+                            Step::Until(_) => {
+                                return Err(misplaced("until", "once; join the conditions"));
+                            }
                             _ => ends.emits = true,
                         }
                     }

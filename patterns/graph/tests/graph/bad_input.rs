@@ -151,6 +151,7 @@ pub fn bad_input_is_refused_and_nothing_lost(store: &impl Store) {
         view.from(&[1]).has_edge(|_| true),
         view.from(&[1]).out([""; 0]).until(end),
         view.from(&[1]).emit(),
+        view.from(&[1]).repeat(2, |steps| steps).until(end).until(end),
         view.from(&[1]).repeat(2, |steps| steps).dedup().emit(),
         view.from(&[1]).union(|steps| steps.until(end), |steps| steps),
     ] {

@@ -164,7 +164,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// Changes many records, each as [`replace`](Table::replace) does: from the first value, which
     /// the caller has read in this transaction, to the second; `None` means no record. With
     /// [`get_many`](Table::get_many) before it, any number of records is read and changed in two
-    /// round trips. Reads only what the derived data needs.
+    /// round trips. Reads only what the derived data needs. If a first value is
+    /// not the stored record, derived data becomes wrong, and a stored record that was given as
+    /// `None` is not deleted.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -176,20 +176,20 @@ fn each_word<'n>(
 /// Whether the part between two word boundaries is drawn as an emoji.
 fn is_emoji(part: &str) -> bool {
     let mut chars = part.chars();
-    let status = chars.next().map(|first| first.emoji_status());
-    match status {
+    let (Some(first), next) = (chars.next(), chars.next()) else { return false };
+    match first.emoji_status() {
         // Half of a flag is drawn as a letter.
-        Some(EmojiStatus::EmojiPresentationAndEmojiComponent) => chars.next().is_some(),
-        Some(
-            EmojiStatus::EmojiPresentation
-            | EmojiStatus::EmojiPresentationAndModifierBase
-            | EmojiStatus::EmojiPresentationAndModifierAndEmojiComponent,
-        ) => chars.next() != Some('\u{FE0E}'),
-        Some(
-            EmojiStatus::EmojiOther
-            | EmojiStatus::EmojiModifierBase
-            | EmojiStatus::EmojiOtherAndEmojiComponent,
-        ) => matches!(chars.next(), Some('\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}')),
+        _ if matches!(first, '\u{1F1E6}'..='\u{1F1FF}') => next.is_some(),
+        EmojiStatus::EmojiPresentation
+        | EmojiStatus::EmojiPresentationAndEmojiComponent
+        | EmojiStatus::EmojiPresentationAndModifierBase
+        | EmojiStatus::EmojiPresentationAndModifierAndEmojiComponent => next != Some('\u{FE0E}'),
+        // Drawn in colour with U+FE0F, in a sequence, or with a skin tone.
+        EmojiStatus::EmojiOther
+        | EmojiStatus::EmojiModifierBase
+        | EmojiStatus::EmojiOtherAndEmojiComponent => {
+            matches!(next, Some('\u{FE0F}' | '\u{200D}' | '\u{1F3FB}'..='\u{1F3FF}'))
+        }
         _ => false,
     }
 }

@@ -46,6 +46,10 @@ fn each_emoji_of_unicode_is_one_token() {
             &[("a", 0), (one, 1), ("b", 2), (one, 3)],
         );
     }
+    // A sequence whose first character lacks U+FE0F, and a part of sequences.
+    for one in ["\u{1F3F3}\u{200D}\u{1F308}", "\u{2764}\u{200D}\u{1F525}", "\u{1F9B0}"] {
+        assert_eq!(emoji.terms(one), [one], "{}", one.escape_unicode());
+    }
     // Without U+FE0F, and with the character for text, these are drawn as text.
     for text in ["\u{2764}", "\u{A9}", "\u{1F600}\u{FE0E}", "*", "\u{1F1F3}"] {
         assert_eq!(emoji.terms(text), [""; 0], "{}", text.escape_unicode());
