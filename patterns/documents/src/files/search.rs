@@ -137,10 +137,9 @@ impl FileSearch<'_> {
         let Self { files, query, limit, after, .. } = self;
         let index = files.contents.at(reader)?;
         let mut search = index.search(query.clone());
-        if let Some(ids) = self.ids(reader)? {
+        if let Some((name, ids)) = self.ids(reader)? {
             let terms = ids.iter().map(|id| index.records().term("file", *id));
             let ids = BitmapExpr::any_of(terms.collect::<Result<Vec<_>>>()?);
-            let name = format!("{:?} {:?}", self.scope, self.name_prefix);
             search = search.changing_filter(&name, ids);
         }
         let inner = InnerHits::first(PIECES);
@@ -157,31 +156,35 @@ impl FileSearch<'_> {
         Ok(Page { items: found, next: page.next })
     }
 
-    /// The ids of the files that the search is limited to; those of directories have no pieces.
-    fn ids(&self, reader: &impl Reader) -> Result<Option<BTreeSet<u32>>> {
-        let prefix = self.name_prefix.as_deref();
-        Ok(Some(match (&self.scope, prefix) {
-            (Scope::All, None) => return Ok(None),
-            (Scope::All, Some(prefix)) => {
+    /// The ids of the files that the search is limited to, and the name of this filter. Ids of
+    /// directories have no pieces. The name contains the id of the directory, so that a
+    /// continuation is refused if another directory has its path now.
+    fn ids(&self, reader: &impl Reader) -> Result<Option<(String, BTreeSet<u32>)>> {
+        let prefix = self.name_prefix.as_deref().unwrap_or_default();
+        Ok(Some(match &self.scope {
+            Scope::All if self.name_prefix.is_none() => return Ok(None),
+            Scope::All => {
                 let named = self.files.find_named(reader, prefix, usize::MAX)?.into_iter();
-                named.filter(|(_, _, entry)| !entry.is_directory()).map(|(_, id, _)| id).collect()
+                let files = named.filter(|(_, _, entry)| !entry.is_directory());
+                (format!("named {prefix:?}"), files.map(|(_, id, _)| id).collect())
             }
-            (Scope::Below(directory), prefix) => {
+            Scope::Below(directory) => {
+                let directory = self.files.directory_at(reader, directory)?;
                 let mut ids = BTreeSet::new();
-                for entry in self.files.walk(reader, directory)? {
+                for entry in self.files.walk_at(reader, directory, "")? {
                     let (_, id, entry) = entry?;
-                    if !entry.is_directory() && entry.name.starts_with(prefix.unwrap_or_default()) {
+                    if !entry.is_directory() && entry.name.starts_with(prefix) {
                         ids.insert(id);
                     }
                 }
-                ids
+                (format!("below {directory} {prefix:?}"), ids)
             }
-            (Scope::Only(directory), prefix) => {
+            Scope::Only(directory) => {
                 let directory = self.files.directory_at(reader, directory)?;
-                let named = starting_with((directory, prefix.unwrap_or_default()));
                 let index = self.files.by_place.at(reader)?;
-                let entries = index.query().select(named).entries(reader)?;
-                entries.map(|entry| entry?.record_key()).collect::<Result<_>>()?
+                let named = index.query().select(starting_with((directory, prefix)));
+                let ids = named.entries(reader)?.map(|entry| entry?.record_key());
+                (format!("in {directory} {prefix:?}"), ids.collect::<Result<_>>()?)
             }
         }))
     }

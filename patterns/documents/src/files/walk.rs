@@ -33,8 +33,18 @@ impl Files {
         path: &str,
     ) -> Result<FileWalk<'f, 'r, R>> {
         let directory = self.directory_at(reader, path)?;
+        self.walk_at(reader, directory, path.trim_end_matches('/'))
+    }
+
+    /// [`walk`](Files::walk) of the directory with this id, whose path is `path`.
+    pub(super) fn walk_at<'f, 'r, R: Reader>(
+        &'f self,
+        reader: &'r R,
+        directory: u32,
+        path: &str,
+    ) -> Result<FileWalk<'f, 'r, R>> {
         let mut walk = FileWalk { files: self, reader, stack: Vec::new(), has_failed: false };
-        walk.push(directory, path.trim_end_matches('/'))?;
+        walk.push(directory, path)?;
         Ok(walk)
     }
 }

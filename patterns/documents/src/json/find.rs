@@ -54,7 +54,7 @@ impl<'c, K: RecordKey> Branch<'c, K> {
         self.tests.first().is_some_and(|test| matches!(test.is, Is::OneOf(_)))
     }
 
-    pub(super) fn has(&self, document: &Value) -> bool {
+    fn has(&self, document: &Value) -> bool {
         let pass = |value: &Value| self.tests.iter().all(|test| test.matches(value));
         match self.each {
             Some(each) => each.values(document).into_iter().any(pass),

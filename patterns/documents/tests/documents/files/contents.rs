@@ -153,4 +153,11 @@ pub fn pages_survive_changes_of_the_directory(store: &impl Store) {
     for other in [query(), query().directly_in("/a"), query().within("/a").named("s")] {
         assert!(other.after(next.clone()).page(&snapshot).is_err());
     }
+    drop(snapshot);
+    // So is one of another directory at the same path; the renamed directory continues.
+    store.transact(|txn| files.rename(txn, "/a", "/b")).unwrap();
+    store.transact(|txn| files.create_directory(txn, "/a")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert!(query().within("/a").after(next.clone()).page(&snapshot).is_err());
+    assert_eq!(query().within("/b").after(next).page(&snapshot).unwrap().items.len(), 3);
 }
