@@ -32,9 +32,9 @@
 //!
 //! If a write operation of a pattern fails, the transaction [does not
 //! commit](keyloom::Writer#a-failed-write), even if the program swallows the error. Some writes of
-//! the operation may have been made, and derived data would be wrong. Before the write, read in the
-//! same transaction the data that decides whether the write succeeds. Otherwise drop the
-//! transaction and begin another.
+//! the operation may have been made, and derived data would be wrong. To avoid a failed write,
+//! first read in the same transaction the data that decides whether the write succeeds. After a
+//! failed write, drop the transaction and begin another.
 //!
 //! | module | pattern of the catalogue | the question it answers |
 //! |---|---|---|

@@ -7,7 +7,7 @@
 //! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each group, and the
 //!   entries with given elements after the elements of the group ([skip
 //!   scans](Grouping::first_of_each)). It [folds](Grouping::fold) groups while it streams over
-//!   their entries. It reads the data itself and stores nothing.
+//!   their entries. It reads the grouped entries and stores nothing.
 //! * **Maintained**: attached to a [`Table`](crate::Table), [`Totals`] keep counts and sums,
 //!   [`RankedIndex`] keeps ranks, [`RollUp`] keeps sums per time bucket, and [`Sketches`] estimate
 //!   distinct counts. Each change of a record costs additional writes; queries are cheap.
@@ -68,9 +68,9 @@
 //! | [`RankedIndex`] | 4 or more per entry added or removed, 1 per range | the same per entry: **1,000 new records take some 4,000 round trips**. Use a [repair](crate::Maintained::repair) for the initial load |
 //!
 //! A put that changes nothing in a group costs nothing for that group. On remote stores, each range
-//! prefetches a page of entries ([`Reader::prefetched`](keyloom::Reader::prefetched)). There, a
-//! skip scan uses up the page before it begins another range, because a range costs a round trip
-//! and a step within the page is free.
+//! prefetches a page of entries ([`Reader::prefetched`](keyloom::Reader::prefetched)). A skip scan
+//! on such a store uses up the page before it begins another range. A range costs a round trip, but
+//! a step within the page is free.
 //!
 //! Totals and buckets are changed by counter adds, without a read. So on a store with native
 //! counter adds, writes to hot groups do not conflict. A write to a ranked index reads and writes
@@ -81,8 +81,8 @@
 //!
 //! # When not to use it
 //!
-//! * Groups whose elements do not lead any key: add an [`Index`](crate::Index) whose keys begin
-//!   with these elements.
+//! * Groups whose elements are not the first elements of any key: add an [`Index`](crate::Index)
+//!   whose keys begin with these elements.
 //! * Exact distinct counts: use a skip scan of an index of `(group, value)`, which also reflects
 //!   deletes. [`Sketches`] are for sets of values that are too large to store.
 //! * Sums of floats: a sum of floats depends on the order of the additions. Use integers in a small

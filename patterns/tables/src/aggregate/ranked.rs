@@ -23,7 +23,7 @@ use crate::table::Table;
 /// An [`Index`] with several levels of counts above it. It finds ranks, counts of any range and the
 /// n-th entry without reading the entries before them; see the [module](crate::aggregate).
 ///
-/// Each entry added or removed takes 4 consecutive ranges to find its counts, also when many
+/// Adding or removing an entry takes at least 4 consecutive ranges to find its counts, even if many
 /// records change at once. On a remote store, each range is a round trip. To load many records,
 /// load them before the index is declared, and [build](crate::Attached::build) the index
 /// afterwards, because a build reads and counts in batches.
@@ -86,9 +86,9 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
 
     /// The number of selected entries.
     ///
-    /// Costs 10 ranges, and reads some 70 keys for each end of the selection that is inside the
-    /// index. This is almost independent of the number of entries: only the top level grows, by one
-    /// key per 65,536 entries.
+    /// Costs 10 ranges in total, and reads some 70 keys for each end of the selection that is
+    /// inside the index. Both numbers are almost independent of the number of entries: only the top
+    /// level grows, by one key per 65,536 entries.
     ///
     /// # Errors
     /// Any error of the store, and [`Error::NotACounter`](keyloom::Error::NotACounter).
@@ -99,7 +99,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
     }
 
     /// The rank of `parts`, counted from 0: the number of selected entries before the entries with
-    /// `parts`, in the order of the selection. No entry needs to have these parts.
+    /// `parts`, in the order of the selection. An entry with these parts need not exist.
     ///
     /// Costs the same as [`count`](RankedIndex::count).
     ///
@@ -152,7 +152,8 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         entry.map(|entry| self.index.found(entry)).transpose()
     }
 
-    /// The first selected key and the first key after the selected keys, as tails of entries.
+    /// The first selected key and the first key after the selected keys, each without the prefix of
+    /// the entries' subspace.
     fn ends(&self, select: impl Select<P>) -> (KeyBuf, KeyBuf) {
         let all = self.index.space().self_and_children();
         let range = select.key_range(self.index.space()).intersect(all);

@@ -201,7 +201,7 @@ impl Counts {
         Ok(())
     }
 
-    /// The number of entries before `tail`. No entry needs to have this tail.
+    /// The number of entries before `tail`. An entry with this tail need not exist.
     pub(super) fn before(&self, reader: &impl Reader, tail: &[u8]) -> Result<u64> {
         let (mut total, mut from) = (0_i64, KeyBuf::new());
         for (_, level) in self.pairs().rev() {

@@ -44,7 +44,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Computes the nodes that a level should have from the level below. Keeps one node in memory.
+/// Computes, from the level below, the nodes that a level should have. Keeps one node in memory.
 struct Nodes<'c, I> {
     below: &'c Level,
     level: &'c Level,

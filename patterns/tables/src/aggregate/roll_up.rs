@@ -24,7 +24,7 @@ use crate::table::Table;
 /// [type](crate::parts) of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<G> {
-    /// Packed, as one element.
+    /// The group, packed as one element.
     group: KeyBuf,
     time: i64,
     amount: i64,
@@ -71,8 +71,8 @@ type Function<K, V, G> = dyn Fn(&K, &V) -> Option<Event<G>> + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `G` is the [type](crate::parts) of the groups: `visits` is a `RollUp<u32, (String, i64),
-/// String>`.
+/// `G` is the [type](crate::parts) of the groups. In the example, `visits` is a `RollUp<u32,
+/// (String, i64), String>`.
 pub struct RollUp<K, V, G> {
     space: Subspace,
     events: Index<K, V, AnyParts>,
@@ -164,9 +164,9 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
     /// The sum of the amounts in `group` in the half-open interval `times`, and the number of
     /// ranges and keys read for it. The sum wraps around on `i64` overflow.
     ///
-    /// Costs at most 2 w + 1 ranges for w widths. At both ends it reads the raw entries of a part
-    /// of one narrowest bucket, and then buckets of each width up to the boundary of the next wider
-    /// bucket. The widest buckets cover the middle.
+    /// Costs at most 2 w + 1 ranges for w widths. At each end of the interval, reads the raw
+    /// entries of a part of one bucket of the narrowest width. Then reads the buckets of each width
+    /// up to the boundary of the next wider bucket. The widest buckets cover the middle.
     ///
     /// # Errors
     /// Any error of the store; [`Error::NotACounter`] for a malformed
@@ -200,7 +200,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
     }
 
     /// Repairs the raw entries, the first part of a repair. Also returns whether `progress` stopped
-    /// it.
+    /// the repair.
     fn repair_events<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -307,7 +307,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for RollUp<K, V
         let beginning = self.buckets_begin();
         let both = |done: &Progress| {
             let mut both = before.as_ref().map_or_else(|| done.clone(), |e| e.followed_by(done));
-            // Both parts visit all records.
+            // Both parts visit all records, so take the maximum and not the sum.
             both.undecodable =
                 before.iter().chain([done]).map(|one| one.undecodable).max().unwrap_or(0);
             both.position.last = both.position.last.or_else(|| beginning.last.clone());
@@ -389,7 +389,8 @@ fn refuse_widths(widths: &[i64]) -> Result<()> {
     }
 }
 
-/// The begin of the bucket that contains `time`, at least `i64::MIN`.
+/// The start of the bucket that contains `time`. If the start is below `i64::MIN`, returns
+/// `i64::MIN`.
 fn floor(time: i64, width: i64) -> i64 {
     time.div_euclid(width).saturating_mul(width)
 }

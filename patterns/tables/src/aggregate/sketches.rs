@@ -82,8 +82,8 @@ type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `G` and `T` are the [types](crate::parts) of the groups and of the values: `visitors` is a
-/// `Sketches<u32, (String, u32), String, u32>`.
+/// `G` and `T` are the [types](crate::parts) of the groups and of the values. In the example,
+/// `visitors` is a `Sketches<u32, (String, u32), String, u32>`.
 pub struct Sketches<K, V, G, T> {
     space: Subspace,
     empty: HllSketch,
@@ -158,7 +158,7 @@ impl<K, V, G, T> Sketches<K, V, G, T> {
     pub fn estimate(&self, reader: &impl Reader, group: impl PackAs<G>) -> Result<f64> {
         let key = self.space.pack(&group);
         match reader.get(&key)? {
-            // `estimate` of the crate depends on the order in which values were added; the
+            // The sketch's own `estimate` depends on the order in which values were added; the
             // composite estimate does not.
             Some(value) => Ok(decode(&key, &value)?.composite_estimate()),
             None => Ok(0.0),
@@ -228,7 +228,7 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
         Ok(lacks.then_some(Inconsistency::new(entry, Rule::Wrong)))
     }
 
-    /// Computes every sketch again from the records, and returns how many it wrote.
+    /// Computes every sketch again from the records, and returns how many sketches it wrote.
     ///
     /// Removes the old sketches and writes one key per group. Reads the whole table in the given
     /// transaction, and again for each further 4,096 groups. A store with one writer at a time

@@ -46,7 +46,7 @@ impl Sums {
         }
     }
 
-    /// Adds an amount.
+    /// Adds `amount` to the amounts of the key with these parts.
     ///
     /// # Errors
     /// The errors of [`SortedWrites::put`].
@@ -103,7 +103,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// With many, some or few keys that share a slot of the table.
+        /// Covers sums without a hash table, with a small table in which many keys share a slot,
+        /// and with the largest table.
         #[test]
         fn sums_are_those_of_a_map(
             amounts in vec((vec(0..3_u8, 0..20), any::<i64>()), 0..400),

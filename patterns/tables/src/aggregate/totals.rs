@@ -31,7 +31,7 @@ pub struct Contributions<P> {
 struct Amounts {
     /// The concatenated parts. Most records have few and short parts, which need no allocation.
     parts: KeyBuf,
-    /// For each amount, the end of its parts in `parts`, and the amount. Two fit without an
+    /// For each amount, the end of its parts in `parts`, and the amount. Two amounts fit without an
     /// allocation, since many records count in two groups, such as both ends of an edge.
     all: SmallVec<[(usize, i64); 2]>,
 }
@@ -128,8 +128,8 @@ type Function<K, V> = dyn Fn(&K, Option<&V>) -> Option<Amounts> + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` is the [type](crate::parts) of the parts: `totals` is a
-/// `Totals<u32, (String, i64), (String, String)>`.
+/// `P` is the [type](crate::parts) of the parts. In the example, `totals` is a `Totals<u32,
+/// (String, i64), (String, String)>`.
 pub struct Totals<K, V, P> {
     space: Subspace,
     function: Arc<Function<K, V>>,

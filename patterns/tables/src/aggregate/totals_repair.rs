@@ -24,7 +24,8 @@ struct Fault {
 
 /// The result of one pass over the records.
 struct Found {
-    /// At most the number of faults that the pass may keep in memory.
+    /// The wrong totals that were found. A pass that has found the maximum number of them ends
+    /// early.
     faults: Vec<Fault>,
     records: u64,
     totals: u64,
@@ -98,9 +99,10 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A record that does not decode is [counted](Progress::undecodable). It contributes nothing,
-    /// or the amounts that [depend only on its key](Totals::of_keys). Remove it with
-    /// [`Table::delete_without_derived`], since the totals are correct without it.
+    /// A record that does not decode is [counted](Progress::undecodable). If it contributes
+    /// nothing, remove it with [`Table::delete_without_derived`], since the totals are correct
+    /// without it. If it contributes the amounts that [depend only on its key](Totals::of_keys),
+    /// remove it with [`Table::delete`], which subtracts these amounts.
     ///
     /// # Errors
     /// The errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position
@@ -197,8 +199,8 @@ fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
         let mut undecodable = 0;
-        // An undecodable record contributes nothing: when `delete_without_derived` removes it,
-        // the table does not subtract its contribution.
+        // An undecodable record contributes nothing, or only the amounts that depend on its key. If
+        // `delete_without_derived` removes it, the table subtracts nothing.
         let lost = |_, _| {
             undecodable += 1;
             Ok(())
@@ -260,8 +262,8 @@ mod tests {
     use super::super::totals::contribution;
     use super::*;
 
-    /// A store with 60 groups: of the first 30 totals, every third is wrong; of the other 30, every
-    /// fourth has a total without records.
+    /// A store with 30 groups, of which every third has a wrong total, and with eight totals of
+    /// groups without records.
     fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32, u32>) {
         let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
         let table = Table::<u32, u32>::new(&Subspace::new("records")).with(&totals);

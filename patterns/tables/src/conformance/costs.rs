@@ -1,4 +1,4 @@
-//! Laws of costs.
+//! Laws that limit the costs of puts.
 
 use keyloom::{Cost, Metered, Result, Store, Transaction};
 
@@ -31,7 +31,8 @@ pub(super) fn unchanged<T: Subject, S: Store + Clone>(subject: &T, store: &S, _:
     Ok(())
 }
 
-/// Keys read and written, gets, ranges and round trips of a put, in a small and in a larger table.
+/// Compares the cost of a put in a table of 40 records with its cost in a table of 270 records:
+/// gets, ranges, keys read, keys written and round trips.
 pub(super) fn growth<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u64) -> Outcome {
     let store = &Metered::new(store.clone());
     let [few, many] = [40, 270].map(|records| {

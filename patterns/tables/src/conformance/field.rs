@@ -118,7 +118,7 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok((self.records.space().pack(&key), bytes))
     }
 
-    /// The keys of the derived data, except neutral ones.
+    /// The entries of the derived data, except entries with a [neutral](Subject::is_neutral) value.
     pub(super) fn own(&self, reader: &impl Reader) -> Result<Dump> {
         let mut own = dump(reader, self.space.self_and_children())?;
         own.retain(|_, value| !self.subject.is_neutral(value));
@@ -148,14 +148,14 @@ impl<'t, T: Subject> Field<'t, T> {
         Err(Finding(format!("{when}: the check reports {}: {first}", found.len())))
     }
 
-    /// Requires correct data, and a check that reports nothing.
+    /// Requires that the data is correct and that a check reports nothing.
     pub(super) fn intact(&self, store: &impl Store, when: &str) -> Outcome {
         self.quiet(&store.snapshot()?, when)?;
         self.right(store, when)
     }
 
-    /// Requires correct answers. If the suite compares bytes, also requires the same bytes as data
-    /// built in another subspace.
+    /// Requires that the answers are correct. If the suite compares bytes, also requires that the
+    /// bytes equal those of data built in another subspace.
     pub(super) fn right(&self, store: &impl Store, when: &str) -> Outcome {
         let snapshot = store.snapshot()?;
         self.answers(&snapshot, when)?;

@@ -31,7 +31,8 @@ pub(super) fn build<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outc
     Ok(())
 }
 
-/// Changes before and after the position of a build that has run two batches.
+/// Changes of records that a build has visited and of records that it has not visited. One change
+/// follows each transaction of the build.
 fn changes<T: Subject>(batch: usize) -> Vec<Change> {
     let of = |version| if T::FIDELITY == Fidelity::Growing { Some(0) } else { version };
     let near = u32::try_from(batch).unwrap_or(0) % RECORDS;

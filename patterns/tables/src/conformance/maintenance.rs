@@ -140,7 +140,8 @@ pub(super) fn lost<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outco
     Ok(())
 }
 
-/// One transaction that changes records in every way.
+/// Makes changes of all kinds in one transaction: the first three as a batch, the others one by
+/// one.
 fn change<T: Subject>(field: &Field<'_, T>, txn: &mut impl Writer) -> Result<()> {
     let changes = changes::<T>();
     let (batch, singles) = changes.split_at(3);

@@ -9,7 +9,8 @@ use super::damage::Damage;
 use super::field::{Change, Field, RECORDS};
 use super::{Fidelity, Outcome, Subject, ensure};
 
-/// Applies damage for two repairs to find. Writers can still write.
+/// Damages the data for the repairs: removes entries, replaces values by junk, and puts and deletes
+/// records without their derived data. A growing kind only loses entries.
 fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()> {
     let own = field.own(&store.snapshot()?)?;
     let records = match T::FIDELITY {
@@ -25,7 +26,8 @@ fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()
     all.iter().try_for_each(|damage| damage.strike(field, store))
 }
 
-/// Runs one transaction of a repair after `position`. Sets `position` to `None` after the last one.
+/// Runs one transaction of a repair after `position`. Sets `position` to `None` after the last
+/// transaction.
 fn step<T: Subject>(
     field: &Field<'_, T>,
     store: &impl Store,
@@ -58,7 +60,8 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
         let how = format!("after two repairs, in turns: {interleaved}, beside writers: {writes}");
         field.intact(store, &how)?;
     }
-    // Run one repair in a single call, which may have read before the writers write.
+    // Run one repair in a single call, with a change after each of its transactions. Such a repair
+    // may have read data before a writer changes the data.
     let mut field = Field::filled(subject, store, RECORDS)?;
     damage(&mut field, store)?;
     let (repaired, mut turns) = (field.derived.clone(), changes::<T>().into_iter());

@@ -71,8 +71,8 @@ where
     }
 
     /// Sets every copy to the value of its source, in bounded transactions that report progress and
-    /// can be resumed; see [`derived::repair`](crate::derived::repair()). It also sets the copies
-    /// when a copy is declared for existing records.
+    /// can be resumed; see [`derived::repair`](crate::derived::repair()). If a copy is declared for
+    /// existing records, a repair sets it for the first time.
     ///
     /// *Before* the repair begins, attach the copy to the table of the sources that writers use.
     ///

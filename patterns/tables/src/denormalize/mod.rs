@@ -96,14 +96,13 @@
 //!
 //! # When not to use it
 //!
-//! * When sources change about as often as targets are read. A change costs n writes, while a join
+//! * Sources that change about as often as targets are read: a change costs n writes, while a join
 //!   costs one get per distinct source of a page.
-//! * When a copy must never be stale, but a source has more targets than one transaction can
-//!   change. Read the source instead.
-//! * When there are few sources. A [hash join](crate::join) with all sources in memory reads
-//!   nothing per row either.
-//! * Within one table, such as the manager's name in the record of an employee. A put would write
-//!   the same record twice.
+//! * Copies that must never be stale, of a source with more targets than one transaction can
+//!   change: read the source instead.
+//! * Few sources: a [hash join](crate::join) with all sources in memory also reads nothing per row.
+//! * Copies within one table, such as the manager's name in the record of an employee: a put would
+//!   write the same record twice.
 //!
 //! # Source
 //!
@@ -188,8 +187,8 @@ where
     /// Copies the `part` of a source into its targets with `set`.
     ///
     /// * `space` holds the marks. Nothing else may be in `space`.
-    /// * `sources` is read when a target is put. This copy need not be attached to `sources`, but
-    ///   it must be attached to the table through which sources are put.
+    /// * `sources` is read when a target is put. The returned value need not be attached to
+    ///   `sources`, but it must be attached to the table through which sources are put.
     /// * `by_source` finds the targets of a source. Its parts are exactly the key of the source. A
     ///   target without an entry has no source. A target with several entries carries a copy of
     ///   each source. The index must be complete: a target missing from it keeps its old copy,

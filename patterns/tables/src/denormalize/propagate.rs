@@ -104,8 +104,9 @@ where
     }
 
     /// One step of [`propagate`](DenormalizedFields::propagate) in the caller's transaction, which
-    /// visits at most `batch` targets of one source. `done` is the result of the previous step, and
-    /// the result includes its counts. A default `Progress` begins with the first mark.
+    /// visits at most `batch` targets of one source. `done` is the result of the previous step; the
+    /// step adds its counts to `done` and returns it. A default `Progress` begins with the first
+    /// mark.
     ///
     /// # Errors
     /// The errors of [`propagate`](DenormalizedFields::propagate).
@@ -148,7 +149,8 @@ where
     }
 
     /// The position of a mark. If the position belongs to another index, for example because the
-    /// index was moved to another subspace, returns `None`, the beginning.
+    /// index was moved to another subspace, returns `None`. The propagation then begins at the
+    /// first target.
     fn of_index(
         &self,
         position: Option<Continuation>,
@@ -159,9 +161,9 @@ where
     }
 
     /// The next mark to process. `served` is the key of the mark processed last. This mark is
-    /// processed again if its propagation has begun and was not reset; otherwise the next mark
-    /// follows, and after the last mark the first. Costs one range, one more if the mark was reset,
-    /// and one more at the end of a round.
+    /// processed again if its propagation has begun and was not reset. Otherwise returns the mark
+    /// after it, or the first mark if there is none after it. Costs one range, one more if the mark
+    /// was reset, and one more at the end of a round.
     fn next_mark(&self, txn: &impl Writer, served: Option<&[u8]>) -> Result<Option<Mark>> {
         let all = self.space.self_and_children();
         let Some(served) = served else { return Self::first_mark(txn, all) };

@@ -34,9 +34,9 @@ where
         self.set_all(targets, &sources)
     }
 
-    /// Sets the stale copies in targets that were read to the values of their sources. Returns for
-    /// each target whether it was stale. Targets without a pending source are fresh, and no source
-    /// is read for them.
+    /// Refreshes targets that the caller has read: sets each stale copy to the value of its source.
+    /// Returns for each target whether it was stale. Targets without a pending source are fresh,
+    /// and no source is read for them.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};

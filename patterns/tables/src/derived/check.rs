@@ -36,9 +36,10 @@ pub fn check<K: RecordKey, V, C: Codec<V>>(
     })
 }
 
-/// Like [`check`], on up to `threads` threads, in one state of the store: disjoint parts of the
-/// records, then disjoint parts of the entries. See [`in_parallel`](keyloom_kit::in_parallel).
-/// `guard` is called with a snapshot of this state before each part.
+/// Like [`check`], but checks disjoint parts of the records, and then disjoint parts of the
+/// entries, on up to `threads` threads. All parts are read in one state of the store; see
+/// [`in_parallel`](keyloom_kit::in_parallel). `guard` is called with a snapshot of this state
+/// before each part.
 ///
 /// # Errors
 /// The errors of [`check`] and of `guard`.
@@ -60,7 +61,7 @@ pub fn check_in_parallel<S: Store, K: RecordKey, V, C: Codec<V>>(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// What a check compares with the other side.
+/// The side that a check reads page by page and compares with the other side.
 #[derive(Clone, Copy)]
 enum Side {
     Records,

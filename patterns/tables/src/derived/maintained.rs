@@ -78,7 +78,8 @@ pub trait Maintained: Clone + Send + Sync + 'static {
 
     /// Like [`check`](Maintained::check), in one state of the store, on up to `threads` threads if
     /// the kind supports it: indexes of plain entries do. By default, one thread checks. `guard` is
-    /// called with a snapshot of this state, to refuse the check.
+    /// called with a snapshot of this state before the check, and can refuse the check with an
+    /// error.
     ///
     /// # Errors
     /// The errors of [`check`](Maintained::check) and of `guard`.

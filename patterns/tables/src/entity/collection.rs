@@ -116,8 +116,8 @@ impl<K: RecordKey> Aggregates<K> {
         node.map(|node| from_value(&node.join())).transpose().map_err(at)
     }
 
-    /// Replaces an entity. Removes all other stored fields, also fields that `T` does not have.
-    /// Writes only the keys that differ.
+    /// Replaces an entity. Removes all other stored fields, including fields that `T` does not
+    /// have. Writes only the keys that differ.
     ///
     /// # Errors
     /// Any error of the store; [`Error::Value`] if serde cannot serialize the entity;
@@ -254,7 +254,7 @@ impl<K: RecordKey> Aggregates<K> {
         write_markers(txn, &missing)
     }
 
-    /// Removes a part of an entity with all its children. Returns whether it existed.
+    /// Removes a part of an entity with all its children. Returns whether the part existed.
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if `path` is not a path.

@@ -90,7 +90,8 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// The items of a list with their positions. Empty if there is no list. Costs one range.
+    /// The items of a list with their positions. If there is no list, returns no items. Costs one
+    /// range.
     ///
     /// # Errors
     /// The errors of [`get`](Aggregates::get).

@@ -1,11 +1,12 @@
 //! Aggregates (soft schema): how is an entity of many parts stored under one key, without a schema,
 //! and changed without being rewritten as a whole?
 //!
-//! A product is a book, a record or a pair of jeans. Some fields exist in all products, others only
-//! in some, and there are lists and maps of nested entities. In a fixed schema, an entity is spread
-//! over many tables. As a single value, it must be read and written as a whole. Here an entity is a
-//! *set of records under one key*, one record per field. The records are adjacent, so the entity is
-//! one range, a field is one get, and a change writes only the keys that differ.
+//! A product is a book, a vinyl record or a pair of jeans. Some fields exist in all products,
+//! others only in some, and there are lists and maps of nested entities. In a fixed schema, an
+//! entity is spread over many tables. As a single value, it must be read and written as a whole.
+//! Here an entity is a *set of records under one key*, one record per field. The records are
+//! adjacent, so the entity is one range, a field is one get, and a change writes only the keys that
+//! differ.
 //!
 //! | type | contents |
 //! |---|---|
@@ -59,18 +60,20 @@
 //! * Every part has a parent, which is a list or a map, depending on the step.
 //!   [`check`](Aggregates::check) verifies this. An entity exists if and only if its own key
 //!   exists.
-//! * The items of a list are sorted by position. An item keeps its position when others are
+//! * The items of a list are sorted by position. An item keeps its position when other items are
 //!   inserted or removed.
 //! * A change leaves all other parts unchanged. [`update`](Aggregates::update) writes the
 //!   difference between the entity before and after the change. So *fields that the program's type
 //!   does not have are kept*, in nested entities too.
 //!
-//! After a program has changed a list, its items are matched with the stored items by comparison.
-//! Equal items are the same item, even if they were moved. If no items are equal and the number of
-//! items is unchanged, each item is treated as an edit of the old item at the same index. Otherwise
-//! the items are new. If the program keeps the items in another order than the stored order, as a
-//! set does, a change rewrites the whole list in the order of the program. If this is not precise
-//! enough, use a map by id.
+//! After a program has changed a list, the items of the changed list are matched with the stored
+//! items by comparison. Equal items are the same item, even if they were moved. The equal items at
+//! the beginning and at the end of both lists are matched first. If no two of the remaining items
+//! are equal, and their number is unchanged, each of them is treated as an edit of the old item at
+//! the same index. Otherwise the items without an equal old item are new. If the program keeps the
+//! items in another order than the stored order, as a set does, a change rewrites the whole list in
+//! the order of the program. If this matching is not precise enough, use a map with the ids of the
+//! items as keys.
 //!
 //! # Cost
 //!
@@ -92,12 +95,12 @@
 //!
 //! # When not to use it
 //!
-//! * For a small entity that is always read and written as a whole. A [`Table`](crate::Table) with
-//!   a codec that stores names ([`Json`](keyloom::value::Json)) takes one key instead of n.
-//! * For queries by field, because only tables have indexes.
-//! * For a list of a million items. Use [enumerable keys](crate::sequence) instead.
-//! * For deep nesting with long names. A key has at most 511 bytes for the entity key and all names
-//!   of the path.
+//! * Small entities that are always read and written as a whole: a [`Table`](crate::Table) with a
+//!   codec that stores names ([`Json`](keyloom::value::Json)) takes one key instead of n.
+//! * Queries by field: only tables have indexes.
+//! * Lists of a million items: use [enumerable keys](crate::sequence) instead.
+//! * Deep nesting with long names: a key has at most 511 bytes for the entity key and all names of
+//!   the path.
 //!
 //! # Source
 //!

@@ -5,8 +5,9 @@ use std::fmt;
 use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 
 /// The position of an item in a list (a fractional index): one or more integers. Positions are in
-/// lexicographic order, and a prefix sorts before its extensions. There is always another position
-/// between two positions, so an item is inserted without writing its neighbours.
+/// lexicographic order, and a prefix sorts before its extensions. Between any two positions there
+/// is another position, except at the ends of the `i64` range. So an item is inserted without
+/// writing its neighbours.
 ///
 /// ```text
 /// (1)  (2)             two items
@@ -21,7 +22,8 @@ use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListPosition(List<Vec<i64>>);
 
-/// The distance of a new number from its neighbour if the other side of the gap is open.
+/// In a position of two or more integers: the distance of a new last integer from its neighbour, if
+/// the other side of the gap is open.
 // Each insertion halves a gap, so 16 insertions fit before a position gets longer. With a larger
 // step, more insertions fit, but the numbers take more bytes of each key.
 const STEP: i64 = 1 << 16;
@@ -32,9 +34,9 @@ impl ListPosition {
         Self(List(vec![number]))
     }
 
-    /// A position after `low` and before `high`. A `None` argument means the end of the list.
-    /// Returns `None` if there is no room: `low` is not before `high`, or a number is at the end of
-    /// the `i64` range.
+    /// A position after `low` and before `high`. `None` as `low` means the beginning of the list;
+    /// `None` as `high` means its end. Returns `None` if there is no room: `low` is not before
+    /// `high`, or a number is at the end of the `i64` range.
     pub(super) fn between(low: Option<&Self>, high: Option<&Self>) -> Option<Self> {
         let first = |position: &Self| position.0.0.first().copied();
         match (low, high) {

@@ -77,7 +77,8 @@ impl Stored {
         }
     }
 
-    /// Decodes a change. The number of the result is 0.
+    /// Decodes a change. Its number is set to 0, because the number is in the key and not in these
+    /// bytes.
     pub(super) fn decode<K: RecordKey, V, C: Codec<V>>(bytes: &[u8]) -> Result<Change<K, V>> {
         let Self { kind, key, new, old } = Self::of_bytes(bytes)?;
         let value = |bytes: Option<Vec<u8>>| bytes.map(|bytes| C::decode(&bytes)).transpose();

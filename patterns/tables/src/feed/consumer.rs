@@ -1,4 +1,4 @@
-//! A consumer: its position, and the changes after it.
+//! A consumer of a feed: its position, and the changes after this position.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Batch<K, V> {
     /// keys.
     pub changes: Vec<Change<K, V>>,
     /// The number to [acknowledge](Consumer::acknowledge) when the changes are processed: the
-    /// number of the last change that was read, whatever its share.
+    /// number of the last change that was read, even if that change belongs to another share.
     pub last: u64,
 }
 
@@ -80,8 +80,8 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         Self { share: share % shares, shares, ..self.clone() }
     }
 
-    /// Gives the consumer a position: its first change is the change after number `after`. 0 is the
-    /// beginning of the feed, [`Feed::last`] its end.
+    /// Gives the consumer a position: its first change is the change after number `after`. Pass 0
+    /// to begin at the beginning of the feed, or [`Feed::last`] to begin at its end.
     ///
     /// Start a consumer before its feed is swept: a sweep keeps the changes that a started consumer
     /// has not acknowledged.
@@ -144,7 +144,7 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
         }
     }
 
-    /// The changes after the position, at most `limit` and at least one, for work outside of the
+    /// The changes after the position, at most `limit` (0 counts as 1), for work outside of the
     /// store. [Acknowledge](Consumer::acknowledge) them when the work is done.
     ///
     /// # Errors
@@ -185,9 +185,9 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     /// end of the feed.
     ///
     /// Reads the changes with [snapshot reads](keyloom::Writer::snapshot_read), since changes are
-    /// only ever added. So it does not conflict with concurrent appends, on stores with such reads.
-    /// A transaction must not decide by the returned number that the feed has ended, since an
-    /// append may commit before it: read [`Feed::last`] for that.
+    /// only ever added. So `process` does not conflict with concurrent appends, on stores with such
+    /// reads. A transaction must not conclude from the returned number that the feed has ended,
+    /// since an append may commit before it: read [`Feed::last`] for that.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Subspace, Writer};
@@ -215,9 +215,10 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     ) -> Result<u64> {
         txn.guarded(|txn| {
             let position = self.started(txn)?;
-            // The checked read above excludes another run of this consumer, and stored changes stay
-            // as they are. If this read were checked, a consumer at the end of the feed would
-            // conflict with each append: its range would contain the key of the next change.
+            // The checked read above excludes a concurrent run of this consumer, and stored changes
+            // stay as they are. If this read were checked, a consumer at the end of the feed would
+            // conflict with each append: the range that is read would contain the key of the next
+            // change.
             let batch = txn.snapshot_read(|txn| self.batch_after(txn, position, limit))?;
             let mut writer = DynWriter::new(txn);
             batch.changes.iter().try_for_each(|change| work(&mut writer, change))?;

@@ -63,8 +63,8 @@
 //!   FoundationDB). All changes of a table take their numbers from one sequence, so any two writers
 //!   of the table conflict. Group the writes ([`Batched`](keyloom::Batched)), or append to a
 //!   [`Sharded`](crate::sequence::Sharded) log if the order within a shard is enough.
-//! * The program only needs the records that have changed since yesterday. An index on the time of
-//!   the change needs no consumer.
+//! * The program only needs the records that have changed since yesterday: use an index on the time
+//!   of the change, which needs no consumer.
 //!
 //! # Source
 //!
@@ -197,7 +197,7 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         newest.map_or(Ok(0), |(key, _)| self.number(&key))
     }
 
-    /// The changes after number `after`, at most `limit` and at least one, the oldest first.
+    /// The changes after number `after`, the oldest first, at most `limit` (0 counts as 1).
     ///
     /// # Errors
     /// [`FeedError::Removed`] if the next change was swept, with the number of the first change

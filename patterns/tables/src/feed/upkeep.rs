@@ -17,7 +17,7 @@ use crate::table::Table;
 /// A fault in an entry of a feed.
 enum Fault {
     Foreign(Error),
-    /// The changes from `from` up to this one are missing.
+    /// The changes from `from` up to the change before this entry are missing.
     Gap {
         from: u64,
     },
@@ -96,31 +96,35 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         Ok((first, bound))
     }
 
-    /// The fault of an entry, if any. `before` is the number of the previous change, and is
-    /// updated.
-    fn fault(
+    /// The faults of an entry: a change that does not decode may also follow a gap. `before` is
+    /// the number of the previous change, and is updated.
+    fn faults(
         &self,
         key: &[u8],
         value: &[u8],
         before: &mut Option<u64>,
         last: u64,
-    ) -> Option<Fault> {
-        if self.positions.contains(key) {
-            return match (self.position_key(key), value.try_into().map(u64::from_be_bytes)) {
+    ) -> impl Iterator<Item = Fault> {
+        let faults = if self.positions.contains(key) {
+            let fault = match (self.position_key(key), value.try_into().map(u64::from_be_bytes)) {
                 (Err(error), _) => Some(Fault::Foreign(error)),
                 (Ok(_), Ok(number)) if number <= last => None,
                 (Ok(_), _) => Some(Fault::Position),
             };
-        }
-        let number = match self.number(key) {
-            Ok(number) => number,
-            Err(error) => return Some(Fault::Foreign(error)),
+            [fault, None]
+        } else {
+            match self.number(key) {
+                Err(error) => [Some(Fault::Foreign(error)), None],
+                Ok(number) => {
+                    let expected = before.replace(number).map(|before| before + 1);
+                    let gap = expected.filter(|expected| *expected != number);
+                    let is_damaged = Stored::decode::<K, V, C>(value).is_err();
+                    let undecodable = is_damaged.then_some(Fault::Undecodable);
+                    [gap.map(|from| Fault::Gap { from }), undecodable]
+                }
+            }
         };
-        let expected = before.replace(number).map(|before| before + 1);
-        match expected.filter(|expected| *expected != number) {
-            Some(from) => Some(Fault::Gap { from }),
-            None => Stored::decode::<K, V, C>(value).is_err().then_some(Fault::Undecodable),
-        }
+        faults.into_iter().flatten()
     }
 
     /// The newest number, even if there are foreign keys after it.
@@ -157,16 +161,18 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Maintained for Feed<K, V, C> {
         let (mut found, mut before, last) = (Vec::new(), None, self.last_of_all(reader)?);
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
             let (key, value) = entry?;
-            let Some(fault) = self.fault(&key, &value, &mut before, last) else { continue };
+            let faults = self.faults(&key, &value, &mut before, last);
             let key = KeyBuf::from_slice(&key);
-            found.push(match fault {
-                Fault::Foreign(error) => Inconsistency::foreign(key, error),
-                Fault::Gap { from } => Inconsistency::new(self.key(from), Rule::Missing)
-                    .with_text("is missing: its consumers must copy the table again"),
-                Fault::Undecodable => Inconsistency::new(key, Rule::Undecodable)
-                    .with_text("does not decode; acknowledge its number to skip it"),
-                Fault::Position => Inconsistency::new(key, Rule::Wrong),
-            });
+            found.extend(faults.map(|fault| {
+                match fault {
+                    Fault::Foreign(error) => Inconsistency::foreign(key.clone(), error),
+                    Fault::Gap { from } => Inconsistency::new(self.key(from), Rule::Missing)
+                        .with_text("is missing: its consumers must copy the table again"),
+                    Fault::Undecodable => Inconsistency::new(key.clone(), Rule::Undecodable)
+                        .with_text("does not decode; acknowledge its number to skip it"),
+                    Fault::Position => Inconsistency::new(key.clone(), Rule::Wrong),
+                }
+            }));
         }
         Ok(found)
     }
@@ -192,9 +198,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Maintained for Feed<K, V, C> {
                 done.entries += page.entries.len() as u64;
                 let (mut wrong, mut before) = (Vec::new(), None);
                 for (key, value) in &page.entries {
-                    if let Some(fault) = self.fault(key, value, &mut before, last) {
-                        wrong.push((KeyBuf::from_slice(key), fault));
-                    }
+                    let faults = self.faults(key, value, &mut before, last);
+                    wrong.extend(faults.map(|fault| (KeyBuf::from_slice(key), fault)));
                 }
                 (wrong, page.last)
             };

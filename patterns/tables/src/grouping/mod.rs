@@ -108,13 +108,14 @@ impl<P> Grouping<P> {
         unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The first entry of each group with selected entries: the entry with the smallest key, also
+    /// The first entry of each group with selected entries: the entry with the smallest key, even
     /// if the groups are read in descending order.
     ///
     /// This is a skip scan. After the entry of a group, it either steps over the remaining entries
     /// or begins a new range, depending on the lengths of the previous groups. Costs 1 range, and
     /// for a group of n entries at most n steps, or at most 16 steps and 1 range. In descending
-    /// order, a group of more than 16 entries takes one more range.
+    /// order, a group that is not stepped over takes one more range. On remote stores, the scan
+    /// first steps to the end of the prefetched page, whatever its length.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -143,7 +144,7 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, far)?, Groups::one))
     }
 
-    /// The last entry of each group with selected entries: the entry with the largest key, also if
+    /// The last entry of each group with selected entries: the entry with the largest key, even if
     /// the groups are read in descending order. Costs the same as
     /// [`first_of_each`](Grouping::first_of_each) in the opposite order.
     ///
@@ -189,7 +190,9 @@ impl<P> Grouping<P> {
     /// example is the condition `user = ?` on keys of `(state, user, ..)`. This is also called a
     /// loose index scan.
     ///
-    /// Costs the entries found, and per group at most 2 ranges and 32 steps.
+    /// Reads the entries that are found. In addition, takes at most 2 ranges and 32 steps per
+    /// group. On remote stores, the scan first steps to the end of the prefetched page, whatever
+    /// its length.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};

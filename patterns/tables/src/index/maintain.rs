@@ -102,7 +102,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         key.clear();
         key.extend_from_slice(self.space.prefix());
         key.extend_from_slice(&entry.parts);
-        // A record key whose length exceeds 11 bits is also too long for the table.
+        // A record key whose length does not fit in 11 bits is also too long for the table.
         let length = u16::try_from(record_key.len()).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
         let header = FORMAT << FORMAT_SHIFT | length | if self.is_unique { IN_VALUE } else { 0 };
         value.clear();

@@ -1,4 +1,4 @@
-//! Composite-key index: how are records found by the leading parts of several fields?
+//! Composite-key index: how are records found by several fields, or by the first few of them?
 //!
 //! With entries ordered by `(country, region, name)`, each of these queries is one range: the
 //! cities of a country, the cities of a region, and the cities of a region whose names begin with
@@ -31,8 +31,8 @@
 //!
 //! # Invariants
 //!
-//! * An entry exists exactly if the function of the index returns its parts for an existing record.
-//!   The covered fields of the entry equal those of the record.
+//! * An entry exists if and only if the function of the index returns its parts for an existing
+//!   record. The covered fields of the entry equal those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
 //! * An entry that cannot be read, whatever its bytes are, is one fault. A query that reads such an
 //!   entry returns an error that names its key. [`check`](crate::Maintained::check) reports the
@@ -73,9 +73,9 @@
 //!
 //! # When not to use it
 //!
-//! * Queries leave out the first part: each order of the parts is an index of its own.
-//! * Parts are long texts: a key has at most 511 bytes in all.
-//! * Queries search by distance on a map: one range cannot cover two dimensions.
+//! * Queries that leave out the first part: each order of the parts needs its own index.
+//! * Long texts as parts: the key of an entry, with all its parts, has at most 511 bytes.
+//! * Queries by distance on a map: one range cannot cover two dimensions.
 //!
 //! # Source
 //!
@@ -163,7 +163,8 @@ impl<K, V> Clone for Function<K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` is the [type](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>, String>`.
+/// `P` is the [type](crate::parts) of the parts. In the example, `by_tag` is an `Index<u32,
+/// Vec<String>, String>`.
 pub struct Index<K, V, P> {
     space: Subspace,
     function: Function<K, V>,

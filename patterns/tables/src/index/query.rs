@@ -23,7 +23,7 @@ use crate::table::Table;
 /// can also read the table, and that checks whether the index is readable. Several selecting
 /// clauses select the intersection.
 ///
-/// Every clause begins at the first part, also after a [`prefix`](IndexQuery::prefix). To select a
+/// Every clause begins at the first part, even after a [`prefix`](IndexQuery::prefix). To select a
 /// range of the part after a prefix, repeat the prefix in the bounds; see
 /// [`range`](IndexQuery::range).
 ///
@@ -135,8 +135,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
 
     /// Selects the entries in a range of leading parts; see [`within`](crate::within).
     ///
-    /// The bounds begin at the first part. After a [`prefix`](IndexQuery::prefix), they repeat it;
-    /// a bound that does not begin with the prefix is an error.
+    /// The bounds begin at the first part. After a [`prefix`](IndexQuery::prefix), each bound must
+    /// begin with the same prefix; otherwise the query returns an error when it runs.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -189,8 +189,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Returns at most `limit` entries. Without a limit, a page has all of them. A `limit` of 0
-    /// counts as 1.
+    /// Returns at most `limit` entries. Without a limit, a page contains all selected entries. A
+    /// `limit` of 0 counts as 1.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit.max(1);
         self
@@ -273,7 +273,8 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
         answers(keys, next, |last| Continuation::behind(last, &self.range, self.order))
     }
 
-    /// The number of entries that the query selects: those after the token, and at most the limit.
+    /// The number of entries that the query selects. Counts only the entries after the token, and
+    /// at most the limit.
     ///
     /// # Errors
     /// The errors of [`entries`](IndexQuery::entries).

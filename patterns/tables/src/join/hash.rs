@@ -72,7 +72,7 @@ pub struct KeySet<K> {
 }
 
 impl<K: Pack> KeySet<K> {
-    /// Reads all of `keys`, but no more than `most` distinct ones.
+    /// Reads all of `keys`, but no more than `most` distinct keys.
     ///
     /// # Errors
     /// The errors of `keys`; [`Error::Other`](keyloom::Error::Other) that names the limit if there

@@ -134,7 +134,8 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         linked(self.table.space(), reader, left)
     }
 
-    /// The lefts that are linked to `right`, in ascending order. Costs one more get in a schema.
+    /// The lefts that are linked to `right`, in ascending order. In a schema, costs one get in
+    /// addition to the range.
     ///
     /// # Errors
     /// The errors of [`rights_of`](Links::rights_of); in a schema, also those of [`Attached::at`].
@@ -375,7 +376,8 @@ fn linked<'r, Q: Reader, A: RecordKey, B: RecordKey>(
     reader: &'r Q,
     end: &A,
 ) -> Result<impl Iterator<Item = Result<B>> + use<'r, Q, A, B>> {
-    // Pack the end as one element: a tuple is nested in the pair.
+    // Pack the end as one element, because an end that is a tuple is stored as a nested tuple in
+    // the pair.
     let entries = reader.range(space.range_of(&(end,)), Order::Ascending)?;
     let space = space.clone();
     Ok(entries.map(move |entry| {

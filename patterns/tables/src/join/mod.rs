@@ -65,8 +65,8 @@
 //!
 //! # Cost
 //!
-//! The table does not include the cost of reading the left rows. n is the number of left rows, and
-//! b the number of rows per batch (1,000 by default):
+//! The costs below do not include the reads of the left rows. n is the number of left rows, and b
+//! the number of rows per batch (1,000 by default):
 //!
 //! | operation | cost | round trips | rows in memory |
 //! |---|---|---|---|
@@ -238,8 +238,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// If both sides are in descending order, return [`Desc`](keyloom::Desc) of the key:
-    /// `|user| Desc(*user)`.
+    /// If both sides are in descending order, the key functions must return [`Desc`](keyloom::Desc)
+    /// of the key: `|user| Desc(*user)`.
     ///
     /// The join keeps the right rows of one key in memory, so choose the side with fewer rows per
     /// key as `right`.

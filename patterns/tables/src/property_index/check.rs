@@ -18,11 +18,12 @@ const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// Reports faults that races and crashes never cause: values without their entry
-    /// ([`Rule::Missing`]), entries with a malformed value ([`Rule::Wrong`]), entries that no list
-    /// contains, so that no update removes them ([`Rule::Dangling`]), and keys that are not entries
-    /// ([`Rule::Foreign`]). Run the check while there are no updates.
+    /// ([`Rule::Missing`]), entries with a malformed value ([`Rule::Wrong`]), entries whose update
+    /// is on no list, so that no update removes them ([`Rule::Dangling`]), and keys that are not
+    /// entries ([`Rule::Foreign`]). Run the check while there are no updates.
     ///
-    /// Stale entries on a list are not faults; [`sweep`](PropertyIndex::sweep) removes them.
+    /// Stale entries whose update is on a list are not faults; [`sweep`](PropertyIndex::sweep)
+    /// removes them.
     ///
     /// # Errors
     /// Any error of the store; [`Error::At`] for an update that does not decode;
@@ -52,7 +53,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
 
     /// Removes stale entries and fixes the faults that [`check`](PropertyIndex::check) reports,
     /// concurrently with readers and writers. First removes the stale updates of all items, and
-    /// then the entries that no list contains.
+    /// then the entries whose update is on no list.
     ///
     /// In the progress, `records` counts the updates visited, `entries` counts the entries visited,
     /// and `removed` counts the removed updates and entries.

@@ -48,7 +48,8 @@
 //!
 //! # Invariants
 //!
-//! An update runs in steps, and each step changes one key atomically. It reads the list, and then:
+//! An update runs in steps, and each step changes one key atomically. The update reads the list,
+//! and then:
 //!
 //! 1. the update adds itself to the list as *intended*;
 //! 2. it writes its index entry;
@@ -125,7 +126,8 @@ const FORMAT: u8 = 1;
 // A query at this level reads 2^21 buckets. Further items only make the buckets larger.
 const LAST_LEVEL: u8 = 20;
 
-/// `Send` and `Sync` for all type parameters, because no values of these types are stored.
+/// A marker for the type parameters. It is `Send` and `Sync` for all types, because no values of
+/// these types are stored.
 type Types<C, I, V> = PhantomData<fn() -> (C, I, V)>;
 
 /// A property of the items in any number of containers, with its index; see the [module](self).

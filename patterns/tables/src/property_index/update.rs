@@ -96,8 +96,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         put(store, &key, &update.bytes(State::Written))
     }
 
-    /// Runs step 4 for updates that are older than a written update. Entries are deleted before
-    /// their updates leave the list.
+    /// Runs step 4 for stale updates: deletes the entry of each update, and then removes the update
+    /// from the list if the update is written or dead.
     fn remove_stale(
         &self,
         store: &impl Store,

@@ -77,8 +77,8 @@ impl Declaration<'_> {
     }
 
     /// # Errors
-    /// [`SchemaError::ForgetsPlain`] if the program could read records of other programs as plain
-    /// ones.
+    /// [`SchemaError::ForgetsPlain`] if the program could read records of other programs as records
+    /// of the plain type.
     fn refuse_forgotten(&self, stored: &TableDefinition) -> Result<()> {
         if !stored.forgets_plain || !self.definition.knows_plain() {
             return Ok(());
@@ -187,7 +187,7 @@ impl Declaration<'_> {
     }
 }
 
-/// Whether a codec is one of keyloom's, or a keyloom wrapper around one.
+/// Whether a codec is one of keyloom's codecs, or a keyloom wrapper around such a codec.
 fn is_own<C>() -> bool {
     let mut words = type_name::<C>().split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
     words.all(|word| !word.contains("::") || word.starts_with("keyloom"))

@@ -124,11 +124,11 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(found)
     }
 
-    /// Like [`check`](Attached::check), in a snapshot of its own, on up to `threads` threads. Indexes
-    /// of plain entries are checked in parallel, on the stores that have [parallel
-    /// snapshots](Store::parallel_snapshots); other kinds, and
-    /// [deferred](super::Schema::derive_deferred) data, on one thread. Of records that claim the
-    /// same missing entry, each part of the table reports one.
+    /// Like [`check`](Attached::check), in a snapshot of its own, on up to `threads` threads.
+    /// Indexes of plain entries are checked in parallel, on the stores that have [parallel
+    /// snapshots](Store::parallel_snapshots). Other kinds, and
+    /// [deferred](super::Schema::derive_deferred) data, are checked on one thread. If several
+    /// records claim the same missing entry, each part of the table reports one of these records.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

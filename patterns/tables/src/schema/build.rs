@@ -157,7 +157,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             owned.refuse_change(declared, one)?;
         }
         one.fenced_until = None;
-        // Two programs may have declared different variants of a key before either has built.
+        // Two programs may have declared different variants of a key before either program has
+        // built the data.
         let widened = one.definition.widened(&declared.definition);
         let is_widened = widened.is_some();
         one.definition = widened.unwrap_or_else(|| one.definition.clone());
@@ -296,7 +297,7 @@ pub(super) fn drop_some(
     Ok(Progress { removed: cleared, finished: is_empty, ..Progress::default() })
 }
 
-/// Removes the counter of repairs.
+/// Removes the counter of the repairs of the data with this id.
 pub(super) fn forget_repairs(txn: &mut impl Writer, id: Id) -> Result<()> {
     let key = repair_key(id);
     if txn.get(&key)?.is_some() { txn.delete(&key) } else { Ok(()) }

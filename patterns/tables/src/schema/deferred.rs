@@ -172,7 +172,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(one.clone())
     }
 
-    // A pointer to the transaction, so that this function is compiled once for each kind of data.
+    // The transaction is a trait object, so that this function is compiled once for each kind of
+    // data.
     fn drain_after(
         &self,
         txn: &mut DynWriter<'_>,

@@ -146,7 +146,7 @@ impl<S: Store> Schema<'_, S> {
         stored: StoredDerived,
         definition: Definition,
     ) -> Result<(StoredDerived, Definition)> {
-        // If only the version differs, nothing has changed, and no program must be excluded.
+        // If only the version differs, nothing has changed, and no program needs to be excluded.
         let as_stored = Definition { version: stored.definition.version, ..definition.clone() };
         let definition = if as_stored == stored.definition { as_stored } else { definition };
         let is_newer = stored.definition.version < definition.version;
@@ -263,7 +263,8 @@ fn make_in<D: Maintained>(
 
 /// Adds derived data to the table's entry, unless another program has already added it. `defined`
 /// returns the definition of the data in the subspace of an id, and whether the data has keys.
-// A pointer to `defined`: a program declares more kinds of derived data than types of records.
+// `defined` is a trait object, so that this function is compiled once per record type: a program
+// declares more kinds of derived data than types of records.
 fn enter_derived<K, V>(
     txn: &mut DynWriter<'_>,
     owned: &Owned<K, V>,

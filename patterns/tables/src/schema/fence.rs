@@ -17,8 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 use keyloom::{Error, Result, Store};
 use keyloom_kit::BatchSize;
 
-/// The maximum length of a fence, in milliseconds. A fence that ends later is ignored: the clock of
-/// the program that raised the fence is wrong.
+/// The maximum length of a fence, in milliseconds. A fence that ends further in the future is
+/// ignored, because the clock of the program that raised it must be wrong.
 // Four times the intended duration of a batch: a longer batch may lose against the first writers
 // after its fence. After a crash of the build, writers pause for this long.
 const LONGEST_MS: u64 = 2_000;
@@ -26,9 +26,9 @@ const LONGEST_MS: u64 = 2_000;
 // With a shorter pause, writers run in vain more often. A longer pause adds to their latency after
 // the fence.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The intended duration of a batch with a fence, since writers wait for it. Shorter batches visit
-/// fewer records per second: for a text index on PostgreSQL, 40 records in 200 ms, but 1,000 in 900
-/// ms.
+/// The intended duration of a batch with a fence. Writers wait during such a batch, so it must be
+/// short. But shorter batches visit fewer records per second: for a text index on PostgreSQL, 40
+/// records in 200 ms, but 1,000 in 900 ms.
 const BATCH: Duration = Duration::from_millis(500);
 /// The number of losses of a batch after which a fence is raised.
 // While no batch loses, writers need not wait at all. Each further loss wastes the work of one more
@@ -78,7 +78,7 @@ pub(super) struct Batches {
     size: BatchSize,
     /// The number of items of the last run.
     items: usize,
-    /// The number of next batches that begin with a fence.
+    /// The number of further batches that begin with a fence.
     fenced: u32,
 }
 
@@ -149,8 +149,8 @@ impl Batches {
     fn shrink(&mut self, took: Duration, is_fenced: bool) {
         let share = BATCH.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
         let items = match is_fenced {
-            // Halve at least: the batch may lose within its fence, if the store reports false
-            // conflicts.
+            // At least halve the size: the batch may lose within its fence, if the store reports
+            // false conflicts.
             true => self.items as f64 * share.min(0.5),
             false => self.items as f64 * share.min(1.0),
         };

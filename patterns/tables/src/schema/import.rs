@@ -26,11 +26,11 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// After the import, declare the derived data and [build](super::Attached::build) it. Then
     /// [clear](Schema::clear_explicit) the explicit subspaces of the old derived data. Each step
-    /// may be repeated, also after a crash.
+    /// may be repeated, even after a crash.
     ///
-    /// The store does not hold the types of such records. All entries must decode as `K` and `V`,
-    /// but the same bytes may be valid values of several types: use the types with which they were
-    /// written.
+    /// The store does not hold the types of records in an explicit subspace. All entries must
+    /// decode as `K` and `V`, but the same bytes may be valid values of several types: use the
+    /// types with which they were written.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -129,7 +129,7 @@ impl<S: Store> Schema<'_, S> {
         Ok(self.store.snapshot()?.get(&entries_of(&self.name).pack(name))?.is_some())
     }
 
-    /// Refuses a subspace without entries, and one with an entry that is not a record.
+    /// Refuses a subspace without entries, and a subspace with an entry that is not a record.
     fn refuse_other_entries<K: RecordKey, V, C: Codec<V>>(
         &self,
         name: &str,

@@ -117,7 +117,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
 
     /// Like [`migrate`](Table::migrate), with at most `batch` records in a transaction. Calls
     /// `progress` after each transaction and stops if `progress` breaks. The position is stored:
-    /// the next call, in any program, resumes there, also after a crash. Concurrent calls take
+    /// the next call, in any program, resumes there, even after a crash. Concurrent calls take
     /// turns.
     ///
     /// # Errors
@@ -211,7 +211,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             let (table, source) = (owned.name.to_string(), source.at(key));
             SchemaError::NotUpgraded { table, left: position.left, source }.into()
         });
-        // If the first such record was replaced meanwhile, the next pass finds the remaining ones.
+        // If the first record that could not be upgraded was replaced meanwhile, the next pass
+        // finds the remaining ones.
         progress.finished = left.is_some();
         Ok((progress, left))
     }
@@ -249,8 +250,8 @@ fn upgrade<K: RecordKey, V, C: Codec<V>>(
 /// Refuses derived data that does not match the upgraded records. Checks a sample of the records of
 /// earlier versions. Costs at most 202 ranges of one key, and one round trip for the data.
 ///
-/// Otherwise writes would not find the entries of the earlier version, and these would stay
-/// forever.
+/// Without this check, writes would not find the entries that were derived from the earlier
+/// versions, and these entries would stay forever.
 pub(super) fn refuse_changed_sample<K: RecordKey, V, C: Codec<V>>(
     txn: &mut impl Writer,
     owned: &Owned<K, V>,

@@ -70,8 +70,8 @@
 //! 2. Readable derived data reflects all records.
 //! 3. Derived data being built reflects the records up to the last visited record.
 //! 4. Disabled derived data is not maintained. A build first clears it.
-//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold for the old values of the queued
-//!    records, which the queue stores.
+//! 5. For [deferred](Schema::derive_deferred) data, rules 2 and 3 hold for the old values of the
+//!    queued records, which the queue stores.
 //!
 //! # Life cycle
 //!
@@ -126,8 +126,8 @@
 //!   records.
 //! * A program that can read all records, but may write records that earlier programs cannot read,
 //!   must raise the [version](Schema::table_with). The new version excludes the earlier programs.
-//! * Any other program is refused, whatever its version, unless the table is empty. The error names
-//!   the field, both types, and the possible remedies.
+//! * Any other program is refused, whatever its version, unless the table is empty and the program
+//!   raises the version. The error names the field, both types, and the possible remedies.
 //!
 //! | change | `Postcard` | `Json`, `MessagePack` |
 //! |---|---|---|
@@ -152,11 +152,12 @@
 //! names skips unknown fields, and a record written by a codec of your own may decode by chance. So
 //! when you raise the version, stop the programs with the earlier version.
 //!
-//! The entry also holds the elements of the keys and of the parts of derived data, in words, since
-//! keys describe themselves ([`KeyShape`](crate::parts::KeyShape)). Integers of all widths count as
-//! one element. A type of your own is described by its name and the elements that it delegates to.
-//! A program with other elements is refused. [`adopt_table`](Schema::adopt_table) accepts another
-//! key type after it has checked that all keys decode, and encode to the same bytes.
+//! The entry also holds the elements of the keys and of the parts of derived data, as text such as
+//! `(integer, string)`, since keys describe themselves ([`KeyShape`](crate::parts::KeyShape)).
+//! Integers of all widths count as one element. A type of your own is described by its name and the
+//! elements that it delegates to. A program with other elements is refused.
+//! [`adopt_table`](Schema::adopt_table) accepts another key type after it has checked that all keys
+//! decode, and encode to the same bytes.
 //!
 //! A declaration does not compare which values a type refuses: after `u8` becomes `NonZeroU8`, a
 //! stored 0 is an error. It does not compare the value of a default, or names that only `Serialize`

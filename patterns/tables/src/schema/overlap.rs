@@ -38,8 +38,8 @@ pub(super) fn refuse_overlap(
     Ok(())
 }
 
-/// Describes the table of an entry, given the key of the entry. Also for a table that is being
-/// dropped.
+/// Describes the table of an entry, given the key of the entry. Also describes a table that is
+/// being dropped.
 fn name_in(tables: &Subspace, entry: &[u8]) -> Result<String> {
     let names = || match tables.unpack::<(String, String)>(entry) {
         Ok(names) => Ok(names),

@@ -414,8 +414,8 @@ impl<K, V> fmt::Debug for Owned<K, V> {
     }
 }
 
-/// Kind of derived data that determines the records of its table, as a tree determines its nodes.
-/// It can only be dropped together with its table.
+/// The kind of derived data that determines the records of its table, as a tree determines its
+/// nodes. Data of this kind can only be dropped together with its table.
 pub const OWNER: &str = "tree";
 
 /// Refuses to disable or drop data of the kind [`OWNER`] without its table.

@@ -201,8 +201,9 @@ impl<'s, S: Store> Schema<'s, S> {
     /// after all declarations, on the value of `Schema` with which they were made.
     ///
     /// Runs concurrently with readers and writers, in bounded transactions. If the call is stopped
-    /// or killed, the next call resumes. Concurrent calls, also in other processes, share the work.
-    /// Derived data and tables that the program does not declare are left as they are.
+    /// or killed, the next call resumes. Concurrent calls, including calls in other processes,
+    /// share the work. Derived data and tables that the program does not declare are left as they
+    /// are.
     ///
     /// # Errors
     /// See [`apply_with`](Schema::apply_with).
@@ -286,7 +287,7 @@ impl<'s, S: Store> Schema<'s, S> {
     }
 
     /// Refuses work of a value without declarations on a store with tables: the program has
-    /// declared its tables with another value, and this one knows nothing to do.
+    /// declared its tables with another value, so this value has no work to do.
     fn refuse_unless_declared(&self) -> Result<()> {
         let known = self.known();
         match known.declared.is_empty() && !known.stored.is_empty() {

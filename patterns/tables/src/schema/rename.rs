@@ -10,18 +10,21 @@ use super::{Schema, entries_of};
 
 impl<S: Store> Schema<'_, S> {
     /// Renames a table, and returns whether it had the old name. Moves no record. A rename costs
-    /// three gets and three keys written; if there is nothing to rename, two or three gets.
+    /// three gets and three keys written. If there is nothing to rename, the call costs two or
+    /// three gets, and at most one key written.
     ///
     /// Call this function before the declaration of the table, in each program that uses the new
     /// name. If there is no table with the old name, no table changes, and the result is `false`:
     /// another program has already renamed the table, or the store has never had it. A misspelled
-    /// old name has the same result. The [plan](Schema::dry_run) then adds a table with the new
-    /// name, and lists the old table as undeclared. A running program that uses the old name can no
-    /// longer write ([`SchemaError::Gone`]). Its reads return the records as before. When it starts
-    /// again, its declaration fails ([`SchemaError::Renamed`]), until the name is
+    /// old name has the same result. If neither name exists, the store notes that the old name was
+    /// given away, and a later declaration of the old name fails as below. The
+    /// [plan](Schema::dry_run) then adds a table with the new name, and lists the old table as
+    /// undeclared. A running program that uses the old name can no longer write
+    /// ([`SchemaError::Gone`]). Its reads return the records as before. When it starts again, its
+    /// declaration fails ([`SchemaError::Renamed`]), until the name is
     /// [freed](Schema::free_table_name).
     ///
-    /// A rename stays in the program as long as stores with the old name may exist. Remove it
+    /// Keep the rename in the program as long as stores with the old name may exist. Remove it
     /// before another table gets the old name: at its next start, the program would rename that
     /// table.
     ///
@@ -46,7 +49,7 @@ impl<S: Store> Schema<'_, S> {
         let renamed = self.enter(|txn| {
             let [from, to] = [old, new].map(|name| entries_of(&self.name).pack(name));
             // If neither name exists, an error would be wrong: a program runs all its renames at
-            // each start, also on a new store, and after later renames.
+            // each start, even on a new store, and after later renames.
             let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else {
                 if txn.get(&to)?.is_none() {
                     note_absent(txn, &self.former(old), old, new)?;
@@ -78,9 +81,10 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// Call this function before the declaration of the data, like
     /// [`rename_table`](Schema::rename_table). If there is no such table, or no data with the old
-    /// name, nothing changes, and the result is `false`. A program that declares the old name can
-    /// no longer write to the table ([`SchemaError::Undeclared`]) or query the data. When it starts
-    /// again, its declaration fails.
+    /// name, no data changes, and the result is `false`. If neither name exists, the old name is
+    /// noted as for a table. A program that declares the old name can no longer write to the table
+    /// ([`SchemaError::Undeclared`]) or query the data. When it starts again, its declaration
+    /// fails.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -188,8 +192,9 @@ impl<S: Store> Schema<'_, S> {
     }
 }
 
-/// Leaves the former name of something that never existed, once: an older program that starts on
-/// this store would create it, and newer programs would not see its writes.
+/// Stores the former name, unless it is stored already, although nothing with this name has existed
+/// in the store. Otherwise an older program that starts on this store would create the table or
+/// data, and newer programs would not see its writes.
 fn note_absent(txn: &mut impl Writer, former: &[u8], old: &str, new: &str) -> Result<()> {
     if old == new || txn.get(former)?.is_some() {
         return Ok(());

@@ -17,7 +17,8 @@ const RECORDS: usize = 100;
 pub(super) fn sample(
     reader: &impl Reader,
     space: &Subspace,
-    // A pointer, since this function is called for each kind of record.
+    // `visit` is a trait object, so that this function is compiled once, although it is called for
+    // each kind of record.
     visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
 ) -> Result<()> {
     let all = || space.self_and_children();

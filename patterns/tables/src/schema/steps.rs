@@ -32,8 +32,8 @@ impl Plan {
         })
     }
 
-    /// Whether the program can write to all of its tables once [`Schema::apply`] has run. The
-    /// program must declare all their derived data in the store that is not disabled;
+    /// Whether the program can write to all of its tables once [`Schema::apply`] has run. For this,
+    /// it must declare all derived data of these tables that is in the store and not disabled;
     /// [`Schema::drop_undeclared`] drops the undeclared data. Before `apply`, the program cannot
     /// write to a table if the store has another version of its derived data, until the build of
     /// that data begins.

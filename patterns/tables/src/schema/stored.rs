@@ -15,18 +15,19 @@ use super::state::State;
 /// The format of the entry of a table whose records are in the subspace of its id. Such entries
 /// were written before shapes were stored, and contain no shape.
 const SHAPELESS: u8 = 1;
-/// The same for an imported table.
+/// The format of the entry of an imported table, written before shapes were stored.
 const SHAPELESS_IMPORTED: u8 = 2;
 /// The format of the entry of a table whose records are in the subspace of its id.
 const FORMAT: u8 = 3;
 /// The format of the entry of an imported table.
 const IMPORTED: u8 = 4;
-/// Added to the format of an entry with a shape, if [`TableDefinition::forgets_plain`] is set.
+/// This number is added to the format of an entry with a shape, if
+/// [`TableDefinition::forgets_plain`] is set.
 const FORGETS_PLAIN: u8 = 2;
 const NEWEST: u8 = IMPORTED + FORGETS_PLAIN;
 /// The version number in a shape for records without a version.
 pub(super) const PLAIN: u8 = 0;
-/// Added to the number of the state if the build has a fence.
+/// This number is added to the number of the state if the build has a fence.
 const FENCED: u8 = 4;
 
 /// The definition of derived data. Together with the records, it determines the stored bytes.
@@ -153,7 +154,8 @@ impl fmt::Display for TableDefinition {
     }
 }
 
-/// The first element of all keys of a table or of derived data.
+/// The id of a table, of derived data or of a queue. The negated id is the first element of all
+/// keys in its subspace.
 pub(super) type Id = u64;
 
 /// The subspace of an id. It begins with a negative integer, so no explicit subspace of a program
@@ -178,7 +180,8 @@ pub(super) struct StoredDerived {
     pub(super) built_to: Option<KeyBuf>,
     /// During a build: whether all records were visited.
     pub(super) all_visited: bool,
-    /// During a build: the end of its [fence](super::fence), in milliseconds since 1970.
+    /// During a build: the end of the [fence](super::fence) of the build, in milliseconds since
+    /// 1970.
     pub(super) fenced_until: Option<u64>,
     /// The id of the queue; `None` if the data is not deferred.
     pub(super) queue: Option<Id>,
@@ -241,13 +244,13 @@ pub(super) struct StoredTable {
     /// The subspace of the records of an imported table.
     pub(super) imported: Option<Subspace>,
     pub(super) definition: TableDefinition,
-    /// Sorted by name.
+    /// The derived data, sorted by name.
     pub(super) derived: Vec<StoredDerived>,
 }
 
 /// Derived data in an entry; the last element is the types of its parts.
 type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>, Option<S>);
-/// The same in an entry without shapes.
+/// Derived data in an entry without shapes.
 type Shapeless<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
 
 impl StoredTable {

@@ -206,7 +206,7 @@ impl<S: Store> Schema<'_, S> {
 
     /// Like [`drop_table`](Schema::drop_table), with at most `batch` keys in a transaction. Calls
     /// `progress` after each transaction and stops if `progress` breaks. The next call, in any
-    /// program, resumes, also after a crash.
+    /// program, resumes, even after a crash.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; any error of the store.
@@ -248,7 +248,7 @@ impl<S: Store> Schema<'_, S> {
     }
 
     /// Completes the drops of tables of this schema that were stopped or killed; see
-    /// [`dropped_tables`]. Another table with the same name, declared since, stays.
+    /// [`dropped_tables`]. A table with the same name that was declared since then stays.
     ///
     /// ```
     /// use std::ops::ControlFlow::Break;
@@ -295,7 +295,7 @@ impl<S: Store> Schema<'_, S> {
     }
 
     /// Removes some keys of a dropped table with this name. If there is no dropped table, marks the
-    /// existing table as dropped, if it may.
+    /// existing table as dropped, if `may_mark` allows this.
     fn drop_batch(
         &self,
         txn: &mut impl Writer,

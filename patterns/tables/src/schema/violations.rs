@@ -11,14 +11,14 @@ use keyloom_kit::{RecordKey, pack_one};
 use super::attached::Attached;
 use crate::index::{Index, NotUnique};
 
-/// Number of records read together.
+/// The number of records that are read together.
 // Smaller chunks add round trips; larger chunks need more memory.
 const CHUNK: usize = 1_000;
 
 impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// Returns at most `limit` records whose parts are already taken by an earlier record, with the
     /// key of the earlier record. While such records exist, a unique index cannot be built. Works
-    /// in each state of the index, also before the build, and for an index that is not unique.
+    /// in each state of the index, even before the build, and for an index that is not unique.
     ///
     /// Reads all records, and holds the parts of all their entries in memory.
     ///

@@ -7,7 +7,7 @@ use crate::table::Table;
 
 impl<K: RecordKey, V, C> Table<K, V, C> {
     /// The key of the table's entry in the schema, for a reader that calls
-    /// [`expect_declared`](Self::expect_declared). `None` without a schema.
+    /// [`expect_declared`](Self::expect_declared). `None` for a table outside of a schema.
     ///
     /// A read of a record reads only the key of the record. If part of the record is stored in
     /// another table that only newer programs declare, such as the elements of documents, the

@@ -68,14 +68,13 @@
 //!
 //! # When not to use it
 //!
-//! * When a container has many writers: all of them change the counter of a dense sequence, so
-//!   their transactions run one after another. On a store with optimistic concurrency control, they
+//! * Containers with many writers: all of them change the counter of a dense sequence, so their
+//!   transactions run one after another. On a store with optimistic concurrency control, they
 //!   conflict and are retried. Use blocks, times or shards instead; on FoundationDB, use
 //!   versionstamps.
-//! * When numbers are public and must reveal nothing: consecutive numbers reveal the number of
-//!   records, and the next number is easy to guess. Publish another key instead.
-//! * When the date of an event may change: a time in a key cannot be changed. Index the date
-//!   instead.
+//! * Public numbers that must reveal nothing: consecutive numbers reveal the number of records, and
+//!   the next number is easy to guess. Publish another key instead.
+//! * Events whose date may change: a time in a key cannot be changed. Index the date instead.
 //!
 //! # Source
 //!

@@ -184,8 +184,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         self.records.range(reader, ids(container, in_order(bucket..=bucket, order)))
     }
 
-    /// The non-empty buckets of a container. Costs one range and one key read per bucket,
-    /// independent of its size.
+    /// The non-empty buckets of a container. For each bucket, costs one range that reads one key,
+    /// whatever the size of the bucket; one more range finds the end.
     ///
     /// # Errors
     /// Any error of the store, and [`Error::At`] for a key that is not the key of a record.

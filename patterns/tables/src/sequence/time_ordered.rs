@@ -7,7 +7,7 @@ pub use uuid::Uuid;
 
 /// A new id: a UUID of version 7 (RFC 9562), which begins with the milliseconds since 1970.
 ///
-/// The ids of one process are strictly ascending, also within a millisecond and when the clock is
+/// The ids of one process are strictly ascending, even within a millisecond and when the clock is
 /// set back. The ids of several processes are unique, but depend on their clocks, so a smaller id
 /// may be committed after a larger one. So do not follow a container by reading all ids greater
 /// than the last id seen.

@@ -27,8 +27,8 @@ use crate::table::{Records, Table};
 ///
 /// **Not** guaranteed: that stamps are dense. The writer does not get the stamp of its record. If
 /// it must find the record again, store an id in the record. **Read a log before you append to
-/// it**: until the commit, a transaction cannot read its own appends. On FoundationDB, it then also
-/// cannot read the range of keys into which an append may fall.
+/// it**: until the commit, a transaction cannot read its own appends. On FoundationDB, after an
+/// append the transaction also cannot read the range of keys into which the append may fall.
 ///
 /// If the outcome of a commit is unknown, running the transaction again may append twice, and the
 /// writer cannot find the first record. To prevent this, let the transaction also put a key that

@@ -1,4 +1,4 @@
-//! The reads before a write: the old records, and the derived data to maintain.
+//! The reads before a write: the old records, and which derived data to maintain.
 
 use std::ops::Deref;
 
@@ -14,9 +14,9 @@ use super::followed::{EntryBytes, Follow, Followed};
 use super::queue::{Queued, are_queued, queue_key};
 
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
-    /// Reads the old records of `changes` and the derived data to maintain, in one round trip. The
-    /// list of old records is empty if there are none or if nothing depends on them. If an old
-    /// record does not decode, the data derived from it is removed.
+    /// Reads the old records of `changes`, and determines which derived data must be maintained, in
+    /// one round trip. The list of old records is empty if there are none or if nothing depends on
+    /// them. If an old record does not decode, the data derived from it is removed.
     pub(super) fn replaced_by(
         &self,
         txn: &mut impl Writer,
@@ -72,8 +72,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((met, lost))
     }
 
-    /// Reads the bytes of the old records of the changes, the bytes of the table's entry in the
-    /// schema unless it `is_read`, and whether each record is queued. Costs one round trip.
+    /// Reads the bytes of the old records of the changes, and whether each record is queued. Also
+    /// reads the bytes of the table's entry in the schema, unless `is_read` says that it was read
+    /// before. Costs one round trip.
     fn read_before<'r, R: Reader>(
         &self,
         txn: &'r R,

@@ -71,7 +71,8 @@ impl PackedKeys {
     }
 }
 
-/// The changes in the order of their keys. If a key occurs several times, only its last change.
+/// Returns the changes in the order of their keys. If a key occurs several times, returns only its
+/// last change.
 pub(crate) fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
     if !changes.is_sorted_by(|a, b| a.packed <= b.packed) {
         changes = order_of(&changes).filter_map(|n| changes.get(n).copied()).collect();

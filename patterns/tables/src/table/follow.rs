@@ -24,7 +24,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
-    /// Checks whether the table accepts writes at all; it refuses them, for example, after a drop.
+    /// Checks whether the table accepts writes at all; for example, a dropped table refuses them.
     /// Costs a get if this is the first operation of the transaction on a table of a schema, and
     /// nothing otherwise. Patterns that write many records call this function before the first
     /// write.

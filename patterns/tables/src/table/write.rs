@@ -20,7 +20,7 @@ use crate::Undecodable;
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// Sets the record of `key` and updates the derived data.
     ///
-    /// Costs one key written; with derived data attached, also one get and the writes of the
+    /// Costs one key written. With derived data attached, also costs one get and the writes of the
     /// changed derived data.
     ///
     /// # Errors
@@ -54,9 +54,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one key written per record. With derived data attached, also one get per record, all
-    /// in one round trip, and the writes of the changed derived data. Holds in memory the new and
-    /// old records, and the encoded bytes of the keys, the new records and their derived entries.
+    /// Costs one key written per record. With derived data attached, also costs one get per record,
+    /// all in one round trip, and the writes of the changed derived data. Holds in memory the new
+    /// and old records, and the encoded bytes of the keys, the new records and their derived
+    /// entries.
     ///
     /// # Errors
     /// The errors of [`put`](Table::put). A key that is too long, a record that the codec cannot

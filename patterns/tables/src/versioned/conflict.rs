@@ -13,7 +13,8 @@ pub enum Expected {
     Version(u64),
     /// The record has the given value.
     Value,
-    /// The record and its tombstone have older versions than this one.
+    /// The versions of the record and of its tombstone are smaller than this one. With
+    /// [`ExternalVersion::GreaterOrEqual`], they may also be equal to it.
     External(ExternalVersion),
 }
 

@@ -68,7 +68,8 @@ type Current<V> = (Option<VersionedRecord<V>>, Option<u64>);
 
 impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
     /// Puts a record with a version assigned by another system, if the current version is smaller.
-    /// Changes may arrive in any order, and the newest change wins.
+    /// With [`ExternalVersion::GreaterOrEqual`], the current version may also be equal. Changes may
+    /// arrive in any order, and the newest change wins.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -112,8 +113,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     }
 
     /// Removes a record at a version assigned by another system, if the current version is smaller.
-    /// Keeps a tombstone, which refuses older changes. The record may be absent, because its older
-    /// changes may arrive later. Returns whether there was a record.
+    /// With [`ExternalVersion::GreaterOrEqual`], the current version may also be equal. Keeps a
+    /// tombstone, which refuses older changes. The record may be absent, because its older changes
+    /// may arrive later. Returns whether there was a record.
     ///
     /// A tombstone stays until a newer record is put, or until
     /// [`sweep`](VersionedTable::sweep) removes it.
@@ -180,8 +182,8 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// The record or tombstone that the change replaces. Returns a conflict if the change is not
-    /// newer.
+    /// The record, or the version of the tombstone, that the change replaces. Returns a conflict if
+    /// `version` does not accept the current version.
     fn accepting(
         &self,
         txn: &impl Writer,

@@ -116,10 +116,10 @@
 //!
 //! # When not to use it
 //!
-//! * When one program reads, decides and writes in one transaction: a plain [`Table`](crate::Table)
-//!   needs no versions for this.
-//! * When the invariant spans several records: use one transaction.
-//! * When several people edit the same record for a long time: they need a lock or a merge rather
+//! * One program that reads, decides and writes in one transaction: use a plain
+//!   [`Table`](crate::Table), which needs no versions for this.
+//! * An invariant over several records: use one transaction.
+//! * Several people who edit the same record for a long time: they need a lock or a merge rather
 //!   than an error.
 //!
 //! # Source

@@ -14,7 +14,8 @@ const FORMAT: u8 = 1;
 /// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionedRecord<V> {
-    /// The version, which differs from the versions of all earlier and later records of this key.
+    /// The version. It differs from the versions of all earlier and later records of this key,
+    /// except with [`ExternalVersion::GreaterOrEqual`](super::ExternalVersion::GreaterOrEqual).
     pub version: u64,
     /// The record.
     pub value: V,

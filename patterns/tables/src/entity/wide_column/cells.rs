@@ -13,7 +13,7 @@ const VALUE: u8 = FORMAT << 4 | 1;
 /// The stored value of a deletion.
 pub(super) const DELETED: &[u8] = &[FORMAT << 4 | 2];
 
-/// The stored form of a value.
+/// The stored form of a value: a byte for the format and the kind, followed by the value.
 pub(super) fn value_of(value: &[u8]) -> Vec<u8> {
     [&[VALUE], value].concat()
 }

@@ -26,8 +26,8 @@ pub enum Keep {
 struct Column {
     /// The common prefix of the keys of the column.
     prefix: KeyBuf,
-    /// The number of further versions to keep; for [`Keep::Since`], the number of further versions
-    /// with this time or older.
+    /// The number of further versions to keep. For [`Keep::Since`], this number counts only
+    /// versions with this time or older.
     room: usize,
     /// The last kept version, if it is a deletion that may be removed. It is removed if no older
     /// version remains.
