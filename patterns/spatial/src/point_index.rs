@@ -70,8 +70,9 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     ///
     /// `function` returns the group and the position of a record. For a record in several groups,
     /// it returns a collection of these, such as a [`Vec`]; the record then has one entry in each
-    /// group. A record for which it returns `None` is not in the index. Nothing else may be in
-    /// `space`. The errors are the same as for [`new`](PointIndex::new).
+    /// group. Like in [`new`](PointIndex::new), the result is an [`Option`], or a collection for a
+    /// record at several positions. Nothing else may be in `space`. The errors are the same as for
+    /// [`new`](PointIndex::new).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -111,36 +112,42 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// });
     /// let everywhere = by_place.within(GeoCell::WORLD); // not `by_place.group("acme").within(..)`
     /// ```
-    pub fn grouped<I: IntoIterator<Item = Group<G>>>(
+    pub fn grouped<I, P>(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Result<Option<(I, LatLng)>> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<P> + Send + Sync + 'static,
     ) -> Self
     where
+        I: IntoIterator<Item = Group<G>>,
+        P: IntoIterator<Item = (I, LatLng)>,
         V: 'static,
     {
         Self::grouped_covering(space, move |key, value| {
-            Ok(function(key, value)?.map(|(groups, position)| (groups, position, ())))
+            let points = function(key, value)?.into_iter();
+            Ok(points.map(|(groups, position)| (groups, position, ())))
         })
     }
 
     /// Like [`grouped`](PointIndex::grouped), with a copy of some fields in each entry, as in
     /// [`covering`](PointIndex::covering).
-    pub fn grouped_covering<I: IntoIterator<Item = Group<G>>, F: Pack>(
+    pub fn grouped_covering<I, P, F>(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Result<Option<(I, LatLng, F)>> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<P> + Send + Sync + 'static,
     ) -> Self
     where
+        I: IntoIterator<Item = Group<G>>,
+        P: IntoIterator<Item = (I, LatLng, F)>,
+        F: Pack,
         V: 'static,
     {
         let entries = move |key: &K, value: &V| {
-            let entries = function(key, value)?.map(|(groups, position, fields)| {
+            let points = function(key, value)?.into_iter().map(|(groups, position, fields)| {
                 // The position is in the key, so that points at one position are adjacent: a search
                 // by distance needs to read one of these points to know the distance of all of
-                // them.
+                // them. So two positions of one record in one cell of the curve are two keys.
                 let parts = (code(&position), position.latitude(), position.longitude());
                 entries(groups, &parts).covering(fields)
             });
-            Ok(entries.unwrap_or_default())
+            Ok(points.collect())
         };
         Self { index: Index::try_new(space, entries), group: PhantomData }
     }
@@ -183,26 +190,56 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
 }
 
 impl<K: RecordKey, V> PointIndex<K, V> {
-    /// An index in `space` of the positions that `function` returns. A record for which it returns
-    /// `None` is not in the index. Nothing else may be in `space`.
+    /// An index in `space` of the positions that `function` returns: an [`Option`], or a collection
+    /// such as a [`Vec`] for a record at several positions. A record without a position is not in
+    /// the index. Nothing else may be in `space`.
+    ///
+    /// A record at several positions has an entry for each. Every query finds each position that
+    /// satisfies it, so the same record can be found several times, and `count` counts positions.
+    /// Equal positions are one entry.
     ///
     /// If the function returns an error, such as an error of [`LatLng::new`], the put fails.
     /// Existing records for which the function fails are not in the index.
-    pub fn new(
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{Circle, LatLng, PointIndex};
+    /// use keyloom_tables::Table;
+    /// // The shops of a chain.
+    /// let by_shop = PointIndex::new(&Subspace::new("by_shop"), |_id, shops: &Vec<(f64, f64)>| {
+    ///     let positions = shops.iter().map(|(latitude, longitude)| LatLng::new(*latitude, *longitude));
+    ///     positions.collect::<keyloom::Result<Vec<LatLng>>>()
+    /// });
+    /// let chains = Table::<u32, Vec<(f64, f64)>>::new(&Subspace::new("chains")).with(&by_shop);
+    /// let store = Memory::new();
+    /// let shops = vec![(48.85, 2.35), (48.87, 2.33), (45.76, 4.84)];
+    /// store.transact(|txn| chains.put(txn, &1, &shops))?;
+    /// let snapshot = store.snapshot()?;
+    /// let paris = LatLng::new(48.852, 2.349)?;
+    /// let near = by_shop.within(Circle::new(paris, 5_000.0)?);
+    /// assert_eq!(near.count(&snapshot)?, 2);
+    /// let nearest = by_shop.nearest(&snapshot, paris)?.next().expect("there are shops")?;
+    /// assert_eq!((nearest.record_key()?, nearest.position().latitude()), (1, 48.85));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn new<P>(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Result<Option<LatLng>> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<P> + Send + Sync + 'static,
     ) -> Self
     where
+        P: IntoIterator<Item = LatLng>,
         V: 'static,
     {
         Self::grouped(space, move |key, value| {
-            Ok(function(key, value)?.map(|position| (Group::of(()), position)))
+            let positions = function(key, value)?.into_iter();
+            Ok(positions.map(|position| (Group::of(()), position)))
         })
     }
 
     /// Like [`new`](PointIndex::new), with a copy of some fields in each entry (a covering index).
     /// A query that needs only these fields reads no record: [`covered`](Located::covered) returns
-    /// them. If one of these fields changes, the entry is rewritten: one key.
+    /// them. If one of these fields changes, the entry is rewritten: one key. If a record has equal
+    /// positions with different fields, the entry has the smallest fields.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -221,15 +258,18 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     /// assert_eq!(point.covered::<&str>()?, "tea");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    pub fn covering<F: Pack>(
+    pub fn covering<P, F>(
         space: &Subspace,
-        function: impl Fn(&K, &V) -> Result<Option<(LatLng, F)>> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Result<P> + Send + Sync + 'static,
     ) -> Self
     where
+        P: IntoIterator<Item = (LatLng, F)>,
+        F: Pack,
         V: 'static,
     {
         Self::grouped_covering(space, move |key, value| {
-            Ok(function(key, value)?.map(|(position, fields)| (Group::of(()), position, fields)))
+            let points = function(key, value)?.into_iter();
+            Ok(points.map(|(position, fields)| (Group::of(()), position, fields)))
         })
     }
 

@@ -17,6 +17,7 @@ mod real;
 mod records;
 mod round_trips;
 mod serialized;
+mod several;
 
 on_every_store_and_server! {
     queries::every_query_finds_what_a_look_at_all_points_finds,
@@ -34,4 +35,5 @@ on_every_store_and_server! {
     faults::bad_input_is_refused_and_nothing_is_lost,
     round_trips::a_small_circle_waits_once,
     round_trips::a_thousand_nearest_take_few_round_trips,
+    several::every_position_of_a_record_is_found,
 }
