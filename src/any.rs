@@ -24,7 +24,7 @@ use crate::{
 /// | `memory:` | [`Memory`], empty | |
 /// | `lmdb:PATH` | `Lmdb` in the directory `PATH` | `lmdb` |
 ///
-/// Every other backend is a crate, which [`AnyStore::open_with`] adds:
+/// Each of the other backends is a crate of its own, which [`AnyStore::open_with`] adds:
 ///
 /// | address | crate | argument of `open_with` |
 /// |---|---|---|
@@ -120,11 +120,12 @@ impl AnyStore {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`open`](AnyStore::open), or the error of the function.
+    /// The errors of [`open`](AnyStore::open); or the error of the function that opens the address.
     pub fn open_with(address: &str, backends: &[(&str, fn(&str) -> Result<Self>)]) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         let of = |scheme| backends.iter().find(|(name, _)| scheme == Some(*name));
-        // PostgreSQL's tools accept both schemes.
+        // PostgreSQL's tools accept the schemes `postgres` and `postgresql`, so the function for
+        // `postgres` opens both.
         let also = scheme.filter(|scheme| *scheme == "postgresql").map(|_| "postgres");
         match of(scheme).or_else(|| of(also)) {
             Some((_, open)) => open(address),
@@ -135,8 +136,8 @@ impl AnyStore {
     /// A store of another crate. [`Display`](fmt::Display) shows `address`, so it must not contain
     /// a password.
     ///
-    /// Its reads copy keys and values to the heap. A program that cannot afford these copies should
-    /// be generic over [`Store`] and use the backend itself.
+    /// The reads of such a store copy keys and values to the heap. A program that cannot afford
+    /// these copies should be generic over [`Store`] and use the backend itself.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Metered, Reader, Store, Writer};

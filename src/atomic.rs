@@ -28,7 +28,8 @@ pub enum AtomicOp<'v> {
 /// A key that the store completes when the transaction commits; see [`Writer::put_versionstamped`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionstampedKey<'k> {
-    /// The bytes before the stamp. They end with its [type code](Versionstamp::TYPE_CODE).
+    /// The bytes before the stamp. The last of these bytes is the [type
+    /// code](Versionstamp::TYPE_CODE) of versionstamps.
     pub prefix: &'k [u8],
     /// The bytes of the key after the stamp.
     pub suffix: &'k [u8],

@@ -54,7 +54,7 @@ impl Budget {
         Self { reads: Some(most), ..self }
     }
 
-    /// At most this many bytes of keys and values.
+    /// At most this many bytes: the keys and values of entries, and the values of gets.
     #[must_use]
     pub fn bytes(self, most: u64) -> Self {
         Self { bytes: Some(most), ..self }
@@ -152,7 +152,7 @@ struct Spending {
     is_timeless: bool,
     spent: Cell<Cost>,
     reads: Cell<u64>,
-    /// The first refusal, and the key of the last read before it.
+    /// The first refusal, and the key at which it happened.
     refused: RefCell<Option<(OverBudget, KeyBuf)>>,
 }
 

@@ -12,11 +12,11 @@ use crate::{
 
 /// Wraps a store and makes its n-th operation fail.
 ///
-/// The beginning of a snapshot or transaction, and every get, range, entry of a range, write and
-/// commit, is an operation. Each entry of a [`put_sorted`](Writer::put_sorted) is an operation too;
-/// the entries before the failing one are put. A [`get_many`](Reader::get_many) or
-/// [`range_many`](Reader::range_many) is one operation. So a test can make each operation fail in
-/// turn and check the store afterwards:
+/// The beginning of a snapshot or transaction is an operation. Each get, write and commit is an
+/// operation, and so is each range and each step of a range, including the step that finds the end.
+/// Each entry of a [`put_sorted`](Writer::put_sorted) is an operation too; the entries before the
+/// failing one are put. A [`get_many`](Reader::get_many) or [`range_many`](Reader::range_many) is
+/// one operation. So a test can make each operation fail in turn and check the store afterwards:
 ///
 /// ```
 /// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
@@ -119,8 +119,8 @@ impl<S> Faulty<S> {
     }
 
     /// Makes each snapshot and each transaction too old after this many of its own operations.
-    /// Later operations return [`Error::TooOld`], as on FoundationDB after five seconds. The
-    /// reported ages count 1 ms per operation.
+    /// Later operations, except the commit, return [`Error::TooOld`], like those on FoundationDB
+    /// after five seconds. The reported ages count 1 ms per operation.
     ///
     /// ```
     /// use keyloom::{Error, Faulty, Memory, Reader, Store};

@@ -62,10 +62,10 @@
 //! thread for their connections; a connection of `Postgres` is driven by the thread that waits for
 //! it.
 //!
-//! Every other backend is a crate of its own: [`backend`] contains parts for backends, and
-//! `keyloom-conformance` tests them. The memory store and LMDB are in this crate, because the tests
-//! and examples of all crates run on them. LMDB adds the dependencies heed and libc; the memory
-//! store adds none.
+//! Every backend except memory and LMDB is a crate of its own: [`backend`] contains parts for
+//! backends, and `keyloom-conformance` tests them. The memory store and LMDB are in this crate,
+//! because the tests and examples of all crates run on them. LMDB adds the dependencies heed, libc
+//! and, on Linux, rustix; the memory store adds none.
 //!
 //! # Features
 //!
@@ -87,7 +87,7 @@
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Links to items of features that a program has not enabled. With all features, links are checked.
+// Without these features, links to their items are broken. With all features, links are checked.
 #![cfg_attr(
     not(all(feature = "json", feature = "messagepack", feature = "tokio", feature = "tracing")),
     allow(rustdoc::broken_intra_doc_links)

@@ -86,10 +86,10 @@ impl Limits {
     /// Limits like those of FoundationDB: values of 100,000 bytes, transactions of 10,000,000 bytes
     /// and five seconds.
     ///
-    /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
-    /// stays within them. `Memory` counts only the bytes of keys and values. A cluster counts each
-    /// key three or four times, some 70 bytes per write, and also the reads. So leave a margin, or
-    /// halve a batch that is [too large](crate::Error::is_batch_too_large).
+    /// Pass these limits to [`Memory::builder`](crate::Memory::builder) to test early whether a
+    /// program stays within them. `Memory` counts only the bytes of keys and values. A cluster
+    /// counts each key three or four times, some 70 bytes per write, and also the reads. So leave a
+    /// margin, or halve a batch that is [too large](crate::Error::is_batch_too_large).
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,
@@ -99,11 +99,12 @@ impl Limits {
         }
     }
 
-    /// The limits of an `Etcd` store with default options: 4,096 writes, and 1,371,136 bytes (1,339
-    /// KiB) in all. The limit on bytes is the size of a request, 1.5 MiB, minus its overhead.
+    /// The limits of an `Etcd` store with default options: 4,096 writes and 1,371,136 bytes (1,339
+    /// KiB) per transaction. The limit on bytes is the size of a request, 1.5 MiB, minus its
+    /// overhead.
     ///
-    /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
-    /// stays within them.
+    /// Pass these limits to [`Memory::builder`](crate::Memory::builder) to test early whether a
+    /// program stays within them.
     pub fn etcd() -> Self {
         const BYTES: usize = 1_371_136;
         Self {
@@ -118,8 +119,8 @@ impl Limits {
 
 /// Returns an error if the key is empty or longer than [`MAX_KEY_BYTES`].
 ///
-/// Every operation of every backend calls this, reads included, so that a key that cannot be stored
-/// is an error on every store, and never "absent".
+/// Every operation on a key calls this on every backend, reads included, so that a key that cannot
+/// be stored is an error on every store, and never "absent".
 ///
 /// # Errors
 /// [`Error::EmptyKey`], [`Error::KeyTooLong`].

@@ -100,7 +100,7 @@ costs! {
     keys_read,
     /// Bytes returned: the values of gets, keys and values of ranges.
     bytes_read,
-    /// Keys put, deleted or added to; a deleted range counts as one key.
+    /// Keys put, deleted or changed by an atomic operation; a deleted range counts as one key.
     keys_written,
     /// Bytes of keys and values written.
     bytes_written,

@@ -243,7 +243,8 @@ impl<'k> KeyRange<'k> {
             }
     }
 
-    /// The bounds for an engine, or `None` if no key can be between them.
+    /// The bounds for an engine, or `None` if a comparison of the bounds shows that the range is
+    /// empty.
     ///
     /// The bounds are never empty and never longer than a key may be, and the start is never after
     /// the end:

@@ -28,7 +28,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// 20 attempts, pauses from 1 ms to 1 s.
+    /// 20 attempts. The upper bounds of the pauses grow from 1 ms to 1 s.
     fn default() -> Self {
         Self {
             max_attempts: 20,
@@ -40,10 +40,10 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for the restart of
-    /// a server or the election of a leader. No new attempt begins after 60 seconds, because
-    /// attempts may take long while a server does not answer. Remote stores use this policy by
-    /// default.
+    /// 40 attempts. The upper bounds of the pauses grow from 1 ms to 1 s. On average, the pauses
+    /// take some fifteen seconds in total, enough for the restart of a server or the election of a
+    /// leader. No new attempt begins after 60 seconds, because attempts may take long while a
+    /// server does not answer. Remote stores use this policy by default.
     pub fn remote() -> Self {
         let max_elapsed = Some(Duration::from_secs(60));
         Self { max_attempts: 40, max_elapsed, ..Self::default() }
@@ -52,8 +52,8 @@ impl RetryPolicy {
     /// The pause before attempt `attempt` (the second attempt has number 2): a random time up to
     /// the bound of this attempt, so that writers that conflicted once do not conflict again.
     ///
-    /// For programs that retry more than [`Store::transact`] does, such as a decision outside the
-    /// transaction.
+    /// For programs that retry more work than [`Store::transact`] does, such as a decision that is
+    /// made outside the transaction.
     ///
     /// ```
     /// use std::time::Duration;
@@ -238,8 +238,8 @@ impl<E: From<Error>> Retries<E> {
 
 /// A body that keeps its value itself. So the loop is compiled once for each store, and not for
 /// each transaction of a program.
-// With the type of the body as a parameter, the loops of 955 transactions took 8 % of the code of a
-// test program, and of the time of its build.
+// When the type of the body was a parameter, the loops of 955 transactions took 8 % of the code and
+// of the build time of a test program.
 trait Body<S: Store + ?Sized, E> {
     /// Runs the body, and keeps its value.
     fn run(&mut self, txn: &mut S::Transaction<'_>) -> Result<(), E>;

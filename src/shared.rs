@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::backend::ChangeListener;
 use crate::{Error, Limits, Result, RetryPolicy, Store};
 
-/// A store in an [`Arc`]. Stores themselves are cheap to clone; this is for programs and frameworks
-/// that share their state in an `Arc`.
+/// A store in an [`Arc`]. Stores themselves are cheap to clone; this implementation is for programs
+/// and frameworks that share their state in an `Arc`.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -17,11 +17,12 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// later fetch is larger.
 const FIRST_PAGE: usize = 64;
 const LARGEST_PAGE: usize = 4_096;
-/// The number of new snapshots on which one read is tried. The system may have stopped the thread
-/// or the server for longer than a snapshot lasts; then the next try succeeds. Otherwise the read
-/// itself takes too long.
+/// How many new snapshots are tried for one read. If the system has stopped the thread or the
+/// server for longer than a snapshot lasts, the next try succeeds. Otherwise the read itself takes
+/// too long.
 const TRIES: u32 = 3;
-// Limits a page of large values, so that it is read long before the snapshot ends.
+// Limits the bytes of a page, so that even a page of large values is read long before the snapshot
+// ends.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A reader that reads from one snapshot after another, for reads that last longer than a snapshot
@@ -106,7 +107,7 @@ impl<'s, S: Store> Snapshots<'s, S> {
         {
             return Ok((Rc::clone(snapshot), false));
         }
-        // The old snapshot is released first, because a store may have few.
+        // The old snapshot is released first, because a store may allow only few snapshots at once.
         *current = None;
         let snapshot = Rc::new(self.store.snapshot()?);
         self.taken.set(self.taken.get() + 1);
@@ -135,8 +136,8 @@ impl<'s, S: Store> Snapshots<'s, S> {
         }
     }
 
-    /// Reads at least one entry of `range` if there is one, at most `limit` entries, and about a
-    /// megabyte. Returns fewer entries if the snapshot becomes too old meanwhile.
+    /// Reads at least one entry of `range` if there is one, at most `limit` entries, and at most
+    /// about a megabyte. Returns fewer entries if the snapshot becomes too old meanwhile.
     fn some(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>> {
         self.read(self.longest, |snapshot| {
             let (mut entries, mut bytes, mut is_cut) = (Vec::new(), 0, false);
@@ -187,7 +188,7 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
             Ok(values.map(|value| value.map(|value| value.to_vec())).collect())
         });
         match together {
-            // Too much for one snapshot, so each is read on its own.
+            // The keys are too many for one snapshot, so each key is read on its own.
             Err(error) if error.is_outdated() => {
                 keys.iter().map(|key| self.get(key.as_ref())).collect()
             }
@@ -235,7 +236,7 @@ impl<'s, S: Store> Reader for Snapshots<'s, S> {
             Ok(owned.collect())
         });
         match together {
-            // Too much for one snapshot, so each is read on its own.
+            // The ranges are too many for one snapshot, so each range is read on its own.
             Err(error) if error.is_outdated() => {
                 let page = |range: &KeyRange<'_>| self.some(range, Order::Ascending, limit.max(1));
                 ranges.iter().map(page).collect()

@@ -163,10 +163,11 @@ pub trait Store: Send + Sync + 'static {
     /// Listens for commits that may change `key`, for [`wait_for_change`](Store::wait_for_change)
     /// and for tasks that wait. After each wait, the caller reads the key.
     ///
-    /// The stores in memory, on redb, on fjall and in etcd are notified of changes. On LMDB this
-    /// holds for commits of the same process, and on Linux also for those of other processes;
-    /// elsewhere they are found by polling every 10 ms. On PostgreSQL, commits made through
-    /// keyloom notify. By default, the listener polls, after pauses that grow from 1 to 50 ms.
+    /// The stores in memory, on redb, on fjall and in etcd are notified of changes. LMDB is
+    /// notified of commits of the same process, and on Linux also of commits of other processes. On
+    /// other systems, commits of other processes are found by polls, with pauses of up to 10 ms. On
+    /// PostgreSQL, commits made through keyloom notify. By default, the listener polls, after
+    /// pauses that grow from 1 to 50 ms.
     fn listen(&self, _key: &[u8]) -> ChangeListener {
         ChangeListener::of_polls(POLL)
     }
@@ -208,8 +209,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// If the last attempt ends with an error of the body, that error is returned unchanged.
     ///
-    /// The transaction decides whether to retry ([`Transaction::must_restart`]), not the error. So
-    /// it does not matter how the error was wrapped.
+    /// After an error of the body, the transaction decides whether to retry
+    /// ([`Transaction::must_restart`]), not the error. So it does not matter how the error was
+    /// wrapped.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};

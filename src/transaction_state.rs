@@ -7,7 +7,7 @@ use crate::{Error, KeyBuf, Result};
 /// The state that patterns keep in a transaction: the error of their first failed write, and cached
 /// values.
 ///
-/// Each transaction of a backend holds one, returns it from
+/// Each transaction of a backend holds a `TransactionState`, returns it from
 /// [`Writer::state`](crate::Writer::state), and calls [`check`](TransactionState::check) at the
 /// beginning of [`Transaction::commit`](crate::Transaction::commit). A wrapper returns the state of
 /// the inner transaction.
@@ -56,7 +56,7 @@ impl TransactionState {
     }
 
     /// The keys whose listeners the commit [wakes](crate::Writer::wake). A backend that notifies
-    /// its listeners of commits notifies those of these keys too.
+    /// its listeners of commits must also notify the listeners of these keys.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Writer};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::{Error, Result};
 
 thread_local! {
-    /// The addresses of the stores whose bodies run on this thread.
-    // A list in the store would need a lock, for which a thread of the runtime would wait.
+    /// The memory addresses of the stores whose bodies run on this thread.
+    // A list in the store would need a lock, and threads of the runtime would wait for this lock.
     static STORES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -28,7 +28,8 @@ impl Drop for Inside {
     }
 }
 
-/// Refuses a call from a body of the same store, because the body would wait for itself.
+/// Refuses a call from a body of the same store, because the body could wait for a transaction that
+/// cannot begin before the body ends.
 ///
 /// # Errors
 /// [`Error::NestedTransaction`] if the thread runs a body of `store`.

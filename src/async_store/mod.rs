@@ -33,8 +33,8 @@ use writer::{Queue, Writing};
 ///   tasks and commits once, as [`Batched`] does for threads. This suits stores with one writer at
 ///   a time: memory, LMDB, redb. For a store whose transactions run concurrently, see
 ///   [`concurrent_writers`](AsyncOptions::concurrent_writers).
-/// * **Reads** run on up to [`readers`](AsyncOptions::readers) threads; further reads wait without
-///   a thread.
+/// * **Reads** run on up to [`readers`](AsyncOptions::readers) threads; further reads wait and
+///   occupy no thread.
 /// * **Cancellation**: a task may drop a future at any time. A transaction that has not begun does
 ///   not run. A transaction that has begun runs to its end and is committed or rolled back; it is
 ///   never left open. As after the loss of a connection, its outcome is then unknown to the task.
@@ -111,8 +111,8 @@ impl AsyncOptions {
         Self::default()
     }
 
-    /// The largest number of threads that read at once, at least 1. A store with a server needs the
-    /// same number of connections.
+    /// The largest number of threads that read at once, at least 1. On a store with a server, each
+    /// of these threads needs a connection.
     #[must_use]
     pub fn readers(mut self, threads: usize) -> Self {
         self.readers = threads.clamp(1, Semaphore::MAX_PERMITS);
@@ -121,8 +121,9 @@ impl AsyncOptions {
 
     /// Runs each transaction on its own thread, with at most `threads` at once, instead of in
     /// batches. For stores whose transactions run concurrently (fjall, PostgreSQL, etcd and
-    /// FoundationDB), if most transactions change different keys. Transactions that change the
-    /// same keys, such as the postings of a common word, conflict and run again; batches do not.
+    /// FoundationDB), if most transactions change different keys. Transactions that change the same
+    /// keys, such as the postings of a common word, conflict and run again; in a batch, they run
+    /// one after the other.
     #[must_use]
     pub fn concurrent_writers(mut self, threads: usize) -> Self {
         self.concurrent_writers = Some(threads.clamp(1, Semaphore::MAX_PERMITS));
@@ -146,8 +147,9 @@ impl<S: Store> AsyncStore<S> {
         AsyncOptions::new().wrap(store)
     }
 
-    /// The inner store, for blocking calls: from threads outside the runtime, or before the runtime
-    /// starts. It also returns the [counts of batches](Batched::counts).
+    /// The [`Batched`] store that this store uses, for blocking calls: from threads outside the
+    /// runtime, or before the runtime starts. It also returns the [counts of
+    /// batches](Batched::counts).
     pub fn blocking(&self) -> &Batched<S> {
         &self.shared.store
     }
@@ -159,11 +161,12 @@ impl<S: Store> AsyncStore<S> {
     ///
     /// # Errors
     /// The errors of [`Store::transact`]; [`Error::NestedTransaction`] if a body of this store
-    /// calls this; [`Error::Other`] without a tokio runtime; and [`Error::CommitUnknown`] if the
-    /// runtime shuts down or the store panics before there is a result.
+    /// calls `transact`; [`Error::Other`] without a tokio runtime; and [`Error::CommitUnknown`] if
+    /// the runtime shuts down before there is a result, or if the store panics while it runs a
+    /// batch.
     ///
     /// # Panics
-    /// If `body` panics.
+    /// If `body` panics, or if the store panics in a transaction outside a batch.
     pub async fn transact<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -179,7 +182,7 @@ impl<S: Store> AsyncStore<S> {
     /// The errors of [`transact`](AsyncStore::transact).
     ///
     /// # Panics
-    /// If `body` panics.
+    /// If `body` panics, or if the store panics in a transaction outside a batch.
     pub async fn try_transact<T, E, F>(&self, body: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -204,7 +207,7 @@ impl<S: Store> AsyncStore<S> {
     /// runtime, or if the runtime shuts down before the read begins.
     ///
     /// # Panics
-    /// If `body` panics.
+    /// If `body` or the store panics.
     pub async fn read<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -219,7 +222,7 @@ impl<S: Store> AsyncStore<S> {
     /// The errors of [`read`](AsyncStore::read).
     ///
     /// # Panics
-    /// If `body` panics.
+    /// If `body` or the store panics.
     pub async fn try_read<T, E, F>(&self, body: F) -> Result<T, E>
     where
         T: Send + 'static,

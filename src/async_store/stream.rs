@@ -7,7 +7,8 @@ use futures_util::stream::{self, Stream, TryStreamExt as _};
 use super::{AsyncStore, on_a_thread};
 use crate::{Error, KeyRange, Order, Reader as _, Result, Store};
 
-/// The continuation of a stream.
+/// The next step of a stream: to read the page with this continuation (`None` for the first page),
+/// or to end.
 enum Next<C> {
     Page(Option<C>),
     End,

@@ -17,7 +17,7 @@ type Reply<T, E> = oneshot::Sender<thread::Result<Result<T, E>>>;
 pub(super) struct Submitted<F, T, E> {
     body: Body<F, T, E>,
     retries: Retries<E>,
-    /// The failure of the first attempt alone, if another attempt may succeed.
+    /// The failed first attempt of the transaction outside a batch, if another attempt may succeed.
     failed: Option<Failed<E>>,
     reply: Option<Reply<T, E>>,
 }

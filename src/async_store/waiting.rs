@@ -7,8 +7,8 @@ use crate::{Reader as _, Result, Store};
 
 impl<S: Store> AsyncStore<S> {
     /// Waits until the value of `key` differs from `seen`, at most for `timeout`. Returns whether
-    /// it differs: [`Store::wait_for_change`] for tasks. While the task waits, it holds no thread
-    /// and no snapshot.
+    /// it differs. This is [`Store::wait_for_change`] for tasks: while a task waits, it holds no
+    /// thread and no snapshot.
     ///
     /// ```
     /// use std::time::Duration;
@@ -72,7 +72,7 @@ impl<S: Store> AsyncStore<S> {
     /// The errors of [`read`](AsyncStore::read) and of `body`.
     ///
     /// # Panics
-    /// If `body` panics, or the time driver of the tokio runtime is not enabled.
+    /// If `body` or the store panics, or if the time driver of the tokio runtime is not enabled.
     pub async fn wait_until<T, F>(
         &self,
         key: &[u8],
@@ -95,7 +95,7 @@ impl<S: Store> AsyncStore<S> {
             }
             let listener = listener.get_or_insert_with(|| self.shared.store.listen(key));
             let pause = listener.pause().min(left);
-            // Whether it was a commit or the pause that ended the wait: read again.
+            // Read again, whether a commit or the end of the pause ended the wait.
             let _ = tokio::time::timeout(pause, listener.changed()).await;
         }
     }

@@ -48,13 +48,14 @@ impl<S: Store> Queue<S> {
         !std::mem::replace(&mut waiting.is_writing, true)
     }
 
-    /// Takes all waiting transactions at once, because a task that submits a transaction waits for
-    /// the lock.
+    /// Takes all waiting transactions with one lock, because a task that submits a transaction
+    /// waits for the lock.
     fn take(&self) -> VecDeque<Boxed<S>> {
         std::mem::take(&mut self.lock().submissions)
     }
 
-    /// Like [`take`](Queue::take), but if no transaction waits, the calling thread must end.
+    /// Like [`take`](Queue::take). If no transaction waits, records that no thread runs
+    /// transactions, so the calling thread must end.
     fn take_or_end(&self) -> VecDeque<Boxed<S>> {
         let mut waiting = self.lock();
         let all = std::mem::take(&mut waiting.submissions);

@@ -20,15 +20,16 @@ use crate::TransactionState;
 // a change by another process.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// All waiters of a process together poll at most ten thousand times a second: the more waiters
-/// there are, the longer each one pauses.
+/// All waiters of a store in one process together poll at most ten thousand times a second: the
+/// more waiters there are, the longer each one pauses.
 const PAUSE_PER_WAITER: Duration = Duration::from_micros(100);
 
 /// The pause between two polls while a [`Watch`] notifies of commits of other processes.
 // The polls are a precaution, for example against a proxy that drops notifications.
 const WATCHED_PAUSE: Duration = Duration::from_secs(1);
 
-/// All waiters of a process together poll at most a hundred times a second during a watch.
+/// All waiters of a store in one process together poll at most a hundred times a second during a
+/// watch.
 const WATCHED_PAUSE_PER_WAITER: Duration = Duration::from_millis(10);
 
 /// A watch ends this long after the last listener.
@@ -66,7 +67,7 @@ pub struct CommitSignal(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The number of listeners. A commit takes the lock only if there is one.
+    /// The number of listeners. A commit takes the lock only if there is a listener.
     waiting: AtomicUsize,
     /// The awaited keys, by their hashes, with the number of listeners of each.
     // When each commit woke all waiters, n waiters for one lock read n^2 keys. 400 threads took 15
@@ -76,7 +77,8 @@ struct Inner {
     runs_watch: Mutex<bool>,
     /// Whether the watch notifies of commits of other processes.
     is_watched: AtomicBool,
-    /// The beginnings and ends of the transactions of this process that note their keys.
+    /// The number of beginnings and ends of those transactions of this process that note their
+    /// keys.
     own_writes: Arc<AtomicU64>,
 }
 
@@ -91,7 +93,7 @@ struct Awaited {
 struct Commits {
     count: u64,
     listeners: u64,
-    /// The tasks that wait, by the numbers of their listeners.
+    /// The wakers of the tasks that wait, by the number that identifies each listener.
     tasks: HashMap<u64, Waker>,
 }
 
@@ -110,8 +112,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The FNV-1a hash. It is the same in all processes and versions, since a store may send it to
-/// other processes.
+/// The FNV-1a hash of a key. The hash is the same in all processes and versions, since a store may
+/// send it to other processes.
 fn hash_of(key: &[u8]) -> u64 {
     const PRIME: u64 = 0x0100_0000_01B3;
     key.iter()
@@ -120,7 +122,7 @@ fn hash_of(key: &[u8]) -> u64 {
 
 /// The keys that a transaction changes, for the listeners of a [`CommitSignal`].
 ///
-/// As text, it can be sent to other processes:
+/// A set can be sent to other processes as text:
 ///
 /// ```
 /// use keyloom::backend::ChangedKeys;
@@ -136,7 +138,8 @@ pub struct ChangedKeys {
     _own: Option<OwnWrite>,
 }
 
-/// Counts the beginning of a transaction, and its end when it is dropped.
+/// Counts the beginning of a transaction when this value is created, and the end of the transaction
+/// when this value is dropped.
 #[derive(Debug)]
 struct OwnWrite(Arc<AtomicU64>);
 
@@ -154,7 +157,7 @@ impl Drop for OwnWrite {
 }
 
 impl ChangedKeys {
-    /// An empty set, which notes all keys.
+    /// An empty set, to which each noted key is added, whether there is a listener or not.
     pub fn none() -> Self {
         Self { hashes: Some(Vec::new()), _own: None }
     }
@@ -201,7 +204,7 @@ impl FromStr for ChangedKeys {
     /// Text of another format, such as that of a later version, means any key.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let hash = |digits: &[u8]| {
-            // A sign would be accepted as a digit.
+            // `from_str_radix` would accept a sign before the digits.
             let is_hash = digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit);
             let digits = std::str::from_utf8(digits).ok().filter(|_| is_hash)?;
             u64::from_str_radix(digits, 16).ok()
@@ -220,7 +223,7 @@ pub struct ChangeListener {
     number: u64,
     /// The number of commits at the end of the last wait.
     seen: u64,
-    /// The longest pause between two polls; `None` if every commit is notified.
+    /// The longest pause between two polls; `None` if the store notifies of every commit.
     poll: Option<Duration>,
     pause: Duration,
     _guard: Option<Box<dyn Any + Send + Sync>>,
@@ -233,8 +236,8 @@ impl ChangeListener {
         CommitSignal::default().listen(&[]).unnotified().polling(longest)
     }
 
-    /// The first wait does not end at once, because the store notifies the signal as soon as it
-    /// watches the key.
+    /// Makes even the first wait last until a notification. For a store that notifies the signal as
+    /// soon as the store watches the key.
     #[must_use]
     pub fn unnotified(mut self) -> Self {
         self.seen = lock(&self.awaited.commits).count;
@@ -248,8 +251,8 @@ impl ChangeListener {
         self
     }
 
-    /// Also ends each wait after a pause, which grows from 1 ms to `longest`. If many threads of
-    /// the process wait, the pauses are longer: 0.1 ms for each of them.
+    /// Also ends each wait after a pause, which grows from 1 ms to `longest`. If many threads or
+    /// tasks listen to the signal, the pauses are longer: 0.1 ms for each listener.
     #[must_use]
     pub fn polling(mut self, longest: Duration) -> Self {
         self.poll = Some(longest);
@@ -284,7 +287,9 @@ impl ChangeListener {
     }
 
     /// The longest duration of the next wait, after which the caller reads the key again. Each call
-    /// returns a longer pause.
+    /// doubles the pause, up to the longest pause of [`polling`](ChangeListener::polling). Without
+    /// polling, returns [`Duration::MAX`]. While a [`Watch`] notifies of all commits, the pause is
+    /// at least one second.
     pub fn pause(&mut self) -> Duration {
         let Some(poll) = self.poll else { return Duration::MAX };
         if self.signal.0.is_watched.load(Ordering::Relaxed) {
@@ -313,9 +318,9 @@ impl Drop for ChangeListener {
 }
 
 impl CommitSignal {
-    /// Returns an empty set of keys for a new transaction. Costs one atomic load. If there is no
-    /// listener now, the keys are not noted, and the commit notifies every listener that there is
-    /// by then.
+    /// Returns an empty set of keys for a new transaction. Costs one atomic load if there is no
+    /// listener. In this case, the keys are not noted, and the commit notifies every listener that
+    /// has begun by then.
     pub fn changed_keys(&self) -> ChangedKeys {
         let is_awaited = self.waiting() > 0;
         let own = is_awaited.then(|| OwnWrite::begin(&self.0.own_writes));
@@ -364,15 +369,16 @@ impl CommitSignal {
         ChangeListener { signal, hash, awaited, number, seen, poll: None, pause, _guard: None }
     }
 
-    /// `pause` for each listener.
+    /// `pause`, multiplied by the number of listeners.
     fn for_each(&self, pause: Duration) -> Duration {
         let waiting = self.0.waiting.load(Ordering::Relaxed).try_into().unwrap_or(u32::MAX);
         pause.saturating_mul(waiting)
     }
 
-    /// Runs the result of `work` on a thread, unless an earlier one still runs. It watches for
-    /// commits of other processes and notifies this signal of them, until the watch [is not
-    /// needed](Watch::is_needed). If the system starts no thread, the waiters poll.
+    /// Calls `work` and runs the function that it returns on a new thread, unless an earlier watch
+    /// still runs. The function watches for commits of other processes and notifies this signal of
+    /// them, until the watch [is not needed](Watch::is_needed). If the system starts no thread, the
+    /// waiters poll.
     ///
     /// Call this after [`listen`](CommitSignal::listen): a watch ends if there is no listener.
     pub fn watch<W: FnOnce(&Watch) + Send + 'static>(&self, work: impl FnOnce() -> W) {
@@ -406,7 +412,7 @@ impl Watch {
         if self.has_ended.get() {
             return false;
         }
-        // With the lock, a listener is either counted here, or starts the next watch.
+        // Because of the lock, a new listener is either counted here or starts the next watch.
         let mut runs = lock(&self.signal.0.runs_watch);
         if self.signal.waiting() > 0 {
             self.last_needed.set(Instant::now());
@@ -416,23 +422,23 @@ impl Watch {
         !self.has_ended.get()
     }
 
-    /// Ends the watch. Another one may begin as soon as the lock is released.
+    /// Ends the watch. Another watch may begin as soon as the lock is released.
     fn end(&self, runs: &mut bool) {
         self.signal.0.is_watched.store(false, Ordering::Relaxed);
         self.has_ended.set(true);
         *runs = false;
     }
 
-    /// The number of beginnings and ends of the transactions of this process. It is odd while the
-    /// process writes, if it has one writer at a time. Transactions that began without a listener
-    /// are not counted.
+    /// The number of beginnings and ends of the transactions of this process. If the store allows
+    /// one writer at a time, the number is odd while this process writes. Transactions that began
+    /// without a listener are not counted.
     pub fn own_writes(&self) -> u64 {
         self.signal.0.own_writes.load(Ordering::SeqCst)
     }
 
-    /// States whether this watch now notifies of every commit of other processes, and wakes all
-    /// listeners, which read their keys again. While it does, the listeners poll once a second at
-    /// most.
+    /// Sets whether this watch notifies of every commit of other processes. Also wakes all
+    /// listeners, so that they read their keys again. While the watch notifies of every commit,
+    /// each listener polls at most once a second.
     pub fn set_complete(&self, is_complete: bool) {
         if !self.has_ended.get() {
             self.signal.0.is_watched.store(is_complete, Ordering::Relaxed);
@@ -451,7 +457,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if !self.has_ended.get() {
-            // The work has failed.
+            // The function of the watch returned or panicked before the watch ended.
             self.end(&mut lock(&self.signal.0.runs_watch));
         }
     }
@@ -565,7 +571,7 @@ mod tests {
         }
     }
 
-    /// A watch that panics is not started again by itself, but by the next wait.
+    /// After a watch panics, the listeners poll. Only another call of `watch` starts another watch.
     #[test]
     fn a_watch_that_fails_leaves_polls() {
         let signal = CommitSignal::default();

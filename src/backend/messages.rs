@@ -2,7 +2,8 @@
 
 use crate::Error;
 
-/// A key in a message: shown as a tuple if it is one, otherwise as bytes, in at most 96 characters.
+/// A key in a message: shown as a tuple if the key is a packed tuple, otherwise as bytes. Longer
+/// text is cut after 96 characters.
 ///
 /// ```
 /// use keyloom::backend::shown_key;

@@ -20,10 +20,10 @@
 //! | names keys in its errors | [`shown_key`] |
 //! | has a server | the crate `keyloom-remote` |
 //!
-//! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
-//! [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and versionstamps
-//! have defaults that read and write; a backend overrides them if its engine is faster.
-//! [`AnyStore::other`] and [`AnyStore::open_with`] add a backend to the built-in ones.
+//! Every operation on a key begins with [`check_key`], every put with [`check_value`]; a commit
+//! begins with [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and
+//! versionstamps have defaults that read and write; a backend overrides them if its engine is
+//! faster. [`AnyStore::other`] and [`AnyStore::open_with`] add a backend to the built-in ones.
 //!
 //! [`Store`]: crate::Store
 //! [`Reader`]: crate::Reader

@@ -18,8 +18,8 @@ use crate::{KeyBuf, KeyRange, Order, Result};
 ///
 /// Keys are not checked here: see [`check_key`](crate::check_key).
 ///
-/// A get and a write cost O(log n) in the number of writes; a range costs as many steps as there
-/// are entries in the snapshot and writes in the range.
+/// A get and a write cost O(log n) in the number of writes. A range costs one step for each write
+/// in the range, and O(log n) for each entry that the snapshot has in the range.
 ///
 /// ```
 /// use keyloom::backend::Overlay;
@@ -73,7 +73,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         }
     }
 
-    /// Deletes every key of `range`. Costs O(log n) and one step for each write in the range.
+    /// Deletes every key of `range`. Costs O(log n) for the range, and again for each write in the
+    /// range.
     pub fn delete_range(&mut self, range: &KeyRange<'_>) {
         if let Some(span) = Span::of(range) {
             self.delete_span(span);
@@ -147,8 +148,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.bytes
     }
 
-    /// The part of `span` that a walk in `order` still reads from the snapshot, if the walk is
-    /// about to enter a deleted range.
+    /// The part of `span` that a walk in `order` still reads from the snapshot. If the walk begins
+    /// in a deleted range, this is the part after that range; `None` if no part is left.
     pub fn beyond_cleared(&self, span: Span, order: Order) -> Option<Span> {
         self.cleared.beyond(span, order)
     }
@@ -216,7 +217,7 @@ where
     V: Deref<Target = [u8]>,
 {
     /// Merges the writes of `overlay` in `span` into `below`, the entries of the snapshot in `span`
-    /// and in `order`. If `span` is `None`, there are no entries.
+    /// and in `order`. If `span` is `None`, the range is empty and no write is merged.
     pub fn new(overlay: &'o Overlay<V>, span: Option<&Span>, order: Order, below: I) -> Self {
         let writes: Writes<'o, V> = match span {
             None => Box::new(std::iter::empty()),
@@ -233,7 +234,7 @@ where
         Self { overlay, writes, below, order, is_over: false }
     }
 
-    /// Ends the iterator, including the writes.
+    /// Returns the error of `below` and ends the iterator: the remaining writes are not returned.
     fn fail(&mut self) -> Option<Result<Merged<'o, B, V>>> {
         self.is_over = true;
         let error = self.below.next()?.err()?;

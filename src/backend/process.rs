@@ -47,7 +47,8 @@ fn id() -> u32 {
     std::process::id()
 }
 
-/// Caches the id, because the system call takes as long as a get. A child of `fork` clears it.
+/// Caches the id, because the system call takes as long as a get. In a child of `fork`, a handler
+/// clears the cached id.
 #[cfg(feature = "lmdb")]
 #[inline]
 fn id() -> u32 {

@@ -148,7 +148,7 @@ impl Spans {
     }
 
     /// If a walk of `span` in `order` begins in one of these spans, returns the part of `span`
-    /// after that one.
+    /// after that one, or `None` if no part is left. Otherwise returns `span`.
     pub fn beyond(&self, span: Span, order: Order) -> Option<Span> {
         match order {
             Order::Ascending => {
@@ -255,7 +255,8 @@ mod tests {
             }
         }
 
-        /// Skipping removes only cleared keys, and all cleared keys at the beginning.
+        /// `beyond` removes only keys that are in the set and, in ascending order, all such keys at
+        /// the beginning.
         #[test]
         fn what_lies_beyond_is_all_that_is_left(
             parts in proptest::collection::vec(span(), 0..6), whole in span(),

@@ -16,12 +16,13 @@ use crate::{Error, Result};
 /// would starve all others.
 const PATIENCE: Duration = Duration::from_micros(250);
 
-/// Lets the threads of a process write one after the other, in order of arrival.
+/// Lets the threads of a process write one after the other, in order of arrival. As an exception, a
+/// thread may take a free slot while the first waiting thread has waited for less than 250 µs.
 ///
 /// An engine with one writer at a time makes a second writer wait. So a thread that begins a
-/// transaction inside another one waits for itself forever. The slot returns an error instead. A
-/// store holds one slot, shared by its clones. A transaction holds the [`WriterTurn`] in a field
-/// after the engine's own transaction, so that the engine's transaction ends first.
+/// transaction inside another one would wait forever. The slot returns an error instead. A store
+/// holds one slot, shared by its clones. A transaction holds the [`WriterTurn`] in a field after
+/// the engine's own transaction, so that the engine's transaction ends first.
 ///
 /// ```
 /// use keyloom::Error;
@@ -45,7 +46,7 @@ struct State {
 }
 
 impl State {
-    /// Removes a thread from the queue.
+    /// Removes a thread from the queue. Wakes the first thread if the slot is free.
     fn give_up(&mut self, thread: ThreadId) {
         self.waiting.retain(|(waiting, _)| waiting.id() != thread);
         if self.owner.is_none() {
@@ -62,7 +63,7 @@ impl State {
 
 /// The right to write, released on drop.
 ///
-/// It is not `Send`: after a move, the wrong thread would receive [`Error::NestedTransaction`].
+/// A turn is not `Send`: after a move, the wrong thread would receive [`Error::NestedTransaction`].
 #[derive(Debug)]
 #[must_use = "the slot is free again once the turn is dropped"]
 pub struct WriterTurn<'s> {
@@ -71,7 +72,8 @@ pub struct WriterTurn<'s> {
 }
 
 impl WriterSlot {
-    /// Waits for the current writer, and for the threads that began to wait earlier.
+    /// Waits for the current writer, and for the threads that began to wait earlier. Takes a free
+    /// slot at once if the first of these threads has waited for less than 250 µs.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] if the calling thread is the current writer.

@@ -14,8 +14,7 @@ use crate::backend::Process;
 use crate::retry::{Attempt, Retries};
 use crate::{Error, Result, Store};
 
-/// The divisor of the commit time: a batch waits for more bodies for at most this fraction of a
-/// commit.
+/// A batch waits for more bodies for at most the time of a commit, divided by this number.
 ///
 /// Without this wait, sixteen threads that put one record each form batches of eight, since the
 /// threads of one batch return while the other eight commit. With a wait of half a commit the
@@ -23,7 +22,7 @@ use crate::{Error, Result, Store};
 const GATHERING: u64 = 2;
 
 /// The longest wait for more bodies. The transaction of the batch has already begun, so all other
-/// writers wait too. Also, after one commit of a second, the next wait must not last half a second.
+/// writers wait too. Also, after commits of a second, the next wait must not last half a second.
 const MAX_GATHERING: Duration = Duration::from_millis(5);
 
 /// After this time a batch takes no more bodies, so that slow bodies do not add up. Without this
@@ -38,10 +37,11 @@ pub struct BatchCounts {
     pub batches: u64,
     /// Bodies that these commits contained.
     pub together: u64,
-    /// Calls whose bodies ran alone, because no other body was waiting or because they failed in a
-    /// batch.
+    /// Calls whose bodies ran alone, because no other body was waiting, or because their batch
+    /// failed or left them out.
     pub alone: u64,
-    /// How often a batch ran again, either after a conflict or to leave out a body that had failed.
+    /// How often a batch ran again: after a conflict, to leave out a body that had failed, or with
+    /// fewer bodies because the transaction was too large.
     pub restarts: u64,
 }
 
@@ -295,13 +295,14 @@ impl<S: Store> Batch<'_, S> {
         if ran.committed > 1 {
             crate::trace::batch(ran.committed, ran.restarts);
         }
-        // Members that have not run wait for the next batch.
+        // Members without a verdict wait for the next batch.
         let rest = self.members.split_off((ran.settled - 1).min(self.members.len()));
         let mut state = lock(&group.state);
         rest.into_iter().rev().for_each(|member| state.waiting.push_front(member));
     }
 
-    /// Takes the bodies that are waiting, or waits for one if more are expected.
+    /// Takes the bodies that are waiting. If no body is waiting but more bodies are expected, waits
+    /// for a body first.
     #[allow(unsafe_code)]
     fn gather<'j>(&mut self, wait: Duration, jobs: &mut Jobs<&'j mut (dyn Job<S> + 'j)>)
     where

@@ -13,7 +13,7 @@ use crate::{Error, Result, SharedError, Store, Transaction as _, Writer as _};
 const MAX_RESTARTS: usize = 4;
 
 /// How often a batch runs again after a conflict. Batches are large transactions, so on a store
-/// with concurrent writers they lose conflicts against small ones. After this many conflicts the
+/// with concurrent writers they lose conflicts against small ones. After one more conflict the
 /// bodies run alone.
 const MAX_CONFLICTS: usize = 2;
 
@@ -26,19 +26,19 @@ pub(crate) trait Job<S: Store>: Send {
     fn settle(&mut self, verdict: Verdict);
 }
 
-/// The outcome that the caller of a body returns.
+/// The outcome of a batch for one body.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Verdict {
     /// The body must run alone.
     #[default]
     Alone,
-    /// The result of the last run.
+    /// The last run was committed: the call returns the result of that run.
     Committed,
     /// [`Error::CommitUnknown`]: the writes may be in the store.
     Unknown(SharedError),
 }
 
-/// A body with the types of its caller.
+/// The [`Job`] of a body: the body, and the result of its last run.
 pub(crate) struct Body<B, T, E> {
     body: B,
     /// The value that the last run returned, committed or not.
@@ -112,7 +112,8 @@ pub(crate) struct Ran {
 /// The end of one run of a batch.
 enum End {
     Committed,
-    /// This job failed, so the transaction failed too.
+    /// This job failed after a write or after an error of the store, so the transaction must begin
+    /// again without the job.
     Failed(usize),
     /// The transaction has no room or no time left for this job and the jobs after it.
     TooLarge(usize),
@@ -126,7 +127,7 @@ enum End {
 /// The jobs of a batch.
 pub(crate) struct Jobs<J> {
     jobs: Vec<Entered<J>>,
-    /// The number of jobs that run in this batch.
+    /// The largest number of jobs that run in this batch.
     most: usize,
 }
 
@@ -234,8 +235,8 @@ fn run_once<S: Store, J: DerefMut<Target: Job<S>>>(
             txn.check_reads(true);
             txn.begin_body();
             let is_good = job.run(&mut txn);
-            // The body may fit into a transaction of its own. This is checked first, because a body
-            // can drop the error and succeed.
+            // The size is checked first, because a body can drop the error and succeed. A body that
+            // is too large here may fit into a transaction of its own.
             if txn.is_too_large() && has_any {
                 return End::TooLarge(number);
             } else if is_good {

@@ -17,7 +17,7 @@ pub use transaction::BatchedTransaction;
 
 /// The largest number of bodies in one batch.
 ///
-/// This bounds how long a body waits for the bodies before it. bbolt has the same default.
+/// The limit bounds how long a body waits for the bodies before it. bbolt has the same default.
 pub const MAX_BATCH: usize = 1_000;
 
 /// Wraps a store and commits the transactions of many threads together.
@@ -52,10 +52,10 @@ pub const MAX_BATCH: usize = 1_000;
 ///   thread holds.
 /// * A thread that has a transaction of the store must not call `transact_batched`. If the
 ///   transaction is from this wrapper or a clone, the call returns [`Error::NestedTransaction`]. If
-///   the transaction is from the [inner](Batched::inner) store, the call and the transaction wait
-///   for each other. On LMDB the call returns when its time-out has passed.
+///   the transaction is from the [inner](Batched::inner) store, the batch may wait for the
+///   transaction while the call waits for the batch. On LMDB this wait ends with a time-out.
 /// * `Batched` must be the outermost wrapper: `Metered<Batched<S>>` does not batch.
-/// * It is meant for stores with one writer at a time: memory, LMDB, redb. On other stores,
+/// * `Batched` is meant for stores with one writer at a time: memory, LMDB, redb. On other stores,
 ///   transactions run concurrently; in a batch, bodies that wait for a server would wait for each
 ///   other.
 /// * [`transact`](Store::transact) and [`begin`](Store::begin) run their own transactions, outside

@@ -27,8 +27,9 @@ pub struct OldestReader {
 }
 
 impl HeldPages {
-    /// The remedy for the message: `otherwise`, combined with a remedy for the readers if they are
-    /// the cause.
+    /// The remedy for the message: to run the transaction again if readers of dead processes were
+    /// cleared. Otherwise, the remedy is to end the oldest reader or to follow `otherwise`; without
+    /// an oldest reader, it is `otherwise` alone.
     pub(super) fn remedy(&self, otherwise: &str) -> String {
         match (self.dead_readers, self.oldest_reader) {
             (0, None) => otherwise.into(),

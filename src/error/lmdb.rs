@@ -21,8 +21,9 @@ pub enum LmdbError {
         /// The readers that keep freed pages from being reused.
         held: HeldPages,
     },
-    /// The memory map of an LMDB store must grow. This is possible only while no snapshot is open,
-    /// but some stayed open. Drop snapshots before writing; read long ranges in pages.
+    /// The memory map of an LMDB store must grow. The map can grow only while no snapshot or
+    /// transaction is open, but some stayed open. Drop snapshots before writing; read long ranges
+    /// in pages.
     #[error(
         "the memory map must grow but {open} snapshots or transactions stayed open for {waited_ms} ms; drop them before writing"
     )]

@@ -40,8 +40,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(!wrapped.maybe_committed());
 /// ```
 ///
-/// `Debug` prints the message too, with its remedy, because a `main` that returns the error shows
-/// it so.
+/// `Debug` prints the same text as `Display`, with the remedy, because a `main` that returns the
+/// error prints its `Debug` text.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Writer};

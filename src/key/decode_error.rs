@@ -45,7 +45,9 @@ pub(super) enum DecodeErrorKind {
         /// The type code of the next element.
         found: u8,
     },
-    /// No element begins with this byte, or only elements that the bindings no longer write.
+    /// No element that keyloom supports begins with this byte. The byte is not a type code, or is
+    /// one that the bindings no longer write, that keyloom does not support, or that another
+    /// program uses.
     UnknownCode {
         /// The byte.
         found: u8,

@@ -45,8 +45,8 @@ pub enum Element {
     Tuple(Vec<Element>),
     /// An integer.
     Int(i128),
-    /// An integer that may be too large for [`Element::Int`]. A smaller integer is equal to the
-    /// [`Element::Int`] of the same value.
+    /// An integer that may be too large for [`Element::Int`]. If the integer fits, it is equal to
+    /// the [`Element::Int`] of the same value.
     BigInt(BigInt),
     /// A float of four bytes.
     F32(f32),

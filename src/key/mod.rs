@@ -84,8 +84,8 @@
 //! # Cost
 //!
 //! Packing is one pass over the value, and allocates only for keys above 64 bytes. Unpacking is one
-//! pass over the bytes; `&str` and `&[u8]` borrow from the key. An integer takes 1 to 9 bytes. A
-//! string takes its length + 2, and one more for each NUL in it.
+//! pass over the bytes; `&str` and `&[u8]` borrow from the key. An integer of up to 64 bits takes 1
+//! to 9 bytes. A string takes its length + 2, and one more for each NUL in it.
 //!
 //! # A struct as a key
 //!

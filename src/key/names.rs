@@ -15,9 +15,9 @@ static NAMES: RwLock<Names> = RwLock::new(BTreeMap::new());
 /// A name that the errors of this process show for keys with a certain prefix, until the `KeyName`
 /// is dropped.
 ///
-/// This is for layers that assign numbers to the data in a store. An error contains a key, but it
-/// is often created without a store from which the name of the number could be read. So such a
-/// layer keeps a `KeyName` in each handle.
+/// A `KeyName` is for layers that assign numbers to the data in a store. An error contains a key,
+/// but the error is often created without a store from which the name of the number could be read.
+/// So such a layer keeps a `KeyName` in each handle.
 ///
 /// In a process, a prefix has at most one name. While handles with different names for a prefix
 /// exist, its keys are shown with their numbers. Names are not tied to a store: if two stores use

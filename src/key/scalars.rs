@@ -220,7 +220,8 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Reads an integer that is not short, not valid, or out of range.
+    /// Reads an integer that is not short. Returns the error for an integer that is not valid or
+    /// out of range.
     ///
     /// Takes `self` by value, so that the caller's unpacker stays in registers.
     #[cold]

@@ -58,7 +58,7 @@ impl Subspace {
         &self.prefix
     }
 
-    /// The packed `key` in this subspace.
+    /// The prefix of this subspace, followed by the packed `key`.
     #[inline]
     pub fn pack<K: Pack + ?Sized>(&self, key: &K) -> KeyBuf {
         let mut out = Packer::new();
@@ -112,10 +112,10 @@ impl Subspace {
         KeyRange::children(&self.pack(key))
     }
 
-    /// All keys of this subspace that begin with the elements of `key`. The last of these elements,
-    /// a string or bytes, only has to be a prefix of the element at its position. If the last
-    /// element is of another type, or if `key` is empty, the range contains `key` and the keys that
-    /// continue it.
+    /// All keys of this subspace that begin with the elements of `key`. If the last element of
+    /// `key` is a string or bytes, it only has to be a prefix of the element at its position. If
+    /// the last element is of another type, or if `key` is empty, the range contains `key` and the
+    /// keys that continue it.
     ///
     /// ```
     /// use keyloom::key::Subspace;

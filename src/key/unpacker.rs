@@ -153,7 +153,7 @@ impl<'k> Unpacker<'k> {
         })
     }
 
-    /// Reads a null if there is one.
+    /// Reads a null if the next element is one. Returns whether it was read.
     #[inline]
     pub fn null(&mut self) -> bool {
         let is_null = self.peek() == Some(code::NULL) && !(self.in_tuple && self.is_at_end());

@@ -1,5 +1,5 @@
-//! The file of a backup. The file gets its final name only when it is complete and synced. It is
-//! accessible to the same users as the store.
+//! The file of a backup. The file gets its final name only when it is complete and synced. No user
+//! that cannot access the store can access the file.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
@@ -18,7 +18,7 @@ use crate::{Error, Result, StorageError};
 
 /// The file of a store, in its directory.
 const DATA: &str = "data.mdb";
-/// Read, write and execute of all users, and the sticky bit of a directory.
+/// The permissions of all users (read, write and execute), and the sticky bit of a directory.
 const MODE_BITS: u32 = 0o1777;
 const GROUP_BITS: u32 = 0o070;
 const OWNER_BITS: u32 = 0o700;
@@ -179,7 +179,7 @@ fn set_mode(new: &File, like: &Metadata, mode: u32) -> io::Result<()> {
     let mut mode = mode & MODE_BITS;
     let is_same_group = new.metadata()?.gid() == like.gid();
     if !is_same_group && fchown(new, None, Some(like.gid())).is_err() {
-        // The group cannot be set to the store's group, so it gets no access.
+        // The group cannot be set to the store's group, so the group of the file gets no access.
         mode &= !GROUP_BITS;
     }
     new.set_permissions(Permissions::from_mode(mode))

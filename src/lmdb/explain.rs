@@ -70,7 +70,8 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
 /// The hint for a small file: a power failure may have interrupted the creation of the store. The
 /// file is not deleted, since a damaged store can have the same contents.
 fn hint_at_birth(path: &Path) -> &'static str {
-    /// Only a new store is this small.
+    /// The hint is given only for files of up to this length, since a longer file probably contains
+    /// commits.
     const MOST_BYTES: u64 = 64 << 10;
     let is_small = fs::metadata(path.join("data.mdb")).is_ok_and(|file| file.len() <= MOST_BYTES);
     if is_small {

@@ -31,7 +31,8 @@ pub(super) enum Holder {
     Call,
 }
 
-/// Each open snapshot, transaction and call holds one. Dropping a ticket decrements the count.
+/// Each open snapshot, transaction and call holds a ticket. Dropping the ticket decrements the
+/// count.
 #[derive(Debug)]
 pub(super) struct Ticket<'g> {
     gate: &'g Gate,
@@ -76,7 +77,7 @@ impl Gate {
         outcome
     }
 
-    /// The age of the oldest open snapshot or transaction.
+    /// The age of the oldest open snapshot, transaction or call.
     pub(super) fn oldest_age(&self) -> Option<Duration> {
         self.lock().open.first_key_value().map(|(_, (_, since))| since.elapsed())
     }
@@ -105,7 +106,7 @@ impl Gate {
         state
     }
 
-    // Each change of the state is one assignment, so a panic cannot leave it inconsistent.
+    // Each change of the state is one step that cannot panic, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -35,9 +35,9 @@ pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
     unsafe { map_again(env, path, 0, bytes) }
 }
 
-/// Opens the first transactions of an engine. Another process may enlarge the map between the
-/// opening of the file, which reads the size, and these transactions, because a write transaction
-/// waits for the current writer.
+/// Begins a transaction while a store is opened. Opening the file reads the size of the map.
+/// Another process may enlarge the map before the transaction begins, because a write transaction
+/// waits for the current writer. Then adopts the larger map and begins again.
 ///
 /// # Safety
 /// The conditions of [`set`] apply until the first transaction is open.

@@ -16,11 +16,11 @@
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
 //!   [`Lmdb::statistics`] returns the oldest snapshot of all processes.
-//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears these
-//!   snapshots every 10 ms and whenever the file has grown by 64 pages. They are also cleared if
-//!   the map, the disk or the reader slots are full; then [`transact`](Store::transact) retries the
-//!   transaction. If a live snapshot keeps the pages, [`LmdbError::MapFull`] and
-//!   [`StorageError::DiskFull`] name its process and age.
+//! * **A process that is killed leaves its snapshots in the lock file.** The beginning of a
+//!   transaction clears these snapshots, if the last check was at least 10 ms ago or if the file
+//!   has since grown by 64 pages. They are also cleared if the map, the disk or the reader slots
+//!   are full; then [`transact`](Store::transact) retries the transaction. If a live snapshot keeps
+//!   the pages, [`LmdbError::MapFull`] and [`StorageError::DiskFull`] name its process and age.
 //! * **A snapshot shows exactly one commit, and never an earlier commit than the snapshot before.**
 //!   The engine alone has a race here. A reader first reads the number of the newest commit, N, and
 //!   later copies the meta page of N. If the reader is delayed in between until commit N + 1 has
@@ -34,11 +34,11 @@
 //!   doubles the map. At that moment the process must have no open snapshot: `begin` waits for open
 //!   snapshots, and new snapshots wait for `begin`, both up to [`LmdbOptions::grow_patience`]. So a
 //!   thread that holds a snapshot must not take a second one while other threads write.
-//! * **Writers take turns, in all processes.** A writer waits for at most
-//!   [`LmdbOptions::begin_patience`] in all; then [`Error::WriterBusy`] names the process that
-//!   writes. A process that is killed releases its turn at once. The time-out does not cover waits
-//!   for a program that opens the file without keyloom, or with a version of keyloom that has no
-//!   such time-out.
+//! * **Writers take turns, in all processes.** A writer waits in total for at most
+//!   [`LmdbOptions::begin_patience`]; then [`Error::WriterBusy`] names the process that writes. A
+//!   process that is killed releases its turn at once. The time-out does not cover waits for a
+//!   program that opens the file without keyloom, or with a version of keyloom that has no such
+//!   time-out.
 //! * **One handle per file and process.** Clone the handle; opening the file twice is an error.
 //! * **A program that dies loses no commit and leaves no partial one**, with every [`Durability`].
 //!   The transaction that it was committing is in the store or not. If other processes have the
@@ -153,7 +153,8 @@ pub struct LmdbStatistics {
     pub dead_readers: u64,
     /// The snapshot that sees the oldest commit, in all processes. `None` without snapshots.
     pub oldest_reader: Option<OldestReader>,
-    /// The age of the oldest snapshot or transaction *of this process*.
+    /// The age of the oldest snapshot, transaction or running call (such as a backup) *of this
+    /// process*.
     pub oldest_reader_age: Option<Duration>,
 }
 
@@ -332,9 +333,9 @@ impl Lmdb {
     /// Syncs all commits so far to the disk, whatever the [`Durability`].
     ///
     /// A failed fsync cannot be repaired by a second one: the system discards the pages that it
-    /// could not write, and reports the failure only once. So after a failure in the modes without
-    /// an fsync per commit, this handle refuses to write or flush. Commits since the last flush may
-    /// be lost: load the data again, or save it with [`backup`](Lmdb::backup), which writes to
+    /// could not write, and reports the failure only once. So after a failure in a mode other than
+    /// [`Durability::Full`], this handle refuses to write or flush. Commits since the last flush
+    /// may be lost: load the data again, or save it with [`backup`](Lmdb::backup), which writes to
     /// another file.
     ///
     /// # Errors

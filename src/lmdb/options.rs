@@ -150,7 +150,8 @@ impl LmdbOptions {
         self
     }
 
-    /// How long to wait for open snapshots when the map must grow. Default: 5 seconds.
+    /// How long the growth of the map waits for open snapshots, and how long a new snapshot waits
+    /// for the growth. Default: 5 seconds.
     #[must_use]
     pub fn grow_patience(mut self, patience: Duration) -> Self {
         self.grow_patience = patience;
@@ -158,8 +159,8 @@ impl LmdbOptions {
     }
 
     /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in total for earlier
-    /// writers, in this process and in others, and for the memory map to be resized. After this
-    /// time they return [`Error::WriterBusy`]. Default: 60 seconds.
+    /// writers, in this process and in others, and for the memory map to be resized. If this time
+    /// passes while they wait for a writer, they return [`Error::WriterBusy`]. Default: 60 seconds.
     ///
     /// The time-out does not apply to a writer without keyloom, such as LMDB's own tools.
     ///
@@ -207,7 +208,8 @@ impl LmdbOptions {
     /// Checks the values that would make the engine panic or that the engine would misinterpret,
     /// and rounds the sizes.
     pub(super) fn checked(mut self) -> Result<Self> {
-        // The engine stores a name as a key, which has at most 511 bytes. Errors show the name.
+        // The engine stores a name as a key, which may have 511 bytes. Names must be shorter,
+        // because errors show them.
         const MOST_NAME_BYTES: usize = 100;
         let bad = |what, value: String, why| Err(Error::InvalidArgument { what, value, why });
         if self.name.is_empty() || self.name.len() > MOST_NAME_BYTES {

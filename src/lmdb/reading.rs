@@ -47,8 +47,8 @@ pub(super) fn begin<'e>(
         match take_slot(env, readers) {
             Ok(later) if later.id() == txn.id() => return Ok(txn),
             Ok(later) => txn = later,
-            // This transaction has the last slot itself. It can only wait until no commit is in
-            // progress or a slot is free.
+            // This transaction itself holds the last slot. So it ends and begins again after a
+            // pause, until no commit is in progress or another slot is free.
             Err(heed::Error::Mdb(MdbError::ReadersFull)) if pauses < MOST_PAUSES => {
                 pauses += 1;
                 drop(txn);

@@ -166,7 +166,8 @@ impl Shared {
 
     /// Enters the gate and opens a transaction or snapshot. If another process has enlarged the
     /// map, adopts its size and tries again. `lock` waits for other processes. It is called outside
-    /// the gate, so that a thread of this process that adopts the map does not wait for it.
+    /// the gate, because a thread of this process that adopts the map must not have to wait for
+    /// another process.
     pub(super) fn enter<'s, L, T>(
         &'s self,
         holder: Holder,

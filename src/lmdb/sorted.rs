@@ -7,12 +7,13 @@
 //! store the engine avoids both problems (`MDB_APPEND`). Elsewhere this module avoids them with
 //! dummy entries that are deleted again before the call returns:
 //!
-//! * After the first entries of the load, two dummy entries are put after them, of the largest size
-//!   that a page of the tree can hold. No third entry fits on a page with both dummies, so the
-//!   second dummy is on another page than the end of the load. The first dummy is deleted, and the
-//!   load continues at the end of its page. The second dummy stays until the load is complete:
-//!   without it the next page could become so empty that the engine merges this page with the page
-//!   of the load. For the same reason the load first fills a third of its page.
+//! * When the first entries of the load fill a third of a page, two dummy entries are put after the
+//!   last key of the whole load. They have the largest size of which two entries fit on a page. No
+//!   third entry fits on a page with both dummies, so the second dummy is on another page than the
+//!   end of the load. The first dummy is deleted, and the load continues at the end of its page.
+//!   The second dummy stays until the load is complete: without it the next page could become so
+//!   empty that the engine merges this page with the page of the load. For the same reason the load
+//!   first fills a third of its page.
 //! * If an entry does not fit on the page, a dummy entry without a value is put before this entry,
 //!   if the dummy fits. The dummy is then the last entry of the page, so the split moves only the
 //!   dummy, and the old page stays full. The dummy is deleted when the new page is full: if it were
@@ -80,7 +81,7 @@ struct Load<'l, 'd, 't> {
     pages: usize,
     /// The free space on the current page of the load, if known.
     room: Option<usize>,
-    /// The dummy entry without a value at the beginning of this page.
+    /// The dummy entry without a value at the beginning of the current page.
     mark: Option<KeyBuf>,
     /// The large dummy entry after the load.
     end: Option<KeyBuf>,

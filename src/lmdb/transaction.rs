@@ -75,7 +75,8 @@ impl Full {
 struct Tries {
     /// The number of puts before the next try.
     pass: u32,
-    /// The number of puts before the try after that, if it fails.
+    /// The number of puts from the last failed try to the next try. A further failure doubles this
+    /// number.
     then: u32,
 }
 
@@ -84,7 +85,7 @@ impl Tries {
     const EACH: Self = Self { pass: 0, then: 1 };
     /// Tries only after some puts, so not in small transactions.
     const LATER: Self = Self { pass: 8, then: 8 };
-    // A failed try is a wasted operation. In the long run, there is at most one per 256 puts. With
+    // A failed try is a wasted operation. In the long run, at most one try fails per 256 puts. With
     // a higher limit, entries that can be put together are found later.
     const MOST: u32 = 256;
 

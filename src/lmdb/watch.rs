@@ -16,8 +16,8 @@ use crate::backend::{CommitSignal, Watch};
 /// How often the thread checks whether it is still needed.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// After a write of another process, the listeners are notified again and again, after pauses that
-/// grow from this one to [`CHECK`].
+/// After a write of another process, the listeners are notified repeatedly, after pauses that grow
+/// from this time to [`CHECK`].
 // LMDB publishes a commit to readers some instructions after the write that inotify reports. With
 // one notification for each write, one wait of ten read too early and slept until its poll.
 const FIRST_REPEAT: Duration = Duration::from_micros(100);
@@ -35,7 +35,7 @@ pub(super) fn start(signal: &CommitSignal, data_file: impl FnOnce() -> PathBuf) 
             if run(watch, &data_file).is_err() {
                 watch.set_complete(false);
             }
-            // Not again for each wait.
+            // Keeps the thread, so that not every wait starts a watch that fails again.
             while watch.is_needed() {
                 thread::sleep(CHECK);
             }
@@ -54,8 +54,9 @@ fn run(watch: &Watch, data_file: &Path) -> io::Result<()> {
         let timeout = next.map_or(CHECK, |(due, _)| due.saturating_duration_since(Instant::now()));
         if has_changed(&inotify, timeout)? {
             let own_before = std::mem::replace(&mut own_writes, watch.own_writes());
-            // Commits of this process have notified the listeners of their keys. Only one process
-            // writes at a time, but it may have been another one just before.
+            // Commits of this process have already notified the listeners of their keys. But
+            // another process may have written just before this process, so the listeners are
+            // notified later.
             let is_own = own_writes != own_before || own_writes % 2 == 1;
             match is_own {
                 true => _ = next.get_or_insert((Instant::now() + BESIDE_OWN_WRITES, CHECK)),

@@ -119,7 +119,7 @@ impl<'f> LockedByte<'f> {
             if locked.is_some() || left.is_zero() {
                 return Ok(locked);
             }
-            // A pause prolongs the wait by at most a tenth.
+            // A pause prolongs a wait of at least 0.5 ms by at most a tenth.
             let pause = (deadline.waited() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             thread::sleep(pause.min(left));
         }

@@ -86,7 +86,7 @@ impl Leaf {
                 None
             }
             Err(position) => {
-                // Keys that are inserted in order leave full leaves behind.
+                // Keys that are inserted in ascending order leave full leaves.
                 let appended = position == LEAF_ENTRIES;
                 let cut = if appended { LEAF_ENTRIES } else { LEAF_ENTRIES / 2 };
                 let mut right =

@@ -71,7 +71,7 @@ impl Write {
         Ok(())
     }
 
-    /// The first key or range of this write that overlaps one of the reads.
+    /// The key or range of this write, as text, if it overlaps one of the reads.
     fn meets(&self, reads: &Reads) -> Option<Box<str>> {
         match self {
             Self::Put(entry) => reads.saw(entry.key()),

@@ -210,7 +210,7 @@ impl Branch {
         if self.children.len() < BRANCH_CHILDREN {
             return None;
         }
-        // Keys that are inserted in order leave full nodes behind.
+        // Keys that are inserted in ascending order leave nearly full branches.
         let appended = position + 2 == BRANCH_CHILDREN;
         let cut = if appended { BRANCH_CHILDREN - 2 } else { BRANCH_CHILDREN / 2 };
         let right = Self {

@@ -38,7 +38,7 @@ pub trait Reader {
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>>;
 
     /// The values of many keys, in the order of `keys`. A remote store reads them in one round
-    /// trip.
+    /// trip; etcd needs another one for each further 2,048 keys.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -185,9 +185,9 @@ pub trait Reader {
         0
     }
 
-    /// Announces keys that will be read: a remote store fetches all of them in one round trip, and
-    /// later gets of these keys cost no round trip, as long as their values take less than 4 MiB.
-    /// Does nothing on other stores.
+    /// Announces keys that will be read: a remote store fetches their values as
+    /// [`get_many`](Reader::get_many) does. Later gets of these keys cost no round trip, as long as
+    /// their values take less than 4 MiB. Does nothing on other stores.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};

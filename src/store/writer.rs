@@ -31,7 +31,7 @@ pub trait Writer: Reader {
     ///
     /// On LMDB this fills the pages of the tree, even in the middle of a store, where single puts
     /// leave each page up to half empty. So a bulk load should pass as many entries as it can hold
-    /// in memory; fewer than some dozen gain nothing. Entries that do not ascend are put as well.
+    /// in memory; fewer than 64 entries gain nothing. Entries that do not ascend are put as well.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -113,9 +113,9 @@ pub trait Writer: Reader {
     /// the same old value, as if they were not serializable. A list of candidates is a hint too, if
     /// each one is read again with a checked read before it is changed.
     ///
-    /// Has this effect in memory with optimistic transactions, in etcd and on FoundationDB. On
-    /// PostgreSQL and fjall the reads are checked as all others. On stores with one writer there
-    /// are no conflicts.
+    /// A snapshot read has this effect in memory with optimistic transactions, in etcd and on
+    /// FoundationDB. On PostgreSQL and fjall, these reads are checked like all others. On stores
+    /// with one writer at a time there are no conflicts.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Transaction, Writer};
@@ -141,12 +141,12 @@ pub trait Writer: Reader {
     /// Wakes the [listeners](crate::Store::listen) of `key` when this transaction commits, without
     /// writing the key: transactions that wake the same listeners do not conflict.
     ///
-    /// For programs that wait for work, such as the consumers of a queue. With a key that every
-    /// producer writes, all producers would conflict.
+    /// For programs that wait for work, such as the consumers of a queue. If every producer wrote
+    /// one common key instead, all producers would conflict.
     ///
     /// A wake is a hint, and can be lost: etcd and FoundationDB ignore it, as some stores do if the
     /// transaction writes no key. Other processes do not notice it on redb, on fjall, and on LMDB
-    /// outside of Linux. So a waiting program must also look from time to time.
+    /// outside of Linux. So a waiting program must also read from time to time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -272,8 +272,8 @@ pub trait Writer: Reader {
 
     /// Performs [`add`](Writer::add), [`min`](Writer::min), [`max`](Writer::max),
     /// [`append_if_fits`](Writer::append_if_fits) or
-    /// [`compare_and_clear`](Writer::compare_and_clear). A store overrides this method for all
-    /// five.
+    /// [`compare_and_clear`](Writer::compare_and_clear). A store with atomic operations overrides
+    /// only this method.
     ///
     /// A store with atomic operations performs them without a read, so that such transactions on
     /// one key do not conflict. Such a store does not validate the old value: it is truncated or

@@ -1,6 +1,6 @@
 //! A 64-bit fingerprint of the serialized form of a value. Two values of one type with the same
-//! fingerprint make the same calls to a serializer, apart from the order in which sequences and
-//! maps are visited.
+//! fingerprint almost certainly make the same calls to a serializer, apart from the order in which
+//! sequences and maps are visited.
 //!
 //! The order is left out because a `HashMap` that was read back has another order. Everything else
 //! counts: a skipped field, the difference between `Some(None)` and `None`, the bits of a float.
@@ -23,7 +23,8 @@ pub(super) struct SkippedField {
     pub(super) field: &'static str,
 }
 
-/// Serializes `value` to its fingerprint. This function itself does not allocate.
+/// Serializes `value` to its fingerprint. This function itself allocates only for text that a type
+/// passes to `collect_str`, and for errors.
 ///
 /// # Errors
 /// [`Refused`], with the error of the type's `Serialize`.

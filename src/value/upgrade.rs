@@ -56,9 +56,9 @@
 //!
 //! # Cost
 //!
-//! One byte per record. While the oldest type is [`Plain`], each read and write first tries to read
-//! the plain type, which takes as long as reading a plain record. Rewrite the records to avoid this
-//! cost.
+//! One byte per record. While the oldest type is [`Plain`], each read and each write also tries to
+//! read the plain type, which takes as long as reading a plain record. To avoid this cost, rewrite
+//! the records, and then replace the plain type by [`Nothing`].
 
 use std::fmt;
 use std::marker::PhantomData;

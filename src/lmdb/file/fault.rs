@@ -77,7 +77,8 @@ pub enum FileRule {
     /// The meta pages are from two consecutive transactions, each in the page given by its parity.
     /// After a power failure, a store without fsyncs may break this rule and be sound otherwise.
     TransactionIds,
-    /// The last page is inside the file, or no further past its end than free pages can be.
+    /// The last page is inside the file, or the file is long enough to list the pages past its end
+    /// as free.
     LastPage,
     /// The root, depth and flags of a tree record are consistent.
     TreeRecord,
@@ -105,8 +106,8 @@ pub enum FileRule {
     /// The entries of a page are inside the page and fill the space after the free space, without
     /// gaps or overlaps.
     Packing,
-    /// A page has at least the number of entries that its kind requires: 1 in a leaf, 2 in a
-    /// branch.
+    /// A page has at least the number of entries that its kind requires: 1 in a leaf and in a
+    /// branch of the free tree, 2 in any other branch.
     TooFewEntries,
     /// An entry is a value, the first page of an overflow run or, in the main tree, a tree.
     EntryFlags,

@@ -94,7 +94,7 @@ impl TreeRecord {
 }
 
 impl Meta {
-    /// The fault of the last page in a file of this length.
+    /// Returns a fault if a file of this length is too short for the last page.
     pub(super) fn last_page_fault(&self, file_bytes: u64) -> Option<Fault> {
         if self.last_page < self.page_limit(file_bytes) {
             return None;
@@ -106,7 +106,7 @@ impl Meta {
         Some(Fault::new(self.page, FileRule::LastPage, detail))
     }
 
-    /// The fault of the roots in a file of this length.
+    /// Returns a fault if a root is past the end of a file of this length.
     pub(super) fn root_fault(&self, file_bytes: u64) -> Option<Fault> {
         let roots = [self.free.root, self.main.root].into_iter().flatten();
         let root = roots.into_iter().find(|root| *root >= self.pages_in(file_bytes))?;

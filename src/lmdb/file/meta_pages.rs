@@ -53,9 +53,9 @@ impl MetaPages {
         if first.transaction_id < second.transaction_id { second } else { first }
     }
 
-    /// Chooses the newer page, if its trees are valid. The trees of the older page are not checked:
-    /// if the write of a meta page fails, the engine restores the old last page and transaction in
-    /// that page, but not the old trees.
+    /// Chooses the newer page, whose trees the caller has checked. The trees of the older page need
+    /// not be valid: if the write of a meta page fails, the engine restores the old last page and
+    /// transaction in that page, but not the old trees.
     fn of_both(first: Meta, second: Meta) -> Self {
         let ids = [first.transaction_id, second.transaction_id];
         let newest = *Self::newest(&first, &second);

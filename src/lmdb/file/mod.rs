@@ -1,5 +1,6 @@
 //! A checker of LMDB data files. It uses ordinary reads, so that a truncated or damaged file causes
-//! a clear error. The engine maps the file, so a signal would kill the process.
+//! a clear error. The engine maps the file, so there such a file would cause a signal that kills
+//! the process.
 //!
 //! [`quick_check`] checks the two meta pages and the length of the file. [`verify`] walks every
 //! reachable page. Both support the format of LMDB 0.9 on 64-bit little-endian machines. All
@@ -107,7 +108,9 @@ pub enum QuickCheck {
         /// The length up to which the engine has allocated pages.
         expected_bytes: u64,
     },
-    /// A meta page, or a page that it refers to, is damaged. The engine must not open the file.
+    /// A meta page breaks a rule, or refers to a page past the end of the file.
+    /// [`Lmdb::open`](crate::Lmdb::open) refuses such a file, unless the only fault is one of
+    /// [`FileRule::TransactionIds`].
     Damaged(Fault),
 }
 
@@ -169,7 +172,8 @@ impl FileReport {
     }
 }
 
-/// Reads the newest sound meta page of the data file `path`. Costs two reads.
+/// Reads the newest sound meta page of the data file `path`. Costs two reads, or up to five if the
+/// first meta page is not sound.
 ///
 /// The engine refuses a file if either meta page is unreadable, and uses the newer page even if its
 /// contents are invalid. [`quick_check`] reports both cases.
@@ -181,7 +185,8 @@ pub fn read_meta(path: impl AsRef<Path>) -> Result<Meta, FileError> {
 }
 
 /// Runs the checks of constant cost: both meta pages, the length of the file, and whether the roots
-/// of the trees are inside the file. Costs two reads.
+/// of the trees are inside the file. Costs two reads, or up to five if the first meta page is not
+/// sound.
 ///
 /// ```
 /// use keyloom::{Lmdb, lmdb::file::{QuickCheck, quick_check}};
@@ -214,9 +219,9 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
 /// databases.
 ///
 /// `progress` is called at intervals with the number of pages checked so far and the total. Costs
-/// one read per branch page, leaf page and overflow run (the values in a run are not read). Needs
-/// memory for two bits per page and one page per level of the tree. A walk ends whatever the file
-/// contains, since no page is visited twice.
+/// one read per branch page, leaf page and overflow run. The values in a run are not read, except
+/// those of the free list. Needs memory for two bits per page and one page per level of the tree. A
+/// walk ends whatever the file contains, since no page is visited twice.
 ///
 /// ```
 /// use keyloom::{Lmdb, Store, Writer, lmdb::file::verify};

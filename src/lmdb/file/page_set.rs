@@ -13,7 +13,7 @@ impl PageSet {
         Self { bits: vec![0; words], len: 0 }
     }
 
-    /// Adds a page. Returns `false` if the page is already in the set or is not below the limit.
+    /// Adds a page, which must be below the limit. Returns whether the page was not in the set.
     pub(super) fn insert(&mut self, page: u64) -> bool {
         let Some(word) = usize::try_from(page / 64).ok().and_then(|at| self.bits.get_mut(at))
         else {

@@ -6,8 +6,8 @@ use super::{Fault, FileRule, TreeRecord};
 /// The greatest length of a key in LMDB.
 const MAX_KEY_BYTES: usize = 511;
 
-/// A fault ends the walk of the page in which it is found. The caller records it and continues with
-/// the next page.
+/// A fault ends the walk of the page in which it is found. The caller records the fault and
+/// continues with the next page.
 pub(super) type Checked<T = ()> = Result<T, Fault>;
 
 /// The tree that a page belongs to. The tree determines the meaning of the entries.

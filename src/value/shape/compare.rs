@@ -1,4 +1,5 @@
-//! Which records a type can read: its shape against the shape of the records in the store.
+//! Compares the shape of a type with the shape of the records in the store, to decide which records
+//! the type can read.
 //!
 //! The shape in the store describes all records that programs have written to it. So the stored
 //! shape is joined with the shape of each accepted program. For example, a field that only some of
@@ -47,7 +48,7 @@ pub struct Difference {
     pub stored: String,
     /// The part in the shape of the program.
     pub declared: String,
-    /// A way to make such a change.
+    /// How to undo such a change, or how to make it compatible.
     pub remedy: &'static str,
 }
 
@@ -113,8 +114,9 @@ impl Shape {
 }
 
 impl Shape {
-    /// For records with versions: returns the shape of the program without the earlier versions
-    /// that have no records in the store. The program only reads these versions.
+    /// For records with versions: returns the shape of the program with its newest version, and
+    /// with those earlier versions of which the store may contain records. The program reads
+    /// earlier versions, but does not write them.
     fn versions_in(&self, stored: &Self) -> Joined<Option<Self>> {
         let (Some(known), Some(old)) = (self.version_numbers(), stored.version_numbers()) else {
             return Ok(None);
@@ -180,7 +182,7 @@ impl<'a> Join<'a> {
         Difference { field, stored, declared, remedy }
     }
 
-    /// Runs `work` for a part, whose name errors then include.
+    /// Runs `work` for a part of the type. Errors of `work` include the name of the part.
     fn inside<T>(&mut self, part: String, work: impl FnOnce(&mut Self) -> Joined<T>) -> Joined<T> {
         self.path.push(part);
         let result = work(self);
@@ -235,7 +237,7 @@ impl<'a> Join<'a> {
                 old.clone()
             }
             (Form::Option(a), Form::Option(b)) => Form::Option(self.both(*a, *b)?),
-            // A value that is not null would be read as `Some`.
+            // Codecs by name write a unit as null, which would be read as `None`.
             (Form::Leaf(Leaf::Unit), Form::Option(_)) => {
                 return Err(self.differs(stored, program, TYPE));
             }

@@ -93,7 +93,8 @@ pub(super) struct EnumDraft {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// The next pass answers with the variant of this number.
+    /// The type has at most this many variants. The next pass answers with the last of them, whose
+    /// number is one less.
     AtMost(usize),
     Known(usize),
     /// The type does not identify variants by number.

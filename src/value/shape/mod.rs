@@ -55,8 +55,8 @@ use crate::{Error, Result};
 /// to a hundred of them.
 pub(crate) const MOST_PARTS: usize = 4_096;
 
-/// The largest number of parts of a tuple that are listed one by one. A longer tuple is recorded as
-/// an array.
+/// The largest number of parts of a tuple that are listed one by one if they have one type. A
+/// longer tuple with parts of one type is recorded as an array.
 // A list of the equal types of a long array would take memory in proportion to the length of the
 // array.
 pub(crate) const MOST_TUPLE: usize = 64;
@@ -91,7 +91,8 @@ type TypeId = u32;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Type {
-    /// The name without module paths. Names are shown, but compared only for opaque types.
+    /// The name without module paths. Names are shown. A comparison of shapes uses them only for
+    /// opaque types, and to distinguish sets from lists.
     name: String,
     form: Form,
 }
@@ -130,7 +131,7 @@ enum Form {
     Map(TypeId, TypeId),
     Struct(Fields),
     Enum(Vec<Variant>),
-    /// The content of an adjacently tagged enum, by variant.
+    /// The content of an adjacently tagged enum by variant, or the records of a type by version.
     ByTag(Vec<(String, TypeId)>),
 }
 
@@ -356,7 +357,7 @@ pub(super) fn of_known<V: DeserializeOwned>(
 }
 
 impl Form {
-    /// The types of the parts of this one.
+    /// The types of the parts of this type.
     fn types(&self) -> Vec<TypeId> {
         match self {
             Self::Leaf(_) | Self::Opaque(_) => Vec::new(),

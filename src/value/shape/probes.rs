@@ -2,7 +2,7 @@
 
 use super::Leaf;
 
-/// Types that validate a string accept one of these: dates, addresses, versions, numbers.
+/// Common types that validate a string accept one of these: dates, addresses, versions, numbers.
 pub(super) const STRINGS: &[&str] = &[
     "",
     "a",

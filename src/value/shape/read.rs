@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 128;
 const MOST_VALUES: usize = 1 << 20;
 
 impl Shape {
-    /// Converts a record that [`Postcard`](crate::value::Postcard) has encoded to JSON text. For
+    /// Converts a record in the encoding of [`Postcard`](crate::value::Postcard) to JSON text. For
     /// tools that show records without the Rust type.
     ///
     /// Bytes become a string of hexadecimal digits after `0x`. A float that JSON cannot express
@@ -33,9 +33,10 @@ impl Shape {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) if the bytes have another shape, if the shape is by
-    /// name, has unknown parts or has [versions](Shape::versions), or if the record has more than
-    /// 1,048,576 values or 128 levels.
+    /// [`Error::Value`](crate::Error::Value) if the bytes have another shape, if the shape has
+    /// unknown parts or [versions](Shape::versions), or if the record has more than 1,048,576
+    /// values or a value more than 128 levels below the record. The shape must be by position,
+    /// which is not checked.
     pub fn postcard_to_json(&self, bytes: &[u8]) -> Result<String> {
         let mut reading = Reading { shape: self, rest: bytes, json: String::new(), values: 0 };
         let read = reading.value(0, 0).filter(|()| reading.rest.is_empty());

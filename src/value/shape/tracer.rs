@@ -28,7 +28,7 @@ const MOST_FRAMES: usize = 1 << 21;
 // would pass. More combinations cost more passes.
 const MOST_REFUSALS: usize = 32;
 
-/// The name of a type without the pointer types around it, for which no codec writes bytes.
+/// The name of a type without the pointer types around it. No codec writes bytes for a pointer.
 pub(super) fn bare(name: &str) -> &str {
     // The attribute `deserialize_with` generates this type for one field, and names it after the
     // enclosing type.
@@ -228,7 +228,8 @@ impl Tracer {
             let refusals = state.nodes.get(id).map_or(0, |node| node.refusals);
             match state.variation {
                 0 => refusals % all.max(1),
-                // If the answers are varied, each request gets a different one.
+                // If the answers are varied, the answer also depends on the number of earlier
+                // answers in this pass.
                 variation => {
                     let mixed = (variation * 31 + state.answers).wrapping_mul(0x9E37_79B9);
                     (refusals + (mixed >> 7) % (variation + 1)) % all.max(1)

@@ -26,7 +26,9 @@ pub(in super::super) struct Chosen {
 
 impl State {
     /// Chooses a variant of the enum: an unknown variant if there is one, otherwise a variant that
-    /// contains unknown parts, otherwise the smallest variant.
+    /// contains unknown parts, otherwise the smallest variant. If no variant has content, or if
+    /// earlier answers were refused or gave no new results, the variants that can be read take
+    /// turns.
     pub(in super::super) fn choose(&mut self, id: NodeId) -> Chosen {
         let (pass, in_vain) = (self.pass, self.in_vain);
         let is_outermost = self.is_outermost(id);

@@ -71,7 +71,7 @@ impl<'t> At<'t> {
         self.tracer.of(self.node, result)
     }
 
-    /// The node of the type inside this one, which has no seed of its own.
+    /// Adds the node of an inner type that has no seed of its own.
     fn inner(self, name: &str) -> Result<NodeId> {
         let added = self.tracer.with(|state| state.add_inner(name.into()));
         self.tracer.or_fail(added)
@@ -257,7 +257,8 @@ impl<'de> Deserializer<'de> for At<'_> {
                 Some(Draft::Map(key, value)) => (*key, *value),
                 _ => (None, None),
             };
-            // The type requests the key first, so an entry requires a key with a value.
+            // The type requests the key first, so an entry is given only if there is a value for
+            // the key.
             let has_key = key.is_none_or(|key| state.height(key).is_some() || state.is_open(key));
             usize::from(has_key && (state.needs(node, key) || state.needs(node, value)))
         });

@@ -212,8 +212,8 @@ fn offered(state: &State, draft: &StructDraft) -> Vec<usize> {
     offered.retain(|(_, known)| rank(known).is_some());
     let is_later = |at: &usize| !draft.first.contains(at);
     offered.sort_by_key(|(at, _)| is_later(at));
-    // A part that refuses all values ends the pass, so unknown parts are given before it. Otherwise
-    // the order stays unchanged, because a tag is read before its content.
+    // A part that refuses all values ends the pass, so unknown parts are given before it. If there
+    // is no such part, the order stays unchanged, because a tag is read before its content.
     let refuses = |known: &Known| matches!(known, Known::Of(of) if state.height(*of).is_none());
     if draft.by_name.iter().any(refuses) {
         offered.sort_by_key(|(at, known)| (is_later(at), rank(known)));
