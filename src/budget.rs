@@ -301,8 +301,11 @@ impl<R: Reader> Reader for Budgeted<'_, R> {
         self.reader.prefetched()
     }
 
+    // Counted when the keys are read, so a prefetch takes no more keys than reads are left.
     fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
-        self.reader.prefetch(keys)
+        self.spending.reads(keys.first().copied().unwrap_or_default(), 0, true)?;
+        let most = usize::try_from(self.spending.left()).unwrap_or(usize::MAX);
+        self.reader.prefetch(keys.get(..most).unwrap_or(keys))
     }
 
     // `count` is not forwarded: the default reads the range, which is bounded entry by entry.

@@ -16,7 +16,8 @@ use crate::{
 /// operation, and so is each range and each step of a range, including the step that finds the end.
 /// Each entry of a [`put_sorted`](Writer::put_sorted) is an operation too; the entries before the
 /// failing one are put. A [`get_many`](Reader::get_many) or [`range_many`](Reader::range_many) is
-/// one operation. So a test can make each operation fail in turn and check the store afterwards:
+/// one operation, and so is a [`prefetch`](Reader::prefetch). So a test can make each operation
+/// fail in turn and check the store afterwards:
 ///
 /// ```
 /// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
@@ -119,8 +120,8 @@ impl<S> Faulty<S> {
     }
 
     /// Makes each snapshot and each transaction too old after this many of its own operations.
-    /// Later operations, except the commit, return [`Error::TooOld`], like those on FoundationDB
-    /// after five seconds. The reported ages count 1 ms per operation.
+    /// Later operations, and the commit, return [`Error::TooOld`], like those on FoundationDB after
+    /// five seconds. The reported ages count 1 ms per operation.
     ///
     /// ```
     /// use keyloom::{Error, Faulty, Memory, Reader, Store};
@@ -221,6 +222,11 @@ impl State<'_> {
             self.conflict.set(fault == Fault::Conflict);
             return Err(error(n, fault));
         }
+        self.grow_older()
+    }
+
+    /// Counts an operation as 1 ms.
+    fn grow_older(&self) -> Result<()> {
         let age_ms = self.operations.get() + 1;
         self.operations.set(age_ms);
         match self.plan.lock().longest {
@@ -281,6 +287,7 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
     }
 
     fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+        self.check()?;
         self.inner.prefetch(keys)
     }
 }
@@ -340,7 +347,10 @@ impl<T: Transaction> Transaction for FaultyReader<'_, T> {
         if self.state.conflict.get() {
             return Err(Error::Conflict { what: "an earlier operation".into() });
         }
-        let Some((n, fault)) = self.state.plan.next() else { return self.inner.commit() };
+        let Some((n, fault)) = self.state.plan.next() else {
+            self.state.grow_older()?;
+            return self.inner.commit();
+        };
         match fault {
             Fault::Error | Fault::Conflict => Err(error(n, fault)),
             Fault::UnknownAndLost => Err(Error::CommitUnknown { source: Injected(n).into() }),

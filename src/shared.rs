@@ -28,6 +28,10 @@ impl<S: Store> Store for Arc<S> {
         (**self).snapshot()
     }
 
+    fn parallel_snapshots(&self, count: usize) -> Result<Vec<Self::Snapshot<'_>>> {
+        (**self).parallel_snapshots(count)
+    }
+
     fn begin(&self) -> Result<Self::Transaction<'_>> {
         (**self).begin()
     }

@@ -1,6 +1,8 @@
 //! Every store and every wrapper satisfies the laws of the store.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use keyloom::{
     AnyStore, Batched, Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Reader,
     Store, Writer,
@@ -33,6 +35,27 @@ fn memory_with_the_limits_of_foundationdb_keeps_the_laws() {
 #[test]
 fn metered_memory_keeps_the_laws() {
     keyloom_conformance::check(|| Ok(Metered::new(Memory::new())));
+}
+
+#[test]
+fn memory_in_an_arc_keeps_the_laws() {
+    keyloom_conformance::check(|| Ok(Arc::new(Memory::new())));
+}
+
+/// A wrapper with the default of the trait would read on one thread.
+#[test]
+fn every_wrapper_passes_on_parallel_snapshots() {
+    fn count(store: &impl Store) -> usize {
+        store.parallel_snapshots(3).unwrap().len()
+    }
+    let memory = Memory::new();
+    assert_eq!(count(&memory), 3);
+    assert_eq!(count(&Arc::new(memory.clone())), 3);
+    assert_eq!(count(&Metered::new(memory.clone())), 3);
+    assert_eq!(count(&Faulty::new(memory.clone())), 3);
+    assert_eq!(count(&Batched::new(memory.clone())), 3);
+    assert_eq!(count(&AnyStore::other("memory:", memory.clone())), 3);
+    assert_eq!(count(&AnyStore::Memory(memory)), 3);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use keyloom::{Budget, Budgeted, Memory, OverBudget, Reader, Result, Store, Subspace};
+use keyloom::{Budget, Budgeted, Faulty, Memory, OverBudget, Reader, Result, Store, Subspace};
 use keyloom_patterns::documents::json::Collection;
 use keyloom_patterns::graph::{Direction, Graph};
 use keyloom_patterns::text::{Analyzer, Query, TextIndex};
@@ -146,6 +146,19 @@ fn queries_stop_at_the_deadline_and_on_demand() {
         let stopped = Budgeted::new(&snapshot, Budget::new().stop(&flag));
         assert_limit(answer(name, &data, &stopped), OverBudget::Stopped, name);
     }
+}
+
+#[test]
+fn a_prefetch_after_a_refusal_reads_nothing() {
+    let store = Faulty::new(Memory::new());
+    let snapshot = store.snapshot().unwrap();
+    let limited = Budgeted::new(&snapshot, Budget::new().reads(1));
+    limited.prefetch(&[b"a"]).unwrap();
+    limited.get(b"a").unwrap();
+    assert!(limited.get(b"b").unwrap_err().is_over_budget());
+    let before = store.operations();
+    assert!(limited.prefetch(&[b"b"]).unwrap_err().is_over_budget());
+    assert_eq!(store.operations(), before);
 }
 
 fn assert_limit(answer: Result<String>, wanted: OverBudget, name: &str) {

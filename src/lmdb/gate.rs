@@ -39,6 +39,19 @@ pub(super) struct Ticket<'g> {
     number: u64,
 }
 
+/// Opens the gate when dropped, even if the resizing panics: otherwise all later calls would wait.
+struct Closed<'g> {
+    gate: &'g Gate,
+    state: MutexGuard<'g, State>,
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.state.closed = false;
+        self.gate.changed.notify_all();
+    }
+}
+
 impl Gate {
     /// Waits while the map is being resized, then counts one more holder.
     ///
@@ -70,11 +83,9 @@ impl Gate {
             return Err(held(&state, deadline));
         }
         state.closed = true;
-        let mut state = self.wait_until(state, deadline, |state| state.open.is_empty());
-        let outcome = if state.open.is_empty() { work() } else { Err(held(&state, deadline)) };
-        state.closed = false;
-        self.changed.notify_all();
-        outcome
+        let state = self.wait_until(state, deadline, |state| state.open.is_empty());
+        let closed = Closed { gate: self, state };
+        if closed.state.open.is_empty() { work() } else { Err(held(&closed.state, deadline)) }
     }
 
     /// The age of the oldest open snapshot, transaction or call.
@@ -166,6 +177,17 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn a_resizing_that_panics_opens_the_gate() {
+        let gate = Gate::default();
+        let patience = || Deadline::new(Duration::ZERO);
+        let work = || -> Result<()> { std::panic::resume_unwind(Box::new("the work panics")) };
+        let resizing = std::panic::AssertUnwindSafe(|| gate.alone(&patience(), work));
+        assert!(std::panic::catch_unwind(resizing).is_err());
+        gate.enter(Holder::Call, &patience()).unwrap();
+        gate.alone(&patience(), || Ok(())).unwrap();
     }
 
     #[test]

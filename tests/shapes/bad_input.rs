@@ -151,3 +151,13 @@ fn bytes_that_are_no_shape_are_refused() {
     let newer = [&[2], &bytes[1..]].concat();
     assert!(matches!(Shape::from_bytes(&newer), Err(keyloom::Error::NewerFormat { .. })));
 }
+
+/// A codec with field names has other bytes, which a shape by position could misread in silence.
+#[test]
+fn a_shape_by_name_does_not_read_postcard() {
+    let record = postcard::to_allocvec(&(7_u8, true)).unwrap();
+    for (fields_by, is_read) in [(FieldsBy::Position, true), (FieldsBy::Name, false)] {
+        let shape = Shape::of::<(u8, bool)>(fields_by, false).unwrap();
+        assert_eq!(shape.postcard_to_json(&record).is_ok(), is_read);
+    }
+}

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 
 use super::super::failed;
-use super::{Fields, Form, Leaf, Shape, TypeId, Variant};
+use super::{Fields, FieldsBy, Form, Leaf, Shape, TypeId, Variant};
 use crate::Result;
 
 /// The deepest nesting that is read. A typical record has at most some ten levels.
@@ -35,9 +35,12 @@ impl Shape {
     /// # Errors
     /// [`Error::Value`](crate::Error::Value) if the bytes have another shape, if the shape has
     /// unknown parts or [versions](Shape::versions), or if the record has more than 1,048,576
-    /// values or a value more than 128 levels below the record. The shape must be by position,
-    /// which is not checked.
+    /// values or a value more than 128 levels below the record. The same for a shape of a codec
+    /// that stores field names, since Postcard stores none.
     pub fn postcard_to_json(&self, bytes: &[u8]) -> Result<String> {
+        if self.fields_by != FieldsBy::Position {
+            return Err(failed("shape", "decode")("it is the shape of a codec with field names"));
+        }
         let mut reading = Reading { shape: self, rest: bytes, json: String::new(), values: 0 };
         let read = reading.value(0, 0).filter(|()| reading.rest.is_empty());
         read.map(|()| reading.json)
