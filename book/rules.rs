@@ -200,6 +200,28 @@ fn the_checker_finds_long_chapters_before_the_appendix() {
     assert_eq!(found(1, CHAPTER_WORDS + 1), ["b.md"]);
 }
 
+/// Whether a chapter has an exercise whose solution has a Rust block, which runs like all others.
+fn has_exercise(chapter: &str) -> bool {
+    chapter.split("\n## ").filter(|section| section.starts_with("Exercise")).any(|section| {
+        let solution = section.split_once("<summary>Solution</summary>");
+        solution.is_some_and(|(_, solution)| blocks(solution).iter().any(|b| b.info == "rust"))
+    })
+}
+
+#[test]
+fn every_chapter_before_the_appendix_has_an_exercise() {
+    let summary = read("src/SUMMARY.md");
+    let (chapters, _) = summary.split_once(APPENDIX).unwrap();
+    let chapters = listed(chapters).into_iter();
+    let without: Vec<String> =
+        chapters.filter(|name| !has_exercise(&read(&format!("src/{name}")))).collect();
+    assert_eq!(without, [""; 0]);
+    let solved = "# A\n\n## Exercise\n\n<summary>Solution</summary>\n\n```rust\n```\n";
+    assert!(has_exercise(solved));
+    assert!(!has_exercise(&solved.replace("## Exercise", "## Try it")));
+    assert!(!has_exercise(&solved.replace("```rust", "```text")));
+}
+
 /// The chapters that a text links to from the beginning of a line, in order.
 fn in_order<'t>(text: &'t str, begin: &str) -> Vec<&'t str> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix(begin));
