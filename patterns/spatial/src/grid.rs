@@ -1,18 +1,20 @@
-//! Counts the points in each cell, and finds the cells with points.
+//! Folds the points of each cell into a value, and finds the cells with points.
 
 use keyloom::{Error, Reader, Result};
 use keyloom_kit::{Explain, Reading, RecordKey};
 
 use super::area::Area;
 use super::cell::GeoCell;
-use super::points::Points;
+use super::located::Located;
+use super::points::{CodedPoint, Points};
+use super::position::LatLng;
 
 /// A walk through points, cell by cell.
 pub(super) struct InCells<'r, 'q, R: Reader, K, A> {
     points: Points<'r, 'q, R, K, A>,
     bits: u32,
-    /// The code of the first point of the next cell.
-    ahead: Option<u64>,
+    /// The first point of the next cell.
+    ahead: Option<CodedPoint<R::Bytes<'r>, K>>,
 }
 
 impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
@@ -27,38 +29,45 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(Self { points, bits, ahead: None })
     }
 
-    /// Returns the next cell. The first point of this cell has then been read.
-    fn cell(&mut self) -> Result<Option<GeoCell>> {
-        let code = match self.ahead.take() {
-            Some(code) => Some(code),
-            None => self.points.step()?.map(|(code, _)| code),
+    /// Returns the next cell and its first point.
+    fn cell(&mut self) -> Result<Option<(GeoCell, CodedPoint<R::Bytes<'r>, K>)>> {
+        let first = match self.ahead.take() {
+            Some(first) => Some(first),
+            None => self.points.step()?,
         };
-        Ok(code.map(|code| GeoCell::of_code(code, self.bits)))
+        Ok(first.map(|first| (GeoCell::of_code(first.0, self.bits), first)))
     }
 
-    /// Reads the next point and returns whether it is in the cell.
-    fn is_in(&mut self, cell: &GeoCell) -> Result<bool> {
-        let code = self.points.step()?.map(|(code, _)| code);
-        self.ahead = code.filter(|code| !cell.contains(*code));
-        Ok(code.is_some() && self.ahead.is_none())
-    }
-
-    /// The next cell, with the number of its points.
-    pub(super) fn counted(&mut self) -> Result<Option<(GeoCell, u64)>> {
-        let Some(cell) = self.cell()? else { return Ok(None) };
-        let mut count = 1;
-        while self.is_in(&cell)? {
-            count += 1;
+    /// Reads the next point, and returns it if it is in the cell.
+    fn next_in(&mut self, cell: &GeoCell) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
+        let Some(point) = self.points.step()? else { return Ok(None) };
+        if cell.contains(point.0) {
+            return Ok(Some(point));
         }
-        Ok(Some((cell, count)))
+        self.ahead = Some(point);
+        Ok(None)
+    }
+
+    /// The next cell, with the value into which `fold` has folded its points.
+    pub(super) fn folded<T: Default>(
+        &mut self,
+        fold: &mut impl FnMut(&mut T, &Located<R::Bytes<'r>, K, LatLng>) -> Result<()>,
+    ) -> Result<Option<(GeoCell, T)>> {
+        let Some((cell, first)) = self.cell()? else { return Ok(None) };
+        let (mut value, mut next) = (T::default(), Some(first));
+        while let Some((_, point)) = next {
+            fold(&mut value, &point)?;
+            next = self.next_in(&cell)?;
+        }
+        Ok(Some((cell, value)))
     }
 
     /// The next cell with points. Steps through a cell with few points, and seeks the next cell
     /// after a cell with many points.
     pub(super) fn occupied(&mut self) -> Result<Option<GeoCell>> {
-        let Some(cell) = self.cell()? else { return Ok(None) };
+        let Some((cell, _)) = self.cell()? else { return Ok(None) };
         for _ in 0..self.points.walk.steps_per_seek() {
-            if !self.is_in(&cell)? {
+            if self.next_in(&cell)?.is_none() {
                 return Ok(Some(cell));
             }
         }

@@ -180,7 +180,56 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         reader: &'r R,
         bits: u32,
     ) -> Result<impl Scan<Item = Result<(GeoCell, u64)>> + use<'r, 'q, R, K, A>> {
-        Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::counted))
+        self.fold_grid(reader, bits, |count: &mut u64, _| {
+            *count += 1;
+            Ok(())
+        })
+    }
+
+    /// Folds the points in each cell of `bits` bits into a value, which begins as its default.
+    /// Returns the cells with points and their values in code order. So the result can be the sums
+    /// of a heat map, the largest value of each tile, or the middle of each cluster. Reads the same
+    /// keys as [`grid`](AreaQuery::grid), and no records: [cover](super::PointIndex::covering) the
+    /// fields that are folded.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{GeoCell, LatLng, PointIndex};
+    /// use keyloom_tables::Table;
+    /// type Sale = (f64, f64, u64); // latitude, longitude, cents
+    /// let by_place = PointIndex::covering(&Subspace::new("by_place"), |_id, sale: &Sale| {
+    ///     Ok(Some((LatLng::new(sale.0, sale.1)?, sale.2)))
+    /// });
+    /// let sales = Table::<u32, Sale>::new(&Subspace::new("sales")).with(&by_place);
+    /// let store = Memory::new();
+    /// let rows = [(1, (48.85, 2.35, 250)), (2, (48.86, 2.34, 90)), (3, (59.91, 10.75, 400))];
+    /// store.transact(|txn| sales.put_many(txn, rows))?;
+    ///
+    /// let snapshot = store.snapshot()?;
+    /// let heat = by_place.within(GeoCell::WORLD).fold_grid(&snapshot, 15, |sum: &mut u64, sale| {
+    ///     *sum += sale.covered::<u64>()?;
+    ///     Ok(())
+    /// })?;
+    /// let heat: Vec<(String, u64)> = heat
+    ///     .map(|cell| cell.and_then(|(cell, cents)| Ok((cell.geohash()?, cents))))
+    ///     .collect::<keyloom::Result<_>>()?;
+    /// assert_eq!(heat, [("u09".into(), 340), ("u4x".into(), 400)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`grid`](AreaQuery::grid). An error of `fold` ends the iterator, which returns it.
+    pub fn fold_grid<'r, R: Reader, T: Default, F>(
+        self,
+        reader: &'r R,
+        bits: u32,
+        mut fold: F,
+    ) -> Result<impl Scan<Item = Result<(GeoCell, T)>> + use<'r, 'q, R, K, A, T, F>>
+    where
+        F: FnMut(&mut T, &Located<R::Bytes<'r>, K, LatLng>) -> Result<()>,
+    {
+        let cells = InCells::open(self.walk(reader), bits)?;
+        Ok(scan(cells, move |cells| cells.folded(&mut fold)))
     }
 
     /// The cells of `bits` bits that contain points, in code order.

@@ -333,6 +333,18 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
         let grid = places.index.within(&*area).grid(&snapshot, bits).unwrap();
         let found: Vec<(GeoCell, u64)> = grid.map(Result::unwrap).collect();
         assert_eq!(found, counts.clone().into_iter().collect::<Vec<_>>());
+        // The points that a fold passes are those of the cell, in code order.
+        let folded = places.index.within(&*area);
+        let folded = folded.fold_grid(&snapshot, bits, |keys: &mut Vec<u32>, point| {
+            keys.push(point.record_key()?);
+            Ok(())
+        });
+        let folded: Vec<(GeoCell, Vec<u32>)> = folded.unwrap().map(Result::unwrap).collect();
+        let joined = folded.iter().flat_map(|(_, keys)| keys.iter().copied());
+        let points_of = places.index.within(&*area).points(&snapshot).unwrap();
+        assert!(points_of.map(|point| point.unwrap().record_key().unwrap()).eq(joined));
+        let sizes = folded.iter().map(|(cell, keys)| (*cell, keys.len() as u64));
+        assert!(sizes.eq(counts.iter().map(|(cell, count)| (*cell, *count))));
         let occupied = places.index.within(&*area).occupied(&snapshot, bits).unwrap();
         assert!(occupied.map(Result::unwrap).eq(counts.keys().copied()));
         for cell in counts.keys() {
@@ -347,6 +359,23 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
             assert_eq!(keys(there, |point| point.record_key()), wanted);
         }
     });
+}
+
+#[test]
+fn an_error_of_a_fold_ends_the_walk() {
+    let (store, places) = (Memory::new(), Places::new());
+    places.put(&store, &[(1.0, 1.0), (2.0, 2.0), (50.0, 50.0)]);
+    let snapshot = store.snapshot().unwrap();
+    let everywhere = places.index.within(GeoCell::WORLD);
+    let mut cells = everywhere
+        .fold_grid(&snapshot, 8, |_: &mut (), point| match point.position().latitude() {
+            50.0 => Err(keyloom::Error::other("no")),
+            _ => Ok(()),
+        })
+        .unwrap();
+    assert!(cells.next().unwrap().is_ok());
+    assert!(cells.next().unwrap().is_err());
+    assert!(cells.next().is_none());
 }
 
 #[test]
