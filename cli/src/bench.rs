@@ -15,7 +15,7 @@ use crate::watch::seconds;
 /// The number of keys that the puts write again and again, so that the store stays small.
 const KEYS: u64 = 100_000;
 const VALUE: [u8; 100] = [b'v'; 100];
-/// Each kind of operation is measured once in each round.
+/// The number of rounds. Each round measures each kind of operation once.
 const ROUNDS: u32 = 5;
 /// The gets of one snapshot.
 const GETS: u64 = 100;
@@ -52,7 +52,7 @@ struct Entries<'s> {
     space: Subspace,
     /// The number of the next put.
     next: u64,
-    /// The number of the next get or scan.
+    /// The number of keys that were chosen for gets and scans so far.
     read: u64,
     /// The puts of one transaction.
     batch: u64,
@@ -89,7 +89,7 @@ impl Bench {
 }
 
 impl Entries<'_> {
-    /// Puts the first entry, if there is none of another run.
+    /// Puts the first entry. Fails if the store has entries of another run.
     fn begin(&mut self) -> Result {
         let range = self.space.self_and_children();
         let key = self.key(0);
@@ -131,7 +131,7 @@ impl Entries<'_> {
         self.space.pack(&(number % KEYS))
     }
 
-    /// The key of an entry, in an order that has no pattern.
+    /// The key of a pseudo-random entry.
     fn some_key(&mut self) -> KeyBuf {
         self.read += 1;
         // The constant is that of Fibonacci hashing.

@@ -28,7 +28,7 @@ pub fn postings(bytes: &[u8], last: u32) -> Option<Vec<(u32, u32)>> {
     (0..count).map(posting).collect()
 }
 
-/// An integer of seven bits per byte, the lowest first.
+/// Skips a varint, which has seven bits per byte, the lowest bits first.
 fn varint(bytes: &mut &[u8]) -> Option<()> {
     let length = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
     *bytes = bytes.get(length..)?;

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::shown;
 
-/// The names in an error message.
+/// The largest number of names in an error message.
 const LISTED: usize = 6;
 
 /// A table, or data derived from one.
@@ -37,7 +37,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether the entries lead to records.
+    /// Whether the part is an index or a unique index.
     pub fn is_index(&self) -> bool {
         matches!(self.kind.as_str(), "index" | "unique index")
     }
@@ -107,7 +107,8 @@ impl Catalog {
         (Self { parts }, faults)
     }
 
-    /// The part with this name, if no other part has the same name.
+    /// The part with this name, if no other part has the same name. `name` may begin with the
+    /// schema, as in `app/people`.
     pub fn named(&self, name: &str) -> Option<&Part> {
         let mut found = self
             .parts
@@ -121,7 +122,7 @@ impl Catalog {
         self.parts.iter().find(|part| part.space.contains(key))
     }
 
-    /// The table of a part. A table is its own.
+    /// The table of a part. For a table, the table itself.
     pub fn table_of(&self, part: &Part) -> Option<&Part> {
         self.table(&part.schema, &part.table)
     }
@@ -153,7 +154,7 @@ impl Catalog {
         })
     }
 
-    /// Why a name that several schemas have names no part.
+    /// The error for a name that several schemas have. `None` if at most one schema has the name.
     pub fn ambiguity(&self, name: &str) -> Option<Failure> {
         let of_schema = |part: &Part| format!("{:?}", format!("{}/{}", part.schema, part.name));
         let all: Vec<_> =
@@ -163,8 +164,8 @@ impl Catalog {
         })
     }
 
-    /// Where the records are, if a key begins with the name of a table: `("orders", 7)` for the
-    /// record `(-1, 7)`.
+    /// A hint for a key that begins with the name of a table, such as `("orders", 7)`: the key of
+    /// the record, such as `(-1, 7)`.
     pub fn hint(&self, key: &[u8]) -> Option<String> {
         self.parts.iter().filter(|part| part.kind == "table").find_map(|part| {
             let rest = key.strip_prefix(Subspace::new(&*part.name).prefix())?;
@@ -177,14 +178,14 @@ impl Catalog {
         })
     }
 
-    /// The parts with these names, in the order of the store; all parts without names.
+    /// The parts with these names, in the order of the store. All parts if `names` is empty.
     pub fn named_or_all(&self, names: &[String]) -> Result<Vec<&Part>> {
         let named = names.iter().map(|name| self.require(name)).collect::<Result<Vec<_>>>()?;
         let is_named = |part: &&Part| named.iter().any(|one| std::ptr::eq(*one, *part));
         Ok(self.parts.iter().filter(|part| named.is_empty() || is_named(part)).collect())
     }
 
-    /// The names that are most like `name`, for an error message.
+    /// At most six names that resemble `name`, or any names if none does, for an error message.
     pub fn similar(&self, name: &str) -> String {
         let name = name.to_lowercase();
         let shares = |part: &&Part| {
@@ -206,7 +207,7 @@ impl Catalog {
         }
     }
 
-    /// The name of a part that overlaps with the range, if any.
+    /// The name of a part that overlaps the range, or of the schemas if they overlap it.
     pub fn within(&self, range: &KeyRange<'_>) -> Option<String> {
         let meets = |space: &Subspace| {
             space.self_and_children().intersect(range.clone()).normalized().is_some()

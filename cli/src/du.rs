@@ -27,7 +27,7 @@ pub struct Du {
     pub address: String,
     /// Only keys with this prefix: a tuple, or the name of a table
     pub prefix: Option<String>,
-    /// The elements of a prefix
+    /// The number of elements of a prefix
     #[arg(long, default_value_t = 1)]
     pub depth: usize,
     /// The most prefixes to list

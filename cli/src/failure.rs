@@ -12,7 +12,8 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 pub enum Outcome {
     /// Everything is as expected: status 0.
     Fine,
-    /// The stores differ, the key is not there, or there were too few changes: status 1.
+    /// The command has found a difference, a fault or remaining work, the key is not there, or
+    /// there were too few changes: status 1.
     Different,
 }
 
@@ -32,8 +33,8 @@ pub enum Failure {
     Message(String),
     /// The store failed, so the same command may succeed later: status 2.
     Store(String),
-    /// The reader of the output has closed the pipe, as `head` does: status 0. An export makes a
-    /// message of it.
+    /// The reader of the output has closed the pipe, as `head` does: status 0. `export` turns this
+    /// into an error.
     Closed,
 }
 

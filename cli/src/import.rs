@@ -75,7 +75,7 @@ fn load<R: BufRead, W: FnMut(&[Entry<'_>]) -> Result>(
     batches.finish()
 }
 
-/// The failure of an import that has written entries.
+/// The failure of an import, with the number of entries that were written before it.
 fn after(failure: &Failure, written: u64) -> Failure {
     let remedy = match failure {
         Failure::Store(_) => "; repeat the import, which continues",

@@ -63,9 +63,9 @@ impl<'e, 's> Joined<'e, 's> {
 
 /// The keys that the record of an entry may have; none if the bytes are not an entry.
 ///
-/// An entry has the key of its record as one element. The table has the elements of a composite key
-/// one after the other, but a key that is one element as it is, as `Option<(u32, u32)>`. A nested
-/// tuple may be either, so it gives two keys.
+/// An entry has the key of its record as one element. The table stores a composite key as its
+/// elements, one after the other. It stores a key of a single element, such as `Option<(u32,
+/// u32)>`, unchanged. So a nested tuple gives two possible keys.
 pub fn record_keys(index: &Subspace, table: &Part, entry: Entry<'_>) -> Vec<Vec<u8>> {
     let Ok(found) = Found::<_, (), AnyParts, _>::new(index, entry) else {
         return Vec::new();
@@ -73,7 +73,8 @@ pub fn record_keys(index: &Subspace, table: &Part, entry: Entry<'_>) -> Vec<Vec<
     keys_of(table, found.packed_record_key())
 }
 
-/// The keys that a record may have whose key is this element, packed.
+/// The keys that the record whose key is this packed element may have in the table. Empty if the
+/// bytes are not one element.
 pub fn keys_of(table: &Part, packed: &[u8]) -> Vec<Vec<u8>> {
     let Ok(parts) = elements(packed) else { return Vec::new() };
     let keys = match &parts[..] {

@@ -20,7 +20,7 @@ pub struct Ls {
     pub address: String,
     /// Lists the keys with this prefix by their next element: a tuple, or the name of a table
     pub prefix: Option<String>,
-    /// The elements of keys to list by
+    /// The number of elements of keys to list by
     #[arg(long, default_value_t = 1)]
     pub depth: usize,
     /// The most groups of a level

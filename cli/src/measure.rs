@@ -19,7 +19,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// The sum of both sizes.
+    /// The sum of both sizes, with the larger of both errors.
     pub fn plus(self, other: Self) -> Self {
         let error = match (self.error, other.error) {
             (None, None) => None,

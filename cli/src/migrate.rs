@@ -98,7 +98,7 @@ fn droppable<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Part> {
     Ok(part)
 }
 
-/// The entries of a part; of a table, with those of its derived data.
+/// The number of entries of a part. For a table, includes the entries of its derived data.
 fn entries_of(store: &AnyStore, catalog: &Catalog, part: &Part) -> Result<u64> {
     let snapshot = store.snapshot()?;
     let is_of = |one: &&Part| {

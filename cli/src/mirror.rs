@@ -1,4 +1,4 @@
-//! Entries whose keys are those of records with the elements in the opposite order.
+//! Entries whose keys have the elements of a record's key in the opposite order.
 
 use keyloom::Subspace;
 use keyloom::key::{List, elements, pack};
@@ -21,7 +21,7 @@ pub struct Mirror<'c> {
 }
 
 impl<'c> Mirror<'c> {
-    /// The incoming edges or the reversed links with this entry in the schema.
+    /// The mirror of a part. `None` if the part is neither incoming edges nor reversed links.
     pub fn of(catalog: &'c Catalog, part: &'c Part) -> Option<Self> {
         let (has_values, elements) = match part.kind.as_str() {
             "incoming edges" => (true, 3),

@@ -29,7 +29,7 @@ impl Output {
         Ok(writeln!(self.to, "{text}")?)
     }
 
-    /// Writes text that was made elsewhere.
+    /// Writes bytes unchanged.
     pub fn bytes(&mut self, text: &[u8]) -> Result {
         Ok(self.to.write_all(text)?)
     }

@@ -5,8 +5,8 @@ use keyloom::{AnySnapshot, AnyStore, KeyRange, Order, Reader, Store};
 use crate::failure::Result;
 use crate::indexed::Entry;
 
-/// The entries of one snapshot. More would keep the snapshot open for longer, and LMDB cannot reuse
-/// the pages of an open snapshot.
+/// The largest number of entries that are read in one snapshot. More would keep the snapshot open
+/// for longer, and LMDB cannot reuse the pages of an open snapshot.
 const PAGE: usize = 1_000;
 
 /// Calls `visit` with the first page of the keys of a range after `last`, in a snapshot of its own.

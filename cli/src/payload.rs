@@ -21,11 +21,12 @@ thread_local! {
     static STORED: RefCell<Option<Shape>> = const { RefCell::new(None) };
 }
 
-/// Sets the shape that the codecs return in this thread: the stored one of the payloads.
+/// Sets the shape that the codecs return in this thread: the stored shape of the payloads.
 ///
-/// The stored shape of records with versions lacks the versions that the store does not hold. Only
-/// the version 0, records without a version, is part of the definition besides its shape: without
-/// it, a program is one that [forgets](TableDefinition::forgets_plain) such records.
+/// A stored shape of records with versions has only the versions that the store holds. If it lacks
+/// the version 0, which means records without a version, this adds the version 0, unless the
+/// definition [forgets](TableDefinition::forgets_plain) such records. Without it, the schema would
+/// take this command for a program that forgets them.
 pub fn set_shape(payloads: &TableDefinition) {
     let of = |shape: &Shape| match shape.version_numbers() {
         Some(numbers) if !numbers.contains(&0) && !payloads.forgets_plain => {

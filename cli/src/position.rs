@@ -13,7 +13,8 @@ use crate::failure::{Failure, Result};
 use crate::shown::hex;
 use crate::word::bytes_of_hex;
 
-/// The time between two writes of the file. Work is repeated for no longer than that after a kill.
+/// The shortest time between two writes of the file, unless a count has changed. After a kill, at
+/// most the work of this time and of one step is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How far the work has come.
@@ -21,11 +22,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct Reached {
     /// The command, the store and the parts, so that no other work resumes here.
     work: Vec<String>,
-    /// The parts that are done.
+    /// The number of parts that are done.
     done: usize,
-    /// The stage of the part after these.
+    /// The current stage of the part after these.
     stage: u32,
-    /// The last key of this stage, as hexadecimal digits.
+    /// The last key that this stage has visited, in hexadecimal digits.
     last: Option<String>,
     /// What the work has counted: faults, or entries that it changed.
     pub counted: u64,
@@ -78,7 +79,8 @@ impl Position {
         Ok(position)
     }
 
-    /// What was found before this run.
+    /// The position that was reached. At the beginning of a run, the position that an earlier run
+    /// has reached.
     pub fn before(&self) -> &Reached {
         &self.reached
     }
@@ -88,7 +90,8 @@ impl Position {
         self.part < self.reached.done
     }
 
-    /// Whether this stage of the part was done before, and otherwise the last key that was visited.
+    /// `None` if this stage of the part was done before. Otherwise the last key that was visited,
+    /// if any.
     pub fn stage(&self, stage: u32) -> Option<Option<Vec<u8>>> {
         match (self.part == self.reached.done, stage.cmp(&self.reached.stage)) {
             (true, std::cmp::Ordering::Less) => None,
@@ -110,7 +113,8 @@ impl Position {
         let last = last.map(hex);
         let (done, work) = (self.part, std::mem::take(&mut self.reached.work));
         self.reached = Reached { work, done, stage, last, counted, entries };
-        // A fault that was printed should not be printed again.
+        // If the count has changed, the file is written at once: a fault that was printed should
+        // not be printed again after a kill.
         if has_counted || self.written.elapsed() >= PAUSE {
             self.write()?;
             self.written = Instant::now();

@@ -70,7 +70,7 @@ impl Progress {
         self.entries
     }
 
-    /// Ends the line of a terminal.
+    /// On a terminal, shows the counter again and ends its line.
     pub fn finish(&self) {
         if self.is_terminal {
             self.show();
@@ -102,7 +102,7 @@ impl Progress {
     }
 }
 
-// Errors are ignored: the copy continues even if its progress cannot be shown.
+// Errors are ignored: the work continues even if its progress cannot be shown.
 fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -63,7 +63,8 @@ impl State {
         }
     }
 
-    /// The state of a stored job, and the time of the state.
+    /// The state of a stored job, and its time: since when the job is dead, from when it waits, or
+    /// until when it is leased.
     pub fn of(job: &Value, now: u64) -> Option<(Self, u64)> {
         let state = job.get("state")?;
         let time = |state: &str, field: &str| job.get("state")?.get(state)?.get(field)?.as_u64();
@@ -119,7 +120,7 @@ impl Queues {
         Ok(Outcome::Fine)
     }
 
-    /// The queues with the name of the command, all without a name.
+    /// The queues with the name in the command, or all queues if the command has no name.
     fn named<'c>(&self, catalog: &'c Catalog) -> Result<Vec<(&'c Part, &'c str)>> {
         let is_named = |jobs: &Part, name: &str| match self.name.as_deref() {
             None => true,
@@ -197,7 +198,7 @@ pub fn queues(catalog: &Catalog) -> impl Iterator<Item = (&Part, &str)> {
     })
 }
 
-/// The row of a queue.
+/// The numbers of jobs of a queue by state, as a row. If the output is JSON, prints the row.
 fn count(
     out: &mut Output,
     snapshot: &AnySnapshot<'_>,

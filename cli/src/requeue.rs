@@ -14,7 +14,7 @@ use crate::payload::{Json, MessagePack, Payload, Postcard, Raw, Upgrading, set_s
 use crate::selection::one_key;
 use crate::shown;
 
-/// The jobs of one transaction: some stores refuse a transaction with more keys.
+/// The largest number of jobs per transaction: some stores refuse a transaction with more keys.
 const MOST_JOBS: usize = 30;
 
 /// The jobs of one snapshot.
@@ -37,7 +37,7 @@ pub struct Place<'p> {
     pub queue: &'p str,
 }
 
-/// Requeues the dead letter `wanted`, or all with `all`.
+/// Requeues the dead letter `wanted`, or all dead letters if it is `all`.
 pub fn requeue(
     store: &AnyStore,
     place: Place<'_>,
@@ -85,7 +85,7 @@ fn job_id(text: &str) -> Result<JobId> {
     })
 }
 
-/// The table of the payloads.
+/// The table of the payloads. Also sets the shape of the payloads for the codecs.
 fn payloads(store: &AnyStore, place: Place<'_>) -> Result<TableInfo> {
     let name = format!("{}.payloads", place.queue);
     let tables = Schema::open_existing(store, place.schema)?.tables()?;
@@ -193,7 +193,7 @@ fn is_left(step: &Step) -> bool {
     }
 }
 
-/// The id, if it is that of a dead letter.
+/// The id, if the job is a dead letter with a payload. Otherwise an error with the reason.
 fn require<C: Codec<Payload>>(
     store: &AnyStore,
     queue: &WorkQueue<Payload, C>,

@@ -46,7 +46,8 @@ impl Selection {
         }
     }
 
-    /// The keys of `part` whose next elements match `text`, all without a text.
+    /// The keys of `part` whose next elements match `text`, or all keys of `part` if there is no
+    /// text.
     pub fn within(part: &Part, text: Option<&str>) -> Result<Self> {
         let items = match text.map(Pattern::parse) {
             None => Vec::new(),

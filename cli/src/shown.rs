@@ -16,7 +16,7 @@ pub fn key(bytes: &[u8]) -> String {
 
 /// The bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    // Not by `write!`, which takes a call of the formatter for each byte of an export.
+    // Does not use `write!`, which would call the formatter for each byte of an export.
     let digit = |four: u8| char::from_digit(u32::from(four), 16).unwrap_or_default();
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0F)]).collect()
 }

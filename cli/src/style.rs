@@ -46,7 +46,7 @@ impl Role {
     }
 }
 
-/// Which of the two outputs have colors.
+/// Whether the standard output and the standard error have colors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Colored {
     out: bool,
@@ -55,7 +55,7 @@ struct Colored {
 
 static COLORED: OnceLock<Colored> = OnceLock::new();
 
-/// Decides once, at the start of the program. JSON has no colors.
+/// Decides once, at the start of the program, which outputs have colors. JSON has no colors.
 pub fn init(when: When, json: bool) {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_refused = set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb");

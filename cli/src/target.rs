@@ -11,11 +11,11 @@ use crate::shown;
 /// What an import has done with the entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// The key was not there.
+    /// Entries whose key was not in the store.
     pub added: u64,
-    /// The key had another value.
+    /// Entries whose key had another value.
     pub replaced: u64,
-    /// The entry was there.
+    /// Entries that were in the store already.
     pub same: u64,
 }
 
@@ -141,9 +141,9 @@ impl Schemas {
         Ok(())
     }
 
-    /// Refuses to write a key of a schema that the store had before. The key may be written if the
-    /// import continues an earlier one: then the export contains all entries of the schemas of the
-    /// store, and the store lacks only keys after its last key.
+    /// Refuses to write a key of a schema of the store, unless the import continues an earlier one.
+    /// In that case the export contains all entries of the store's schemas, and `key` comes after
+    /// the last of them.
     fn check(&self, key: &[u8], same: u64) -> Result {
         let Some(name) = self.catalog.within(&KeyRange::single(key)) else { return Ok(()) };
         let entries = self.entries.filter(|_| *key > self.last_key[..]);

@@ -58,7 +58,7 @@ fn counter(space: &Subspace, key: &[u8]) -> Option<(i128, Vec<u8>)> {
     }
 }
 
-/// Whether ids lead to keys of records. Without that, keys of records are ids.
+/// Whether ids lead to keys of records. Otherwise, the keys of records are the ids.
 pub fn has_dense_ids(reader: &impl Reader, index: &Part) -> Result<bool> {
     Ok(reader.get(&index.space.child(&0).child("ids").pack("next"))?.is_some())
 }
@@ -86,7 +86,8 @@ pub struct Searched<'s> {
 }
 
 impl Searched<'_> {
-    /// The name of the field in queries: the program's names and functions are not needed.
+    /// The name of the field in queries: its number, since the names that the program gives are not
+    /// needed.
     pub fn name(&self) -> String {
         self.field.to_string()
     }
@@ -126,7 +127,8 @@ impl Searched<'_> {
     }
 }
 
-/// A program's function gives the group of a record. No record is written here.
+/// Stands for the program's function that returns the group of a record. Only writes call this
+/// function, and no record is written here.
 fn no_group<K>(_: &K, (): &()) -> keyloom_text::Group<AnyParts> {
     keyloom_text::Group::of(List(Vec::<Element>::new()))
 }

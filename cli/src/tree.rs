@@ -13,7 +13,7 @@ use crate::shown;
 /// The options of a listing of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'p> {
-    /// The leading elements that are the same in all keys.
+    /// The number of leading elements that are the same in all keys.
     pub fixed: usize,
     /// The number of levels below the fixed elements.
     pub depth: usize,
@@ -130,7 +130,8 @@ pub fn group_of(key: &[u8], depth: usize) -> (String, Vec<u8>, KeyRange<'static>
         }
         end = input.offset();
     }
-    // The bytes 0xFF cannot follow an element, so a key with them is outside of its children.
+    // The byte 0xFF cannot begin an element, so a key with this byte after `prefix` is outside of
+    // the children of `prefix`.
     let contains = |prefix: &&[u8]| KeyRange::self_and_children(prefix).contains(key);
     let is_tuple = |prefix: &&[u8]| !prefix.is_empty() && elements(prefix).is_ok();
     match key.get(..end).filter(is_tuple).filter(contains) {
@@ -155,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys that begin as tuples and go on with bytes that no tuple has.
+    /// Keys that begin like tuples and continue with bytes that no tuple has.
     #[test]
     fn groups_of_any_bytes_add_up_to_all_keys() {
         let store = Memory::new();

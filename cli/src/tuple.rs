@@ -141,7 +141,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Only `_` may follow a range: a single range of the store cannot express more.
+    /// Returns an error if an item other than `_` follows a range.
     fn checked(&self, items: Vec<Item>) -> Parsed<Vec<Item>> {
         let after = items.iter().skip_while(|item| !matches!(item, Item::Range(..))).skip(1);
         match after.clone().all(|item| *item == Item::Any) {

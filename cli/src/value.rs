@@ -77,7 +77,7 @@ impl Format {
     }
 }
 
-/// Whether [`fault`] can tell a record of `part` that does not decode.
+/// Whether [`fault`] detects the records of `part` that do not decode.
 pub fn is_checked(part: &Part) -> bool {
     match part.codec.as_deref() {
         Some("Json" | "MessagePack") => true,

@@ -15,7 +15,7 @@ pub struct Work<'w> {
     pub store: &'w AnyStore,
     /// The parts of the store.
     pub catalog: &'w Catalog,
-    /// The entries read so far, on the standard error.
+    /// Shows the entries read so far on the standard error.
     pub progress: Progress,
     position: Position,
 }
@@ -32,7 +32,7 @@ impl<'w> Work<'w> {
         Self { store, catalog, progress, position }
     }
 
-    /// What an earlier run has counted.
+    /// What the work has counted so far. Before the work begins, what an earlier run has counted.
     pub fn counted(&self) -> u64 {
         self.position.before().counted
     }
@@ -52,8 +52,8 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// Calls `visit` with the pages of a range, each in a snapshot of its own. It returns what it
-    /// has counted so far: faults, or entries that it changed.
+    /// Calls `visit` with the pages of a range, each in a snapshot of its own. `visit` returns what
+    /// the work has counted so far: faults, or entries that it changed.
     pub fn pages(
         &mut self,
         stage: u32,
@@ -70,7 +70,7 @@ impl<'w> Work<'w> {
         })
     }
 
-    /// Calls `step` with the last key of the step before, until a step has none.
+    /// Calls `step` with the last key of the previous step, until a step returns no last key.
     pub fn steps(
         &mut self,
         stage: u32,

@@ -59,8 +59,8 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// # Order
 ///
-/// Keys are ordered like the derived `Ord`, if the fields are. So the numbers of the variants must
-/// ascend, and their discriminants too.
+/// Keys are ordered like the derived `Ord`, if the same is true of the types of the fields. So the
+/// numbers of the variants must ascend, and their discriminants too.
 ///
 /// # Schema
 ///
@@ -239,9 +239,9 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// The type, its fields and its methods have the visibility of the record. Indexes are declared
-/// first in the order of the struct's attributes, then in the order of its fields. Other derived
-/// data follows.
+/// The type, its fields and its methods have the visibility of the record. Derived data is declared
+/// in the order of the struct's attributes, and then the indexes of fields in the order of the
+/// fields. The data of `derived` options follows.
 ///
 /// # Options of the record
 ///
@@ -266,8 +266,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 ///
 /// On a field, `#[index]` declares an index, and `#[unique]` a unique index. On the struct, a part
 /// is `field`, `desc(field)`, or `each(field)` for one entry per element of a collection; at most
-/// one part is `each`. Each part has the type of its field. A part may be an `Option`: `None` has
-/// an entry too, and sorts first.
+/// one part is `each`. Each part has the type of its field, or of the field's elements with `each`.
+/// A part may be an `Option`: `None` has an entry too, and sorts first.
 ///
 /// | option | meaning | default |
 /// |---|---|---|

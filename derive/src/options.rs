@@ -26,7 +26,7 @@ pub(crate) fn parse_options(
     Ok(())
 }
 
-/// What the user probably meant with an option that does not exist.
+/// A hint at what the user probably meant by an unknown option; empty if there is no hint.
 fn hint(name: &Ident, input: ParseStream<'_>, known: &[&str]) -> &'static str {
     let is_of_index = known.contains(&"when");
     match name.to_string().as_str() {

@@ -190,7 +190,7 @@ pub(super) fn expected(
     pairs
 }
 
-/// Compares all reads of `reader` with `model`.
+/// Compares ranges, pages, the first and last entry, the count, and gets of every key with `model`.
 pub(super) fn agree<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome {
     agree_within(what, reader, model, &KeyRange::all(), |_| true)?;
     for (key, value) in model {
@@ -273,7 +273,8 @@ pub(super) fn many_writes<S: Store>(store: &S) -> u32 {
     u32::try_from(limit.unwrap_or(usize::MAX)).unwrap_or(u32::MAX).min(MANY)
 }
 
-/// Commits `pairs`, in transactions within the limits of the strictest stores.
+/// Commits `pairs`, in transactions of at most 2,000 writes, or of the store's limit if that is
+/// lower.
 pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
     let batch = store.limits().max_transaction_operations.unwrap_or(BATCH).min(BATCH);
     pairs.chunks(batch.max(1)).try_for_each(|batch| {
@@ -281,8 +282,7 @@ pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
     })
 }
 
-/// Commits each of `keys` with a value that is derived from the key. Returns all entries after the
-/// commit.
+/// Commits each of `keys` with a value that is derived from the key. Returns the committed entries.
 pub(super) fn plant<S: Store, K: AsRef<[u8]>>(store: &S, keys: &[K]) -> Result<Model> {
     let pair = |key: &K| (blob(key), Blob([b"v", tail(key.as_ref())].concat()));
     let pairs: Vec<Pair> = keys.iter().map(pair).collect();
@@ -290,13 +290,14 @@ pub(super) fn plant<S: Store, K: AsRef<[u8]>>(store: &S, keys: &[K]) -> Result<M
     Ok(pairs.into_iter().collect())
 }
 
-/// The last bytes of a key, which distinguish it from the other keys of a check.
+/// The last 12 bytes of a key. They distinguish most keys of a check from each other, but not long
+/// runs of one byte.
 fn tail(key: &[u8]) -> &[u8] {
     key.get(key.len().saturating_sub(12)..).unwrap_or(key)
 }
 
-/// Keys at which programs make mistakes: neighbours of `a`, its continuations with `00` and `FF`,
-/// the longest.
+/// Keys at which programs make mistakes: `a`, its neighbours, its continuations with `00` and `FF`,
+/// and keys of the maximum length.
 pub(super) fn awkward_keys() -> Vec<Blob> {
     let short: [&[u8]; 20] = [
         b"\x00",
@@ -336,7 +337,8 @@ pub(super) fn padded(start: &[u8], byte: u8, length: usize) -> Blob {
     Blob(bytes)
 }
 
-/// The definition of an engine's bounds.
+/// Whether a key lies between two bounds: the definition with which the results of the engines are
+/// compared.
 pub(super) fn lies_between(key: &[u8], start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
     let behind_start = match start {
         Bound::Included(start) => key >= start,

@@ -7,7 +7,8 @@ use super::compare::{
 use super::{Fixture, Outcome};
 use keyloom::{KeyRange, Order, Reader, Result, Store};
 
-/// The number of reads before the failure: in the first part of a range, and in later parts.
+/// The numbers of reads before the failure, so that the first part of a range fails, or a later
+/// part.
 const READS: [usize; 7] = [0, 1, 2, 7, 100, 150, 299];
 
 fn keys() -> Vec<[u8; 2]> {

@@ -49,9 +49,9 @@ fn slice(bound: &Bound<Blob>) -> Bound<&[u8]> {
 pub enum View {
     /// A new snapshot for this read.
     Newest,
-    /// One of the open snapshots, if there are any.
+    /// One of the open snapshots. If none is open, a new snapshot.
     Kept(usize),
-    /// The open transaction, if there is one.
+    /// The open transaction. If none is open, a new snapshot.
     Transaction,
 }
 

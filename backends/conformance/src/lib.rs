@@ -26,7 +26,7 @@
 //! returns an error ([`Fixture::fail_read_after`]).
 //!
 //! A store may refuse a conflict at commit, or make one writer wait for the other. Its
-//! [`Limits`](keyloom::Limits) may be as low as 100 writes per transaction, and 16 concurrent
+//! [`Limits`](keyloom::Limits) may be as low as 160 writes per transaction, and 16 concurrent
 //! snapshots and transactions. The suite stays within these limits.
 //!
 //! The suite cannot test durability, since it causes no crashes. It cannot end a call that blocks

@@ -139,7 +139,7 @@ pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Out
 pub(super) fn a_transaction_sees_all_of_many_writes<S: Store>(store: &S) -> Outcome {
     let writes = many_writes(store);
     let keys = many_keys(writes);
-    // Half of the writes replace stored keys, and every fifth write deletes a key.
+    // Every second write is to a stored key, and every fifth write is a delete.
     let stored: Vec<_> = keys.iter().step_by(2).collect();
     let mut model = plant(store, &stored)?;
     let mut txn = store.begin()?;

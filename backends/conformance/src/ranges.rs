@@ -149,9 +149,9 @@ pub(super) fn ranges_that_can_hold_nothing_are_empty<S: Store>(store: &S) -> Out
     Ok(())
 }
 
-/// A store that fetches ranges in parts begins the next part at the successor of the last key,
-/// which is that key with a zero byte appended. In this check, the successor of every key is a key
-/// too.
+/// A store that fetches ranges in parts begins the next part at the successor of the last key. The
+/// successor is the key with a zero byte appended. In this check, the successor of each key is a
+/// key too, except for the longest keys.
 pub(super) fn a_long_range_holds_the_successor_of_each_key<S: Store>(store: &S) -> Outcome {
     let chain = |first: u8| (0..400).map(move |zeros| [&[first][..], &vec![0; zeros]].concat());
     let keys: Vec<Vec<u8>> = (1..=4).flat_map(chain).collect();

@@ -67,7 +67,7 @@ pub(super) fn a_refused_commit_is_run_again_when_its_source_calls_for_it<S: Stor
     agree("the store", &store.snapshot()?, &Model::from([(blob(b"a"), blob(b"1"))]))
 }
 
-/// A write that the store refuses changes nothing.
+/// A write that the store refuses changes nothing, and does not prevent the commit.
 pub(super) fn a_write_that_the_store_refuses_is_no_refusal<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| {
         let _refused = txn.put(b"", b"");

@@ -4,7 +4,8 @@ use super::compare::{Model, agree, awkward_keys, blob, found, plant, same, same_
 use super::{Blob, Fixture, Outcome};
 use keyloom::{KeyRange, Order, Reader, Store, VersionstampedKey, Writer};
 
-/// Writes keys and changes some of them. Leaves an uncommitted transaction behind.
+/// Writes keys, changes some of them, and drops a transaction with uncommitted writes. Returns the
+/// committed entries.
 fn prepare<S: Store>(store: &S) -> Outcome<Model> {
     let mut model = plant(store, &awkward_keys())?;
     let large = vec![7; store.limits().max_value_bytes.min(100_000)];

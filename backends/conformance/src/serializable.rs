@@ -2,8 +2,8 @@
 //!
 //! A store may run transactions concurrently and refuse one of them at commit, or make each
 //! transaction wait for the previous one. So two threads read, *meet*, and then write. On the first
-//! kind of store, both threads have always read before either writes. On the second kind, the
-//! meeting times out after some milliseconds.
+//! kind of store, both threads read before either writes, unless a thread is later than the
+//! time-out. On the second kind, the meeting times out after 15 milliseconds.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -246,7 +246,8 @@ pub(super) fn two_writers_that_count_many_keys_do_not_both_miss<S: Store>(store:
     same("the counts of both", &counted, &right.to_vec())
 }
 
-/// The result of a snapshot read is no replacement for a read that is checked.
+/// A transaction reads a key in a snapshot read, and then in an ordinary read. The store must check
+/// the second read at commit.
 pub(super) fn a_read_after_a_snapshot_read_is_checked<S: Store>(store: &S) -> Outcome {
     for look in LOOKS {
         let what = format!("keys of two writers that looked by {look:?} after a snapshot read");

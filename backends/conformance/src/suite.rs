@@ -1,4 +1,4 @@
-//! The effort of a run, and its report.
+//! The options of a run, and its report.
 
 use std::io::Write as _;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,7 +11,7 @@ use keyloom::BoxedError;
 /// How long a check may run before its name is written.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The effort of a run.
+/// The options of a run: the number of random operations, their seed, and the names of the checks.
 ///
 /// ```
 /// use keyloom::Memory;

@@ -28,7 +28,7 @@ pub(super) enum Failed {
     NotSent,
     /// The server could not execute the request at this time, and changed nothing.
     NotNow,
-    /// The token is older than the server's users.
+    /// The login token was issued before the last change of the server's users or roles.
     StaleLogin,
     /// The member has not reached the revision yet.
     FutureRevision,
@@ -159,8 +159,8 @@ pub(super) fn of_read(link: &Link, error: &EtcdError, revision: Option<i64>) -> 
     }
 }
 
-/// The error of a commit. `is_unchanged` queries the cluster and returns whether nothing was
-/// written since before the commit was sent.
+/// The error of a commit. `is_unchanged` queries the cluster, and returns whether its revision is
+/// still that from before the commit.
 pub(super) fn of_commit(
     link: &Link,
     error: &EtcdError,

@@ -29,7 +29,7 @@
 //!
 //! # Costs
 //!
-//! In round trips ([`Store::round_trips`]), without attempts on other members:
+//! The table counts round trips ([`Store::round_trips`]), without attempts on other members:
 //!
 //! | operation | round trips |
 //! |---|---|
@@ -45,7 +45,7 @@
 //!
 //! A snapshot is a revision, and costs the cluster nothing while it is open. A single member can
 //! answer the reads of a snapshot; only `snapshot` itself and the first read of a transaction
-//! require the leader. Requests go to one member as long as it answers, and then to another.
+//! require the leader. Requests go to one member until it fails, and then to another.
 //!
 //! The cost of a round trip for the server varies:
 //!
@@ -59,14 +59,15 @@
 //! * The commit reads each range of the transaction once more, on every member, while all other
 //!   commits wait. Read narrow ranges in transactions that write.
 //! * Pages are not limited in bytes, because etcd has no such limit. The first page fetches 1,024
-//!   entries of any length, and only the size of the next page is adjusted. If values are long, use
-//!   `page` with a limit of your own. The same holds for the limit of `range_many`.
+//!   entries of any length (in a transaction 128), and only the size of the next page is adjusted.
+//!   If values are long, use `page` with a limit of your own, and choose a low limit for
+//!   `range_many`.
 //!
 //! # Limits of a transaction
 //!
-//! The table is for a store whose name has up to 7 characters. Each further character reduces the
-//! bytes of a transaction by some 4 KB. From 28 characters on, it also reduces the number of
-//! writes. [`limits`](Store::limits) returns the values.
+//! The table is for a store whose name has 7 characters. Each further character reduces the bytes
+//! of a transaction by some 4 KB. From 28 characters on, it also reduces the number of writes.
+//! [`limits`](Store::limits) returns the values.
 //!
 //! | limit | with the server's defaults | why |
 //! |---|---|---|
@@ -78,9 +79,9 @@
 //! | a whole database | `--quota-backend-bytes`, 2 GiB | |
 //!
 //! The server accepts a transaction within these limits, with one exception: a put into a range
-//! that the same transaction deletes counts as three operations, because the range is deleted in
-//! pieces around the key. A transaction that is too large is refused before it is sent. For a
-//! server with other settings, set [`max_operations`](EtcdOptions::max_operations) and
+//! that the same transaction deletes takes two operations, because the range is deleted in pieces
+//! around the key. A transaction that is too large is refused before it is sent. For a server with
+//! other settings, set [`max_operations`](EtcdOptions::max_operations) and
 //! [`max_request_bytes`](EtcdOptions::max_request_bytes).
 //!
 //! # Conflicts
@@ -91,9 +92,10 @@
 //! transaction. A transaction that only reads, or only writes, never conflicts.
 //!
 //! * A key has changed if it was deleted or written, even with the same value. Only the fetched
-//!   part of a range is checked. `range` fetches page by page. `page`, `range_many`, `first` and
-//!   `last` fetch the returned entries and one more. They fetch further if deletes of the
-//!   transaction hide entries, or if a page has more than 16,384 entries.
+//!   part of a range is checked. `range` fetches page by page. `page` and `range_many` fetch the
+//!   returned entries and one more; `first` and `last` fetch one entry. All of them fetch further
+//!   if deletes of the transaction hide entries. `page` and `range_many` also do so if a page has
+//!   more than 16,384 entries.
 //! * **Hot keys**: if several transactions read and write the same key, only one of them succeeds
 //!   at a time. `add`, `min` and `max` read and write: split a counter that all writers change into
 //!   several keys.
@@ -142,10 +144,10 @@
 //!
 //! If the quota is used up, a commit fails with [`DiskFull`](StorageError::DiskFull) and writes
 //! nothing; one more round trip verifies that the cluster's revision is unchanged. etcd executes
-//! the write that uses up the quota, but returns the same error. That commit, and a commit
-//! concurrent with another program's write, is `CommitUnknown` with `DiskFull` as its source.
-//! Afterwards etcd refuses deletes too, because they write the mark. To recover, compact and
-//! defragment or raise the quota, and then disarm the alarm.
+//! the write that uses up the quota, but returns the same error. That commit is `CommitUnknown`
+//! with `DiskFull` as its source. So is a commit after a write of another program whose revision
+//! this store has not seen yet. Afterwards etcd refuses deletes too, because they write the mark.
+//! To recover, compact and defragment or raise the quota, and then disarm the alarm.
 //!
 //! # History
 //!
@@ -329,8 +331,8 @@ impl Store for Etcd {
         Some(self.shared.link.round_trips())
     }
 
-    // Not by `listen`: a read of one key takes one round trip, a snapshot and a get take two. And a
-    // watch from the revision of the read needs no second read when the watch has begun.
+    // Does not use `listen`: a read of one key takes one round trip, but a snapshot and a get take
+    // two. Also, a watch from the revision of the read needs no second read after it has begun.
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         check_key(key)?;
         self.shared.wait_for_change(key, seen, timeout)

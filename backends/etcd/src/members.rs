@@ -19,11 +19,11 @@ const MOST_ROUNDS: u32 = 5;
 /// The pause after the first round; each later pause is longer by the same amount. An election
 /// takes a second or two.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The request limits the size of an answer by pages, so the channel need not limit it.
+/// Requests limit the number of entries of an answer, so the channel need not limit its bytes.
 const MOST_ANSWER_BYTES: usize = i32::MAX as usize;
 
-/// One connection to each member, opened at its first request. Requests go to one member as long as
-/// it answers, and then to the next.
+/// Up to two connections to each member, each opened at its first request. Requests go to one
+/// member until it fails, and then to another.
 pub(super) struct Members {
     members: Vec<Member>,
     options: ConnectOptions,
@@ -38,7 +38,7 @@ struct Member {
     clients: [Mutex<Option<Client>>; 2],
 }
 
-/// The members that are required for an answer.
+/// Whether any member may answer a request, or only a member that has a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     AMember = 0,
@@ -68,8 +68,9 @@ impl Members {
         loop {
             let mut none_answers = true;
             let mut last = None;
-            // Not the preferred member after each failure: that one is drawn at random, so a round
-            // could miss a member that answers.
+            // Each round goes through the members in their order. After a failure, the preferred
+            // member is drawn at random, so a round that followed it could miss a member that
+            // answers.
             let first = self.preferred();
             for n in 0..self.members.len() {
                 let member = (first + n) % self.members.len();
@@ -153,7 +154,8 @@ impl Members {
         self.preferred.load(Relaxed)
     }
 
-    /// Makes another member the preferred one, unless another thread has already done so.
+    /// Makes another member the preferred one if a retry there may succeed, unless another thread
+    /// has already done so. After a stale login, also drops the member's clients.
     fn avoid(&self, member: usize, failed: Failed) {
         if failed == Failed::StaleLogin {
             for needs in [Needs::AMember, Needs::ALeader] {

@@ -117,7 +117,7 @@ impl EtcdOptions {
     /// The server's limit of operations in one request: its `--max-txn-ops`. At least 16. Default:
     /// 128, the server's default.
     ///
-    /// The limit of writes in a transaction is the square of half this number; see [the
+    /// The limit of writes in a transaction is at most the square of half this number; see [the
     /// limits](crate#limits-of-a-transaction).
     #[must_use]
     pub fn max_operations(mut self, operations: usize) -> Self {
@@ -169,9 +169,10 @@ impl EtcdOptions {
         self
     }
 
-    /// Opens the store at `address`: `etcd://user:password@host:port,host:port/name`. All parts but
-    /// one host are optional. List all members of the cluster, so that a member may be down. In the
-    /// user name and the password, escape special characters, for example `@` as `%40`.
+    /// Opens the store at `address`: `etcd://user:password@host:port,host:port/name`. Only
+    /// `etcd://` and one host are required. List all members of the cluster, so that a member may
+    /// be down. In the user name and the password, escape special characters, for example `@` as
+    /// `%40`.
     ///
     /// Sends one request to verify that the cluster answers.
     ///

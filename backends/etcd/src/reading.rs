@@ -64,7 +64,8 @@ impl Shared {
         self.ask(None, async |client, local| self.ask_revision(client, local).await)
     }
 
-    /// [`revision`](Self::revision) when a store is opened.
+    /// Like [`revision`](Self::revision), but not counted as a round trip: for the opening of a
+    /// store.
     pub(super) fn first_revision(&self) -> Result<i64> {
         let ask = async |client, local| self.ask_revision(client, local).await;
         self.answer(
@@ -174,8 +175,8 @@ impl Shared {
         let (start, end) = self.keys.bounds(span);
         let mut options = GetOptions::new().with_range(end).with_revision(revision.unwrap_or(0));
         options = match wanted {
-            // Without a sort order: etcd then returns ascending keys, and only then stops at the
-            // limit.
+            // No sort order is set: etcd returns keys in ascending order anyway, and only without a
+            // sort order it stops reading at the limit.
             Wanted::Page(Order::Ascending, limit) => options.with_limit(signed(limit)),
             Wanted::Page(Order::Descending, limit) => {
                 options.with_limit(signed(limit)).with_sort(SortTarget::Key, SortOrder::Descend)

@@ -26,7 +26,7 @@ const MARK: usize = 128;
 /// Limits are rounded down to a multiple of this number.
 // Gives up at most 1,023 bytes of a request.
 const ROUND: usize = 1 << 10;
-/// The number of checks for which a conflict names the key.
+/// A conflict names its key only if the commit has at most this number of checks.
 // Each name takes one more read in the commit, and every transaction reserves room for all of them.
 // With a lower number, more conflicts are reported without their key.
 pub(super) const MOST_NAMED: usize = 16;
@@ -45,8 +45,9 @@ impl Room {
         Self { max_operations, max_request_bytes, prefix_bytes }
     }
 
-    /// The limits for users. No request is too large, regardless of the number of reads and the
-    /// length of keys.
+    /// The limits for users. A transaction within these limits fits into a request, regardless of
+    /// the number of reads and the length of keys. The only exception is puts into ranges that the
+    /// transaction deletes.
     pub(super) fn limits(&self) -> Limits {
         let writes = self.writes();
         let flat = self.writes_and_checks(self.max_operations, self.max_operations);
@@ -59,8 +60,8 @@ impl Room {
             .with_max_transaction(Some(bytes), Some(writes))
     }
 
-    /// The maximum number of writes in one transaction. They fit in two levels of nesting, and
-    /// their frames fill at most an eighth of the request.
+    /// The maximum number of writes in one transaction. They fit in a transaction with at most two
+    /// nested levels, and their frames fill at most an eighth of the request.
     fn writes(&self) -> usize {
         let half = self.max_operations / 2;
         (half * half).min(self.max_request_bytes / 8 / self.frame())
@@ -179,7 +180,8 @@ mod tests {
                 let limits = room.limits();
                 let most = limits.max_transaction_operations.unwrap();
                 assert!(limits.max_transaction_bytes.unwrap() > max_request_bytes / 3, "{room:?}");
-                // For each put, a deleted range on both sides, and the mark.
+                // The last case has the most operations: each put, the deleted ranges around the
+                // puts, and the mark.
                 for writes in [0, 1, most, most + 1, 2 * most + 2] {
                     let Layout { checks, levels } = room.layout(writes);
                     assert!(holds(&levels) >= writes, "{room:?} {writes}");

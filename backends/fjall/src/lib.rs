@@ -67,7 +67,7 @@ const MARKER: &str = "version";
 /// The longest value that fjall accepts.
 const MAX_VALUE_BYTES: usize = u32::MAX as usize;
 
-/// The fsyncs of a commit.
+/// When commits are synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// A commit returns after its journal is synced to the disk.
@@ -122,8 +122,8 @@ impl FjallOptions {
         self
     }
 
-    /// Whether to create a missing directory. With `false`, it is [`StorageError::MissingStore`].
-    /// Default: `true`.
+    /// Whether to create a missing directory. With `false`, opening such a store returns
+    /// [`StorageError::MissingStore`]. Default: `true`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;

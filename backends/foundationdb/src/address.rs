@@ -12,7 +12,7 @@ const SCHEME: &str = "fdb:";
 /// The parts of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// `None`: the default cluster file of every client.
+    /// `None` for the cluster file that every client uses by default.
     pub(super) cluster_file: Option<PathBuf>,
     pub(super) name: Option<String>,
 }

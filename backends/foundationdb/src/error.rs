@@ -8,7 +8,7 @@ use super::address::ClusterFile;
 use keyloom::{Error, Limits, ServerError};
 use keyloom_remote::Link;
 
-/// Error codes that map to a variant of their own. The client classifies all other codes.
+/// Error codes with a mapping of their own. The client classifies all other codes.
 mod code {
     pub(super) const TRANSACTION_TOO_OLD: i32 = 1007;
     pub(super) const NOT_COMMITTED: i32 = 1020;
@@ -100,8 +100,8 @@ pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
     }
 }
 
-/// [`of_opening`] for the first answer of a database: the client reads the file only then, in its
-/// thread.
+/// Converts an error of the first answer of a database as [`of_opening`] does: the client reads the
+/// cluster file only then, in its own thread.
 pub(super) fn about_file(error: Error, file: &ClusterFile) -> Error {
     match &error {
         Error::Backend(source) => match source.downcast_ref() {

@@ -57,10 +57,11 @@
 //!
 //! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
 //! [`ServerError::Busy`]) the next transaction or snapshot of this thread waits for the client's
-//! back-off, which grows with each failure. This also affects an unrelated transaction that begins
-//! within a second. So the [retry policy](FoundationDbOptions::retry_policy) adds hardly any
-//! pauses. A commit without an answer is an [`Error::CommitUnknown`]: retry it only if the
-//! transaction first checks whether its writes exist.
+//! back-off, which grows with each failure. So the [retry
+//! policy](FoundationDbOptions::retry_policy) adds hardly any pauses. The wait also affects an
+//! unrelated transaction that begins within a second. A commit without an answer is an
+//! [`Error::CommitUnknown`]: retry it only if the transaction first checks whether its writes
+//! exist.
 //!
 //! [`add`](keyloom::Writer::add), [`min`](keyloom::Writer::min), [`max`](keyloom::Writer::max),
 //! [`append_if_fits`](keyloom::Writer::append_if_fits) and
@@ -74,7 +75,8 @@
 //! nothing. The error is not retryable. Other stores allow the read, so tests in memory do not find
 //! the mistake.
 //!
-//! Of these operations, only `min` and `max` are idempotent. After a
+//! Of these operations, only `min` and `max` can be repeated safely. A repeated `compare_and_clear`
+//! may clear a value that another writer has put in the meantime. After a
 //! [`CommitUnknown`](keyloom::Error::CommitUnknown), retry the others only together with a read
 //! that shows whether they were executed. Read a key that only this request writes: such a read
 //! does not conflict.
@@ -110,12 +112,12 @@
 //! # Unsupported features
 //!
 //! Not supported are: tenants, tags, cached read versions and causal-read-risky reads, watches,
-//! options of single transactions, snapshot reads within a transaction, manual conflict ranges, the
-//! versionstamp of a commit and versionstamps in values, atomic operations on bits and byte
-//! strings. TLS and multi-version clients are configured by environment variables of FoundationDB's
-//! client (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on);
-//! neither was tested. Automatic idempotency is not used: the documentation of FoundationDB 7.3
-//! calls this feature not ready for general use.
+//! options of single transactions, manual conflict ranges, the versionstamp of a commit and
+//! versionstamps in values, atomic operations on bits, and the minimum and maximum of byte strings.
+//! TLS and multi-version clients are configured by environment variables of FoundationDB's client
+//! (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither
+//! was tested. Automatic idempotency is not used: the documentation of FoundationDB 7.3 calls this
+//! feature not ready for general use.
 //!
 //! # The network thread
 //!
@@ -131,7 +133,8 @@
 //!
 //! Every wait ends after the [time-out](FoundationDbOptions::timeout): opening a store with
 //! [`ServerError::Unreachable`], a read with [`ServerError::ConnectionLost`], a commit with
-//! [`Error::CommitUnknown`]. `transact` starts no new attempt after that time.
+//! [`Error::CommitUnknown`]. With the default retry policy, `transact` starts no new attempt after
+//! that time.
 
 mod address;
 mod again;
@@ -176,14 +179,15 @@ struct Shared {
     retry_policy: RetryPolicy,
     batch_priority: bool,
     conflict_keys: bool,
-    /// Counts the waits, which poll: the more there are, the longer their pauses.
+    /// Counts the waits for changes, each of which polls. The more waits there are, the longer are
+    /// the pauses between their polls.
     signal: CommitSignal,
     // Dropped last: all other fields may use it.
     network: Option<user::User>,
 }
 
 /// The longest pause between two polls of a wait for a change.
-// A poll is a round trip. Longer pauses cost fewer polls, and add to the latency of a change.
+// A poll is two round trips. Longer pauses cost fewer polls, and add to the latency of a change.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The remedy for a forked child, which has no network thread and cannot start one.

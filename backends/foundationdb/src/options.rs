@@ -76,10 +76,11 @@ impl FoundationDbOptions {
     /// returns [`ServerError::ConnectionLost`], a commit [`Error::CommitUnknown`], and `open`
     /// [`ServerError::Unreachable`].
     ///
-    /// `begin` and `snapshot` wait at most once each. If no [retry
-    /// policy](FoundationDbOptions::retry_policy) is set, [`transact`](keyloom::Store::transact)
-    /// starts no attempt after this time. So on a silent cluster it returns after one time-out;
-    /// otherwise it returns when its last attempt ends.
+    /// `begin` waits at most once, and `snapshot` at most twice: for the back-off of a failed
+    /// transaction, and for its version. If no [retry policy](FoundationDbOptions::retry_policy) is
+    /// set, [`transact`](keyloom::Store::transact) starts no attempt after this time. So on a
+    /// silent cluster, `transact` returns after one time-out. An attempt that began in time still
+    /// runs to its end.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -26,12 +26,12 @@ use keyloom_remote::{Buffer, Fetched, Native, Outcome, Session, Write, WriteSess
 /// Reads at one version, and commits.
 pub struct FoundationDbSession {
     shared: Arc<Shared>,
-    /// `Some` until the session is dropped.
+    /// `Some` until the commit, or until the session is dropped.
     txn: Option<Transaction>,
     kind: Kind,
     /// Whether the reads of a transaction can conflict.
     is_checked: Cell<bool>,
-    /// When the read version was fetched.
+    /// When the read version was requested. `None` before the first read.
     began: Cell<Option<Instant>>,
     /// How long the session waited for a recovery of the cluster.
     delayed: Cell<Duration>,

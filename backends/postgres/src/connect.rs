@@ -79,7 +79,7 @@ impl Connector {
         Ok(Self { config, tls: Tls::Plain, signal })
     }
 
-    /// Connects to the first server that accepts it.
+    /// Connects to the first server that accepts a connection.
     pub(super) fn connect(&self, link: &Link) -> Result<Connection> {
         link.refuse_fork()?;
         let deadline = link.deadline();

@@ -105,8 +105,8 @@ impl Connection {
         Some(prepared.map(|prepared| self.statements = prepared.into_iter().collect()))
     }
 
-    /// Begins a transaction, after the answer to the last statement. Returns whether this was the
-    /// answer `true` to a notice.
+    /// Begins a transaction, after it has read the pending answer to the last statement. Returns
+    /// whether the pending answer was `true` for a notice.
     pub(super) async fn begin(&self, statement: &str) -> Result<bool, PgError> {
         let pending = self.pending.take();
         let ended = async {

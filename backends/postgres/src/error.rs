@@ -106,7 +106,8 @@ fn login_refused(said: Said, link: &Link) -> Error {
     Error::Server(ServerError::LoginRefused { store: link.place().into(), source: said.into() })
 }
 
-/// Converts an error of a commit. It is definite only if the server reports a rollback explicitly.
+/// Converts an error of a commit. The outcome is certain only if the server reports a rollback
+/// explicitly.
 pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
     match error.as_db_error().is_some_and(is_refusal) {
         true => of_statement(error, link),

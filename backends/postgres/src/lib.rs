@@ -41,10 +41,10 @@
 //! to resolve a deadlock (40P01), the error is [`Error::Conflict`], and
 //! [`transact`](Store::transact) retries the transaction. If the connection breaks before the
 //! commit, the error is [`ServerError::ConnectionLost`], which is retried too. If the connection
-//! breaks *during* the commit, the error is [`Error::CommitUnknown`]: retry only if the same
-//! transaction first checks whether its writes exist. The server cancels a statement that takes
-//! longer than [`timeout`](PostgresOptions::timeout) ([`ServerError::StatementCancelled`], not
-//! retried).
+//! breaks *during* the commit of writes, the error is [`Error::CommitUnknown`]: retry only if the
+//! same transaction first checks whether its writes exist. The server cancels a statement that
+//! takes longer than seven eighths of the [`timeout`](PostgresOptions::timeout)
+//! ([`ServerError::StatementCancelled`], not retried).
 //!
 //! **Keep transactions short.** PostgreSQL tracks a committed transaction individually as long as
 //! older transactions are open, for up to about ten times `max_connections` transactions. Beyond
@@ -84,12 +84,12 @@
 //!
 //! While a thread or task of the process [waits for a change](Store::wait_for_change), one thread
 //! of the store `LISTEN`s on one additional connection, and holds an advisory lock in shared mode.
-//! Every store finds by this lock whether a session listens: ten commits per second are followed by
-//! a statement that checks it. If there is a listener, each commit is followed by a `NOTIFY` with
-//! the hashes of its keys, whose answer the commit does not wait for. A `NOTIFY` within the
-//! transaction would make commits wait for each other. Without notifications (behind a proxy, on a
-//! replica, for the commits of programs other than keyloom) a wait polls, every 50 ms at most, and
-//! once a second while the store listens.
+//! Every store finds by this lock whether a session listens: at most ten commits per second are
+//! followed by a statement that checks it. If there is a listener, each commit is followed by a
+//! `NOTIFY` with the hashes of its keys, whose answer the commit does not wait for. A `NOTIFY`
+//! within the transaction would make commits wait for each other. Notifications are missing behind
+//! a proxy, on a replica, and for the commits of programs other than keyloom. So a wait also polls:
+//! once a second while the store listens, otherwise after pauses of at most 50 ms.
 //!
 //! # Limits
 //!
@@ -102,7 +102,8 @@
 //! conflict: split the counter into several keys.
 //!
 //! A thread that takes a snapshot while it has a transaction open needs two connections. If as many
-//! threads as there are connections do this concurrently, all of them wait until the time-out.
+//! threads as there are connections do this concurrently, all of them wait until
+//! [`patience`](PostgresOptions::patience) is over.
 //!
 //! # Settings of the session
 //!

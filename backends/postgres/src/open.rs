@@ -84,7 +84,7 @@ impl Shared {
         self.pool.take(|| self.warm(self.connector.connect(&self.link)?))
     }
 
-    /// Sets up a new connection.
+    /// Applies the settings of the session to a new connection, and prepares all statements.
     fn warm(&self, mut connection: Connection) -> Result<Connection> {
         let deadline = self.link.deadline();
         let settings = self.engine.settings(self.link.timeout());

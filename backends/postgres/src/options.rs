@@ -44,8 +44,9 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The table of the store: 1 to 63 of `a-z`, `0-9` and `_`. A table in the address (`?table=…`)
-    /// takes precedence. Default: `keyloom`. The user's `search_path` determines the schema.
+    /// The table of the store: 1 to 63 of `a-z`, `0-9` and `_`, of which the first is not a digit.
+    /// A table in the address (`?table=…`) takes precedence. Default: `keyloom`. The user's
+    /// `search_path` determines the schema.
     #[must_use]
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.table = Some(table.into());
@@ -59,8 +60,9 @@ impl PostgresOptions {
         self
     }
 
-    /// The largest number of connections. Each open snapshot and each open transaction holds one
-    /// connection. Default: 16.
+    /// The largest number of connections for snapshots and transactions. Each open snapshot and
+    /// each open transaction holds one connection. The thread that listens for changes opens one
+    /// more. Default: 16.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
@@ -76,10 +78,10 @@ impl PostgresOptions {
     }
 
     /// How long the server may take to answer one message, or to accept a connection. Default: 30
-    /// seconds. The server's `statement_timeout` is set a little shorter. It cancels the statement
-    /// with [`ServerError::StatementCancelled`], which is not retried. If the server does not
-    /// answer at all, the error is [`ServerError::ConnectionLost`], or for a commit
-    /// [`Error::CommitUnknown`](keyloom::Error::CommitUnknown).
+    /// seconds. The server's `statement_timeout` is set to seven eighths of this time. The server
+    /// cancels a longer statement with [`ServerError::StatementCancelled`], which is not retried.
+    /// If the server does not answer at all, the error is [`ServerError::ConnectionLost`], or for a
+    /// commit [`Error::CommitUnknown`](keyloom::Error::CommitUnknown).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -75,13 +75,13 @@ impl Pool {
         }
     }
 
-    /// Returns a connection without a transaction.
+    /// Gives a connection without an open transaction back to the pool.
     pub(super) fn give_back(&self, connection: Connection) {
         self.state().idle.push(connection);
         self.returned.notify_one();
     }
 
-    /// Closes a connection that was taken.
+    /// Closes a connection of the pool, and frees its slot.
     pub(super) fn close(&self, connection: Connection) {
         let _slot = Slot(self);
         connection.close();

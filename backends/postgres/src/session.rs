@@ -44,7 +44,8 @@ enum State {
     Failed {
         restart: bool,
     },
-    /// The state of the server is unknown or no longer usable, so the connection is closed.
+    /// The state of the server is unknown or no longer usable, so the connection is closed and not
+    /// given back to the pool.
     Astray {
         restart: bool,
     },
@@ -83,7 +84,7 @@ impl PostgresSession {
         Self { shared, connection, state, kind, has_written }
     }
 
-    /// Makes the server fix the snapshot of the reads.
+    /// Makes the server take the snapshot that all reads of the session use.
     pub(super) fn look(&self) -> Result<()> {
         self.ask(|connection| connection.client().batch_execute(&self.shared.sql.look))
     }
@@ -174,7 +175,8 @@ impl PostgresSession {
         self.refuse_if_failed()
     }
 
-    /// Sends all writes of `buffer` and, with `commit`, the commit after them, in one message.
+    /// Sends all writes of `buffer` and, with `commit`, the commit after them. Each deleted range
+    /// but the last takes a message of its own. All other writes and the commit are in one message.
     fn send(&self, buffer: Buffer, commit: bool) -> Result<Sent> {
         // Checked before the connection is used: in a forked child, the connection belongs to the
         // parent.
@@ -204,7 +206,8 @@ impl PostgresSession {
         }
     }
 
-    /// Notifies of a commit, which succeeded whatever happens here.
+    /// Notifies the waits of this and other processes of a commit. An error here does not change
+    /// the outcome of the commit.
     fn announce(&self, notice: Notice) {
         if let (Some(statement), Ok(connection)) = (&notice.statement, self.connection())
             && !connection.send_notice(statement)
@@ -236,7 +239,7 @@ impl PostgresSession {
             // The write failed, so a commit after it was a rollback.
             (Err(refused), Some(_)) if continues(&refused) => error::of_statement(refused, link),
             (Err(refused), None) => error::of_statement(refused, link),
-            // The connection broke; the commit may have arrived.
+            // The commit was refused, or the connection broke and the commit may have arrived.
             (Err(error), Some(_)) | (Ok(()), Some(Err(error))) if has_written => {
                 error::of_commit(error, link)
             }
@@ -315,7 +318,7 @@ async fn clear(connection: &Connection, sql: &Sql, span: &Span) -> Result<(), Pg
     }
 }
 
-/// Bytes of a column, borrowed from the message.
+/// A copy of the bytes of a column.
 fn bytes(row: &Row, column: usize) -> Result<Bytes, PgError> {
     row.try_get::<_, &[u8]>(column).map(Bytes::copy_from_slice)
 }
@@ -457,7 +460,8 @@ impl WriteSession for PostgresSession {
 }
 
 impl Drop for PostgresSession {
-    /// Returns the connection to the pool without waiting for the answer to the rollback.
+    /// Gives the connection back to the pool without waiting for the answer to the rollback. Closes
+    /// the connection if it is no longer usable.
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let pool = &self.shared.pool;

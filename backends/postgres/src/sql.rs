@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// The first statement of each session.
+    /// The statements that set up each session.
     pub(super) fn settings(self, timeout: Duration) -> String {
         let server_timeout_ms = statement_timeout(timeout).as_millis();
         let planner = match self {

@@ -13,8 +13,8 @@ use super::connection::Connection;
 use super::sql::Engine;
 use super::{Shared, error};
 
-/// How often a store without listeners checks whether there are any. Until then, their polls find
-/// its commits.
+/// How often the commits of a store check whether a session listens, if none is known to. Until a
+/// check finds a listener, the listener finds the commits by its polls.
 const CHECK_FOR_LISTENERS: Duration = Duration::from_millis(100);
 
 /// How long a store notifies without a check after it found a listener.
@@ -66,8 +66,8 @@ impl Notices {
         }
     }
 
-    /// The notice to send after the commit of `buffer`; `None` if there was no listener a moment
-    /// ago, so that a store without waits pays nothing.
+    /// The notice to send after the commit of `buffer`. `None` if nothing in this process waits, no
+    /// other listener is known, and no check for listeners is due.
     // Not within the transaction: `NOTIFY` takes a lock for its commit, so that commits with
     // notifications would wait for each other's fsync.
     pub(super) fn notice(
@@ -161,7 +161,7 @@ fn listen(shared: &Weak<Shared>, watch: &Watch) {
     }
 }
 
-/// Passes notifications on until the connection ends.
+/// Passes notifications on until no wait needs them, or the connection ends.
 fn follow(watch: &Watch, connection: &Connection) {
     // Wakes all listeners. Their polls stay short until every store has checked for listeners.
     watch.set_complete(false);

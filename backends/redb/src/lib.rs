@@ -56,7 +56,7 @@ const FORMAT: u32 = 1;
 /// The longest value that redb accepts.
 const MAX_VALUE_BYTES: usize = 3 << 30;
 
-/// The fsyncs of a commit.
+/// When commits are synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// A commit returns after its data is synced to the disk.
@@ -121,8 +121,8 @@ impl RedbOptions {
         self
     }
 
-    /// Whether to create a missing file. With `false`, it is [`StorageError::MissingStore`].
-    /// Default: `true`.
+    /// Whether to create a missing file. With `false`, opening such a store returns
+    /// [`StorageError::MissingStore`]. Default: `true`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;

@@ -16,8 +16,8 @@ use self_cell::self_cell;
 use super::{Bytes, MAX_VALUE_BYTES, Named, Shared, Table, limits, named};
 
 self_cell! {
-    /// A transaction of redb and its table, which borrows it. A table opened for each operation
-    /// could not return a range.
+    /// A transaction of redb and its table, which borrows the transaction. If each operation opened
+    /// the table, a range could not outlive its operation.
     pub(super) struct Open {
         owner: WriteTransaction,
         #[covariant]

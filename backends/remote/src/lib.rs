@@ -2,7 +2,8 @@
 //!
 //! A remote transaction keeps its writes in a [`Buffer`] and merges them into the answers of the
 //! server. So it sees its own writes, and sends them in few messages. Snapshots and transactions
-//! fetch a key only once. Ranges are fetched in pages of growing size.
+//! cache the answers to gets, so a key is fetched only once. Ranges are fetched in pages of growing
+//! size.
 //!
 //! A backend implements [`Session`], which reads keys and ranges from its server, and
 //! [`WriteSession`], which also commits; its snapshots and transactions are [`RemoteSnapshot`] and

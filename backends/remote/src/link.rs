@@ -32,7 +32,7 @@ pub struct Link {
     after_fork: &'static str,
 }
 
-/// Work on the runtime of a [`Link`]. Ends when it is dropped.
+/// Work on the runtime of a [`Link`]. The work ends when the task is dropped.
 #[derive(Debug)]
 pub struct Task(AbortHandle);
 
@@ -113,7 +113,8 @@ impl Link {
         outcome
     }
 
-    /// [`wait`](Link::wait) without counting the round trip, for opening connections.
+    /// Like [`wait`](Link::wait), with another time-out and without counting a round trip: for
+    /// example to open a connection.
     pub fn wait_uncounted<F: Future>(&self, timeout: Duration, request: F) -> Outcome<F::Output> {
         if let Err(error) = self.refuse_fork() {
             return Outcome::Refused(error);
@@ -182,7 +183,7 @@ impl Link {
         Instant::now() + self.timeout.min(A_YEAR)
     }
 
-    /// The number of waits, for [`Store::round_trips`](keyloom::Store::round_trips).
+    /// The number of round trips, for [`Store::round_trips`](keyloom::Store::round_trips).
     pub fn round_trips(&self) -> u64 {
         self.round_trips.load(Relaxed)
     }

@@ -108,7 +108,8 @@ impl<'r, S: Session> Parts<'r, S> {
         }
     }
 
-    /// Caches the answers to single-key ranges, so that gets and ranges can be read in one request.
+    /// Caches the answers to ranges of one key. So one `range_many` can fetch ranges together with
+    /// keys that are read by `get` later.
     fn remember(&self, ranges: &[KeyRange<'_>], pages: &[EntryPage<Bytes>]) {
         for (range, page) in ranges.iter().zip(pages).filter(|_| self.is_checked) {
             let Some(key) = Span::of(range).and_then(Span::only_key) else { continue };

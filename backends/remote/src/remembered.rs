@@ -15,10 +15,11 @@ use keyloom::KeyBuf;
 const MOST_BYTES: usize = 4 << 20;
 
 /// The answers of the server to the gets of a snapshot or a transaction. Only the transaction's own
-/// writes can change these answers. So after a get of a record, a put of the record reads the old
-/// record without a request.
+/// writes can change these answers. So if a transaction gets a record and then puts it, the put
+/// reads the old record from this cache.
 ///
-/// Entries of ranges are not cached: a scan of a large range would cache the whole range.
+/// Entries of ranges are not cached, except for ranges of one key: a scan of a large range would
+/// cache the whole range.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     /// `None`: the key has no value.

@@ -37,7 +37,8 @@ pub(super) fn refuse_no_progress(answers: &[Fetched]) -> Result<()> {
     }
 }
 
-/// Reads from a server at one revision. Each method is one round trip.
+/// Reads from a server at one revision. Each read takes one round trip, unless the backend splits
+/// it into several requests.
 pub trait Session {
     /// The largest number of spans for [`fetch_many`](Session::fetch_many).
     const MOST_SPANS: usize;

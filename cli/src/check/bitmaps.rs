@@ -1,5 +1,5 @@
-//! Bitmaps of an inverted index: their containers, their ids, and the keys of the ids. Which values
-//! a record has, only the program knows.
+//! Bitmaps of an inverted index: their containers, their ids, and the keys of the ids. Only the
+//! program knows which values a record has.
 
 use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, KeyRange, Order, Reader, Store, Subspace};
@@ -17,7 +17,7 @@ use crate::work::{Step, Work};
 /// The stages of this check.
 pub const STAGES: usize = 8;
 
-/// The bitmaps of values that are united at once: each costs a walk.
+/// The largest number of bitmaps of values that one expression unites. Each of them costs a walk.
 const UNITED: usize = 64;
 
 /// Checks the inverted index in `space`, in stages from `first` on.
@@ -80,7 +80,8 @@ impl Bitmaps<'_> {
         })
     }
 
-    /// The ids of records, by the entries of the ids, or by the keys themselves.
+    /// The ids of records, from the entries of ids, or from the keys of the records if keys are
+    /// ids.
     fn ids_of(
         &self,
         snapshot: &AnySnapshot<'_>,
@@ -94,7 +95,7 @@ impl Bitmaps<'_> {
                 .map(|(key, _)| keyloom::key::unpack(&own(key)).ok())
                 .collect());
         }
-        // The ids have the elements of a key, or the key as one element.
+        // An entry of an id contains the elements of a record's key, or the key as one element.
         let keys: Vec<Vec<u8>> = records
             .iter()
             .flat_map(|(key, _)| {
@@ -145,7 +146,8 @@ impl Bitmaps<'_> {
         })
     }
 
-    /// The value of each entry of one side is the key of an entry of the other, and the reverse.
+    /// The value of each entry of one side is the key of an entry of the other side, whose value is
+    /// the key of the first.
     fn each_way(
         &self,
         snapshot: &AnySnapshot<'_>,
@@ -164,7 +166,8 @@ impl Bitmaps<'_> {
         Ok(())
     }
 
-    /// The containers of all ids, and a record for each id.
+    /// Checks the containers of the ids in use. Each id in use must lead to a key or, if keys are
+    /// ids, to a record.
     fn in_use(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let catalog = work.catalog;
         work.steps(stage, |store, _| {
@@ -194,7 +197,7 @@ impl Bitmaps<'_> {
         })
     }
 
-    /// The bitmaps of the values, one after the other.
+    /// Checks the bitmaps of the values, one after the other. Their ids must be in use.
     fn values(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let terms = self.space.child("terms");
         let depth = elements(terms.prefix()).map_or(0, |all| all.len()) + 1;
@@ -203,7 +206,7 @@ impl Bitmaps<'_> {
             let Some((key, _)) = first_after(&snapshot, &terms, last)? else {
                 return Ok(step(0, findings, None));
             };
-            // The name of the field, and a part of the value.
+            // The key must contain the name of the field and at least one part of the value.
             let value = without_last(&terms, &key)
                 .filter(|value| elements(value.prefix()).is_ok_and(|all| all.len() > depth));
             let Some(value) = value else {
@@ -225,7 +228,7 @@ impl Bitmaps<'_> {
         })
     }
 
-    /// The slices of the fields of integers, one field after the other.
+    /// Checks the slices of the fields of integers, one field after the other.
     fn integers(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let integers = self.space.child("integers");
         work.steps(stage, |store, last| {
@@ -245,7 +248,7 @@ impl Bitmaps<'_> {
         })
     }
 
-    /// The counters of containers.
+    /// Checks that the counter of each field is the number of its containers.
     fn counters(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let (counters, terms) = (self.space.child("containers"), self.space.child("terms"));
         work.pages(stage, &counters.self_and_children(), |snapshot, entries| {
@@ -263,7 +266,7 @@ impl Bitmaps<'_> {
         })
     }
 
-    /// The ids of a field's values are all ids in use, and the field has a counter.
+    /// Each id in use is in a bitmap of the field, and the field has a counter.
     fn fields(&self, work: &mut Work<'_>, stage: u32, findings: &mut Findings<'_>) -> Result {
         let (counters, terms) = (self.space.child("containers"), self.space.child("terms"));
         work.steps(stage, |store, last| {
@@ -315,8 +318,8 @@ impl Bitmaps<'_> {
     }
 }
 
-/// The keys that the record with this key may have. A key of several elements is stored with its
-/// elements, so it is that of the record.
+/// The keys that the record with the key `own` may have in the table. The table stores a key of
+/// several elements as it is in `own`.
 fn records_of(table: &Part, own: &[u8]) -> Vec<Vec<u8>> {
     match keys_of(table, own) {
         none if none.is_empty() => vec![[table.space.prefix(), own].concat()],

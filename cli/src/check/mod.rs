@@ -28,8 +28,8 @@ use crate::work::Work;
 ///
 /// Records must decode, and entries of indexes, places and paths must lead to records. Trees,
 /// incoming edges and links are checked completely. Of bitmaps and texts, the structure is checked.
-/// Whether entries are missing, and whether totals are right, only the program can tell that
-/// derives them.
+/// Only the program that derives entries can check whether entries are missing and whether totals
+/// are right.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The store: lmdb:DIRECTORY, redb:FILE, fjall:DIRECTORY, …
@@ -66,7 +66,8 @@ impl Findings<'_> {
         let object =
             || json!({"schema": part.schema, "name": part.name, "key": key, "fault": fault});
         self.out.either(object, text)?;
-        // After a kill, the position counts this fault.
+        // The saved position may count this fault before a kill, so the fault must be printed
+        // first.
         self.out.flush()
     }
 }
@@ -154,7 +155,7 @@ fn visit(work: &mut Work<'_>, part: &Part, findings: &mut Findings<'_>) -> Resul
     }
 }
 
-/// The part, if some of it stays unchecked.
+/// The name of the part and its kind, codec or state, if some of the part stays unchecked.
 fn unchecked(part: &Part) -> Option<String> {
     let name = part.name.escape_debug();
     match Way::of(part) {

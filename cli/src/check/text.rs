@@ -1,5 +1,5 @@
-//! Text indexes: their postings, the counters of the dictionary, and the ids of the documents.
-//! Which terms a record has, only the analyzer of the program knows.
+//! Text indexes: their postings, the counters of the dictionary, and the ids of the documents. Only
+//! the analyzer of the program knows which terms a record has.
 
 use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, Order, Reader, Store, Subspace};

@@ -1,4 +1,4 @@
-//! Trees, by the check of the library. Only values are not decoded, because the types of the
+//! Checks trees with the check of the library. Values are not decoded, because the types of the
 //! program are unknown.
 
 use std::ops::ControlFlow;

@@ -32,7 +32,8 @@ pub struct Params {
     pub vertex: String,
     /// The id of a node of a tree.
     pub node: String,
-    /// The id of the last child of the previous page, or the last container.
+    /// The id of the last child of the previous page, or the key of the last container in
+    /// hexadecimal digits.
     pub last: String,
     /// A field of an inverted index.
     pub field: String,

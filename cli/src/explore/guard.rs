@@ -11,8 +11,8 @@ pub type Refusal = (StatusCode, &'static str);
 /// Checks requests before anything is read for them.
 pub struct Guard {
     listen: SocketAddr,
-    /// The first segment of all paths. On loopback too: otherwise every user of the machine could
-    /// read a store whose files only one of them may read.
+    /// The first segment of all paths. It is required on loopback too: otherwise every user of the
+    /// machine could read a store whose files only one of them may read.
     token: String,
 }
 
@@ -63,7 +63,7 @@ impl Guard {
         let own = self.listen.ip();
         let is_own = match host.parse::<IpAddr>() {
             Err(_) => host.eq_ignore_ascii_case("localhost"),
-            // An address cannot be rebound.
+            // A numeric address is not resolved by DNS, so it cannot be rebound.
             Ok(_) if own.is_unspecified() => true,
             Ok(ip) => ip.is_loopback() || ip == own,
         };

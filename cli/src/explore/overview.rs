@@ -14,7 +14,8 @@ use crate::queues::queues;
 use crate::shown;
 use crate::tree::group_of;
 
-/// The groups that are read for one overview. Each costs one key.
+/// The number of keys that an overview reads for the groups of other keys, besides one key for each
+/// part of a schema.
 const MOST_GROUPS: usize = 60;
 /// The entries that a size counts before it estimates the rest. A table of a million entries then
 /// takes some 0.1 s, and a page has tens of tables.

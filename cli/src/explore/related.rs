@@ -164,7 +164,8 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// Whether an entry begins with `prefix`.
+    /// Whether an entry begins with `prefix`. If the first such entry leads to the record, adds it
+    /// to `found`.
     fn first(
         &mut self,
         index: &Part,

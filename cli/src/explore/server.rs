@@ -15,7 +15,8 @@ use super::guard::{Guard, Refusal};
 use crate::failure::{Failure, Result};
 use crate::shown::json_safe;
 
-/// Reads at once. LMDB has a limited number of readers, and other programs need some of them.
+/// The largest number of concurrent reads. LMDB has a limited number of readers, and other programs
+/// need some of them.
 const MOST_READS: usize = 8;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";

@@ -91,7 +91,7 @@ impl View<'_> {
             Err(error) => format!("(not readable: {error})"),
         };
         let record = self.catalog.table_of(self.part).map(|table| table.space.pack(&node.id()));
-        // As text, because a number of a script has 53 bits.
+        // As text, because a number of JavaScript holds only 53 bits of an integer.
         let id = node.id().to_string();
         json!({"id": id, "name": name, "key_hex": record.map(|key| shown::hex(&key))})
     }

@@ -193,7 +193,8 @@ impl Query {
     }
 }
 
-/// The error for data that cannot be queried: what can be, and which command shows the data.
+/// The error for data that cannot be queried. It lists data that can be queried, and names the
+/// command that shows the data.
 fn refused(catalog: &Catalog, part: &Part) -> Failure {
     let of_table = |one: &&Part| one.table == part.table && one.schema == part.schema;
     let can_be = |one: &&Part| Kind::of(catalog, one).is_some();

@@ -118,13 +118,13 @@ fn group(at: &At<'_>, own: usize) -> Result<Group> {
     }
 }
 
-/// The numbers of a text, if it has nothing else.
+/// The numbers of a text, if it consists only of numbers and commas.
 fn numbers(text: &str) -> Option<Vec<f64>> {
     text.split(',').map(|one| one.trim().parse().ok()).collect()
 }
 
-/// The centre and the radius in metres of a circle. A position is the centre of a circle that
-/// contains everything.
+/// The centre and the radius in metres of a circle. A position without a radius stands for a circle
+/// that contains everything.
 fn around(text: &str) -> Result<(LatLng, f64)> {
     let failed = || Failure::new(format!("{text:?} is not a place: {FORMS}"));
     let mut parts = text.split(',').map(str::trim);

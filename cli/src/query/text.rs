@@ -14,7 +14,7 @@ use crate::shown;
 use crate::texts::{self, Found, Searched};
 use crate::words::{unquoted, word};
 
-/// The results that a search ranks at once.
+/// The largest number of results that one page of a search ranks.
 const PAGE: usize = 1_000;
 /// The largest number of counters that are read to list the fields of an index.
 const MOST_COUNTERS: usize = 40;
@@ -60,7 +60,7 @@ fn query(field: &str, text: &str) -> Result<Query> {
     }
 }
 
-/// Refuses a field or a group without texts, if it is known that others have some.
+/// Refuses a field or a group without texts, if it is known that other fields or groups have texts.
 fn refuse_other_fields(at: &At<'_>, searched: &Searched<'_>) -> Result {
     let own: Vec<Element> =
         searched.group.iter().cloned().chain([Element::from(i128::from(searched.field))]).collect();

@@ -86,7 +86,7 @@ fn repair_some(
 enum Outcome {
     Written,
     Removed,
-    /// Another program has repaired it, or has changed the record.
+    /// Another program has repaired the entry, or has changed its record.
     Right,
 }
 

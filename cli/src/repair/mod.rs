@@ -1,4 +1,4 @@
-//! `keyloom repair`: repairs derived data that records alone decide.
+//! `keyloom repair`: repairs derived data, as far as records alone determine it.
 
 mod entries;
 mod mirror;
@@ -44,9 +44,9 @@ pub struct Repairs<'o> {
     out: &'o mut Output,
     written: u64,
     removed: u64,
-    /// What an earlier run has changed.
+    /// The number of entries that an earlier run has changed.
     before: u64,
-    /// Bytes that belong to no entry, which stay.
+    /// The number of keys that belong to no entry. They are not removed.
     unread: u64,
     /// Whether dangling entries stay, since their index has pending changes.
     is_behind: bool,
@@ -136,7 +136,7 @@ impl Repair {
     }
 }
 
-/// Why this command cannot repair a part, if so.
+/// Returns an error with the reason if this command cannot repair the part.
 fn refuse_unless_repairable(catalog: &Catalog, part: &Part) -> Result {
     let refused = |why: String| {
         Err(Failure::new(format!(

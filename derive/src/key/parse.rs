@@ -33,7 +33,7 @@ impl ParsedKey<'_> {
         syn::parse_quote!(#patterns::derive_support)
     }
 
-    /// Whether the type is packed as one element at every level: an enum without fields.
+    /// Whether the type is packed as one element, alone and nested: an enum without fields.
     pub(super) fn is_one_element(&self) -> bool {
         match &self.layout {
             Layout::Struct(_) => false,

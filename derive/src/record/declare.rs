@@ -124,7 +124,7 @@ pub(super) fn amount_name(data: &Derived) -> Ident {
     format_ident!("of_{}", data.name.unraw())
 }
 
-/// The block for the entries of `record`.
+/// The block of code that returns the entries of `record`.
 fn entries(parts: &[Part], covering: &[Field]) -> TokenStream {
     let values = part_values(parts);
     let entries = match parts.iter().find(|part| part.is_each) {
@@ -145,7 +145,7 @@ fn entries(parts: &[Part], covering: &[Field]) -> TokenStream {
     }
 }
 
-/// The block for the contributions of `record`.
+/// The block of code that returns the contributions of `record`.
 fn contributions(
     record: &Record,
     data: &Derived,

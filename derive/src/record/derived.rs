@@ -28,7 +28,7 @@ pub(super) enum Kind {
         parts: Vec<Part>,
         of: Option<Box<Expr>>,
     },
-    /// At a latitude and a longitude.
+    /// Points at a latitude and a longitude.
     Points {
         at: Box<[Field; 2]>,
     },
@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Expiry {
         deadline: Box<Field>,
     },
-    /// From a function of the program.
+    /// Data from a function of the program.
     Other {
         ty: Box<Type>,
         make: Box<Expr>,

@@ -11,7 +11,7 @@ use super::derived::{Derived, Kind};
 use super::parse::{Key, Record};
 use super::parts::Part;
 
-/// The docs of the derived data: ``The unique index on `tenant`, `opened` descending``.
+/// The docs of the derived data: ``The unique index on `tenant`, `opened` (descending).``
 fn docs(data: &Derived) -> String {
     let some = if data.when.is_some() { ", for records that meet its condition" } else { "" };
     let deferred = if data.is_deferred { "deferred " } else { "" };

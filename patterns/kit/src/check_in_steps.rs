@@ -11,8 +11,9 @@ use crate::inconsistency::{Inconsistency, Rule};
 ///
 /// In one snapshot, a check is exact. Over several snapshots, it may report a concurrent change as
 /// a fault. If it does report faults, it runs a second time, and only the faults that both runs
-/// report are returned. Both runs may report data that changes all the time, such as the total of a
-/// busy group. In this case check again, in one snapshot if the store allows it.
+/// report are returned. If the second run needs only one snapshot, all of its faults are returned.
+/// Both runs may report data that changes all the time, such as the total of a busy group. In this
+/// case check again, in one snapshot if the store allows it.
 ///
 /// To stop the check, or to bound it, wrap the reader in a [`Budgeted`](keyloom::Budgeted).
 ///

@@ -94,7 +94,8 @@ impl Continuation {
         self.rest(order_code(order), hash(range), |last| range.contains(last))
     }
 
-    /// The bytes after the header, if the header has this code and this hash of a query.
+    /// The bytes after the header, if the header has this code and this hash of a query, and if
+    /// `fits` accepts the bytes.
     fn rest(
         &self,
         code: u8,

@@ -49,8 +49,8 @@ pub enum Rule {
     /// chunks, the check reports the entry as missing twice. After a repair, the second report is
     /// `Contested`.)
     Contested,
-    /// The value does not decode. Its derived data is unknown, so a repair leaves both unchanged.
-    /// Delete or replace the record, or set the value of the node.
+    /// The value does not decode. Its derived data is unknown, so a repair leaves the value and the
+    /// derived data unchanged. Delete or replace the record, or set the value of the node.
     Undecodable,
     /// The parent does not exist, or cannot have children.
     NoParent,

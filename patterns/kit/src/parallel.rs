@@ -8,8 +8,8 @@ use keyloom::{KeyRange, Order, Reader, Result, Store};
 
 use super::sample::split;
 
-/// The parts for each thread. With more parts, the threads end at more similar times, and each part
-/// costs the opening of a range.
+/// The number of parts for each thread. With more parts, the threads end at more similar times, and
+/// each part costs the opening of a range.
 const PARTS_PER_THREAD: usize = 8;
 
 /// The largest number of entries that are read on one thread: to divide them would cost more.

@@ -81,7 +81,8 @@ impl Progress {
         self.written + self.removed
     }
 
-    /// The sum of this progress and of `second`, at the position of `second`.
+    /// The sum of the numbers of this progress and of `second`. The position and `finished` are
+    /// those of `second`.
     #[must_use]
     pub fn followed_by(&self, second: &Self) -> Self {
         Self {

@@ -4,13 +4,16 @@ use std::collections::VecDeque;
 
 use keyloom::{KeyRange, Order, Reader, Result, prefix_end, successor};
 
-/// A range with fewer entries ends a descent: to read the range costs less than another level.
+/// A descent ends at a range with fewer entries than this: to read the range costs less than
+/// another level.
 const LEAF: usize = 128;
-/// The number of parts into which [`sample`] splits a range. Each part is sampled separately.
+/// [`sample`] splits a range until it has at least this many parts, or until all entries have been
+/// counted. Each part is sampled separately.
 const PARTS: usize = 2_048;
-/// The descents into each part.
+/// The number of descents into each part.
 const DESCENTS: usize = 4;
-/// The descents into all branches of a node when a range is divided.
+/// The number of descents into all branches of a node together when a range is divided. But each
+/// branch gets at least one descent, and at most eight.
 const DESCENTS_TOGETHER: usize = 64;
 
 /// The size of a range of entries, estimated by [`sample`].
@@ -40,11 +43,11 @@ impl Sample {
 }
 
 /// Estimates the size of a range without bias, after D. E. Knuth, *Estimating the Efficiency of
-/// Backtrack Programs* (1975): a descent through the bytes of the keys chooses one branch at
-/// random, and multiplies its count by the number of branches.
+/// Backtrack Programs* (1975). A descent through the bytes of the keys chooses one branch at random
+/// at each level. It divides the size of the last branch by the probabilities of these choices.
 ///
-/// Costs up to some 10,000 descents of a few short ranges each, however large the range is. A range
-/// of fewer than 128 entries is counted, and its error is 0.
+/// Costs up to some 10,000 descents, however large the range is. A descent reads about five short
+/// ranges per level. A range of fewer than 128 entries is counted, and its error is 0.
 ///
 /// ```
 /// use keyloom::{KeyRange, Memory, Store, Writer, pack};
@@ -73,10 +76,11 @@ pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Sample> {
 /// Divides a range into at most `parts` disjoint ranges with similar numbers of entries, in the
 /// order of their keys. Together they cover the range.
 ///
-/// The numbers are estimates, so some parts have several times as many entries as others. For `n`
-/// threads, divide the range into some `8 * n` parts, which the threads take one after the other.
+/// The numbers are estimates, so some parts may have several times as many entries as others. For
+/// `n` threads, divide the range into some `8 * n` parts, which the threads take one after the
+/// other.
 ///
-/// Costs some hundred to some thousand short ranges for each part, however large the range is.
+/// Reads hundreds to thousands of short ranges for each part, however large the range is.
 ///
 /// ```
 /// use keyloom::{KeyRange, Memory, Reader, Store, Writer, pack};
@@ -129,7 +133,7 @@ struct Branch {
 struct Sampler<'r, R> {
     reader: &'r R,
     range: &'r KeyRange<'r>,
-    /// A branch with fewer entries is not descended into.
+    /// A descent ends at a branch with fewer entries than this.
     leaf: usize,
     random: u64,
 }
@@ -139,7 +143,8 @@ impl<'r, R: Reader> Sampler<'r, R> {
         Self { reader, range, leaf, random: 1 }
     }
 
-    /// The entries that need no sampling, and the parts with the remaining entries.
+    /// The size of the branches that were counted, and the remaining branches, which are the parts
+    /// to sample.
     fn split(&mut self) -> Result<(Sample, VecDeque<Branch>)> {
         let mut small = Sample::default();
         let mut parts = VecDeque::from([Branch::default()]);
@@ -156,13 +161,15 @@ impl<'r, R: Reader> Sampler<'r, R> {
         Ok((small, parts))
     }
 
-    /// Branches in the order of their keys, each with an estimate of its entries. None is much
-    /// larger than the share of one of `parts` parts.
-    // With a lower limit, the parts are more similar. But the next level may have 256 times as many
-    // branches, each of which costs some descents.
+    /// Branches in the order of their keys, each with an estimate of its entries. Divides the
+    /// largest branch until no branch has more than 1.25 times the average size of `parts` parts.
+    /// Stops after `4 * parts` steps.
+    // With a limit below 1.25, the parts are more similar. But the next level may have 256 times as
+    // many branches, each of which costs some descents.
     fn divide(&mut self, parts: usize) -> Result<Vec<(Branch, f64)>> {
         let mut divided = vec![(Branch::default(), f64::INFINITY)];
-        // Some keys cannot be divided further, so the number of steps is limited.
+        // A step may separate only one key from the rest, as in `a`, `aa`, `aaa`. So the number of
+        // steps is limited.
         for _ in 0..4 * parts {
             let total: f64 = divided.iter().map(|(_, size)| size).sum();
             let by_size = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
@@ -174,7 +181,8 @@ impl<'r, R: Reader> Sampler<'r, R> {
             let (branch, _) = divided.remove(n);
             let mut below = Vec::new();
             let branches = self.branches(&branch)?;
-            // Errors of many branches cancel each other out in the sum of a part.
+            // Many branches need few descents each: their errors cancel each other out in the sum
+            // of a part.
             let descents = (DESCENTS_TOGETHER / branches.len().max(1)).clamp(1, 8);
             for one in branches {
                 let (size, _) = self.mean(&one, descents)?;
@@ -185,7 +193,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
         Ok(divided)
     }
 
-    /// The mean of several descents, with its error.
+    /// The count of a small branch, or the mean of several descents with its error.
     fn part(&mut self, branch: &Branch) -> Result<Sample> {
         if let Some(leaf) = self.leaf(branch)? {
             return Ok(leaf);
@@ -219,10 +227,10 @@ impl<'r, R: Reader> Sampler<'r, R> {
 
     /// A random branch below `branch`, and the probability of this choice.
     ///
-    /// Chooses a byte at random between the first and the last one, and takes the first branch from
-    /// this byte on. So a branch is chosen with a probability proportional to its distance from the
-    /// previous branch. This costs four seeks; a choice with equal probabilities would have to find
-    /// all branches, with one seek each.
+    /// Chooses a byte at random, between the smallest and the largest byte that follow the common
+    /// beginning of the keys. Takes the first branch from this byte on. So a branch is chosen with
+    /// a probability proportional to its distance from the previous branch. This costs four seeks;
+    /// a choice with equal probabilities would have to find all branches, with one seek each.
     fn choose(&mut self, branch: &Branch) -> Result<Option<(Branch, f64)>> {
         let range = self.of(branch).into_owned();
         let ends = (self.reader.first(range.clone())?, self.reader.last(range.clone())?);
@@ -255,7 +263,7 @@ impl<'r, R: Reader> Sampler<'r, R> {
         range.intersect(self.range.clone().into_owned())
     }
 
-    /// The entries of `branch`, if there are few.
+    /// The size of `branch`, or `None` if it has too many entries to be counted.
     fn leaf(&self, branch: &Branch) -> Result<Option<Sample>> {
         let page = self.reader.page(self.of(branch), Order::Ascending, self.leaf)?;
         let bytes: usize = page.entries.iter().map(|(key, value)| key.len() + value.len()).sum();
@@ -264,7 +272,8 @@ impl<'r, R: Reader> Sampler<'r, R> {
     }
 
     /// The branches below `branch`: the prefixes that are one byte longer than the common beginning
-    /// of all of its keys. Costs a seek for each.
+    /// of all of its keys, and the beginning itself if it is a key. Costs a seek for each branch,
+    /// and up to three more.
     fn branches(&self, branch: &Branch) -> Result<Vec<Branch>> {
         let mut rest = self.of(branch).into_owned();
         let (first, last) = (self.reader.first(rest.clone())?, self.reader.last(rest.clone())?);

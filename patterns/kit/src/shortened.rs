@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 /// The short form of `text` for a key. A text of at most `most` bytes is unchanged. The short form
-/// of a longer text is a prefix of at most `most` bytes, followed by `…` and 32 digits of the
-/// SHA-256 of the text. `…` and the digits add 35 bytes. A key has 511 bytes for all of its parts,
-/// so 200 is a good limit for one string.
+/// of a longer text is a prefix of at most `most` bytes, followed by `…` and 32 hexadecimal digits,
+/// the first half of its SHA-256. `…` and the digits add 35 bytes. A key has at most 511 bytes for
+/// all of its parts, so 200 is a good limit for one string.
 ///
 /// Use it for URLs, paths and titles in indexes, in group-by fields and in queries. In practice,
 /// different texts never have the same short form: no collision of the digits is known, and finding
@@ -48,7 +48,7 @@ fn beginning(text: &str, most: usize) -> &str {
     (most.saturating_sub(3)..=most).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
-/// The first half of SHA-256.
+/// The first half of the SHA-256 of `bytes`.
 pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut half = [0; 16];
     half.iter_mut().zip(Sha256::digest(bytes)).for_each(|(to, byte)| *to = byte);

@@ -51,8 +51,8 @@ pub struct Stages<F> {
 }
 
 impl<F: FnMut(&Progress) -> ControlFlow<()>> Stages<F> {
-    /// No part has run yet. `progress` is called after each commit of each part, and once at the
-    /// end. If it breaks, no other part begins.
+    /// Begins before the first part. `progress` is called after each commit of each part, and once
+    /// more if all parts have finished. After it has returned `Break`, no other part begins.
     pub fn new(options: &RepairOptions, progress: F) -> Self {
         Self {
             batch: options.batch,

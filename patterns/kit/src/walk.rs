@@ -7,9 +7,10 @@ use keyloom::{Entry, KeyRange, Order, Reader, Result};
 
 use crate::explain::Explain;
 
-/// The maximum number of entries to step over before a new range begins. In LMDB or in memory, a
-/// scan reads about 16 entries in the time that it takes to begin a range. So the steps and the new
-/// range together cost at most twice as much as the better choice alone.
+/// The maximum number of entries to step over before a new range begins, on stores that do not
+/// prefetch. In LMDB or in memory, a scan reads about 16 entries in the time that it takes to begin
+/// a range. So the steps and the new range together cost at most twice as much as the better choice
+/// alone.
 const STEPS_PER_RANGE: usize = 16;
 
 /// While the skipped groups are longer than [`STEPS_PER_RANGE`], stepping is tried for one in this
@@ -26,7 +27,7 @@ pub struct Walk<'r, R: Reader> {
     entries: Option<R::Entries<'r>>,
     /// Entries read since the range began.
     taken: usize,
-    /// The number of consecutive skips, up to the last one, that needed a new range.
+    /// How many of the last skips in a row needed a new range.
     long_in_a_row: u32,
     /// The reads so far.
     pub explain: Explain,
@@ -50,7 +51,8 @@ impl<'r, R: Reader> Walk<'r, R> {
         Ok(walk)
     }
 
-    /// A scan without a position, over the given number of ranges; see [`Walk::seek`].
+    /// A scan that has not begun; begin it with [`Walk::seek`]. `ranges` is the number of planned
+    /// ranges in `explain`.
     pub fn new(reader: &'r R, order: Order, ranges: usize) -> Self {
         let explain = Explain { planned: ranges as u64, ..Explain::default() };
         Self { reader, order, entries: None, taken: 0, long_in_a_row: 0, explain }
@@ -74,7 +76,8 @@ impl<'r, R: Reader> Walk<'r, R> {
         next
     }
 
-    /// The remaining entries, for a scan that skips nothing and does not count.
+    /// The remaining entries, for a scan that skips nothing. Entries read in this way are not
+    /// counted in `explain`.
     #[inline]
     pub fn entries(&mut self) -> Option<&mut R::Entries<'r>> {
         self.entries.as_mut()
@@ -84,8 +87,8 @@ impl<'r, R: Reader> Walk<'r, R> {
     ///
     /// Steps over the skipped entries while that is cheap, and otherwise begins a new range. On a
     /// remote store, a new range costs a round trip, so the scan first steps over the rest of the
-    /// prefetched page. On other stores, a new range costs as much as some steps, and the lengths
-    /// of the previous skips decide whether to step first.
+    /// first page of the current range. On other stores, a new range costs as much as some steps,
+    /// and the lengths of the previous skips decide whether to step first.
     pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
         Ok(self.left(rest)?.next)
     }
@@ -107,7 +110,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         Ok(Left { passed, sought: true, next: self.step()? })
     }
 
-    /// The number of entries to step over before a new range begins.
+    /// The maximum number of entries to step over before a new range begins.
     fn allowance(&self) -> usize {
         match self.reader.prefetched() {
             0 if self.long_in_a_row.is_multiple_of(TRIED_ONCE_IN) => STEPS_PER_RANGE,
@@ -121,7 +124,8 @@ impl<'r, R: Reader> Walk<'r, R> {
         self.entries = None;
     }
 
-    /// The number of prefetched entries that were not read yet.
+    /// The number of entries of the first page that were not read yet, at most; 0 after this page,
+    /// and on stores that do not prefetch.
     pub fn at_hand(&self) -> usize {
         self.reader.prefetched().saturating_sub(self.taken)
     }
@@ -155,7 +159,7 @@ impl<R: Reader> fmt::Debug for Walk<'_, R> {
     }
 }
 
-/// The items of `step`, up to its end or its first error.
+/// The items that `step` returns, up to `None` or up to and including the first error.
 pub fn until_error<T>(
     step: impl FnMut() -> Result<Option<T>>,
 ) -> impl FusedIterator<Item = Result<T>> {

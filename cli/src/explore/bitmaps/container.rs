@@ -1,14 +1,14 @@
-//! A container: the layout is that of keyloom-bitmaps, in its first page.
+//! A container of a bitmap, in the layout that the documentation of keyloom-bitmaps describes.
 
-/// The ids of a chunk.
+/// The number of ids that a chunk covers.
 pub const CHUNK_IDS: u64 = 32_512;
-/// The parts of a chunk whose ids are counted for a drawing.
+/// The number of parts of a chunk whose ids are counted for a drawing.
 pub const BUCKETS: usize = 32;
 
-/// The ids of a block of the form of blocks, and its blocks.
+/// The number of ids of a block in the form `blocks`, and the number of these blocks.
 const BLOCK_IDS: u16 = 256;
 const BLOCKS: usize = 127;
-/// The bytes of a block that is a bitmap.
+/// The number of bytes of a block that is a bitmap.
 const BITMAP: usize = 32;
 
 /// A container, read without a check of the order of its ids.

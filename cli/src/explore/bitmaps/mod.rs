@@ -15,7 +15,8 @@ use crate::shown;
 
 use container::CHUNK_IDS;
 
-/// The fields of each kind that are listed. Each costs a key.
+/// The largest number of fields of values that are listed. At most twice as many fields are listed
+/// in total. Each costs the read of one key.
 const MOST_FIELDS: usize = 10;
 /// The values of a page, and the containers that are read to count the ids of each.
 const MOST_VALUES: usize = 8;
@@ -91,7 +92,8 @@ impl View<'_> {
         Ok((fields, has_more))
     }
 
-    /// The fields of values, and whether there are more. A counter of the index names each.
+    /// The fields of values, and whether there are more. The key of a counter contains the name of
+    /// each field.
     fn fields_of_values(&self) -> Result<(Vec<Value>, bool)> {
         let space = self.space.child("containers");
         let range = space.self_and_children();
@@ -187,7 +189,7 @@ impl View<'_> {
     }
 }
 
-/// A field. One of values has a number of containers.
+/// A field as JSON. Only a field of values has a number of containers.
 fn field(name: &str, containers: Option<i64>) -> Value {
     json!({
         "name": name, "shown": name.escape_debug().to_string(), "containers": containers,

@@ -62,7 +62,8 @@ pub fn end(bound: &Bound<Vec<u8>>) -> String {
     }
 }
 
-/// The key whose children a range has: a bound of them is the key with one byte more.
+/// The key whose children a range covers. The bounds of such a range are the key with the byte `00`
+/// or `FF` appended.
 fn of_children(bound: &[u8]) -> Option<(&[u8], u8)> {
     let (last, parent) = bound.split_last()?;
     let is_bound = matches!(last, 0x00 | 0xFF) && !parent.is_empty();

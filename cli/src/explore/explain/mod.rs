@@ -60,7 +60,7 @@ fn total(reads: &[Read], ran: &Ran) -> Value {
     })
 }
 
-/// A row of the table.
+/// A read, as a row of the table of steps.
 fn step(catalog: &Catalog, read: &Read, ran: &Ran) -> Value {
     let (first, count) = match read {
         Read::Range { start, keys, .. } => (lanes::bytes_of(start), keys.len()),

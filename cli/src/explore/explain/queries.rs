@@ -96,7 +96,8 @@ fn fetch<R: Reader>(reader: &Traced<R>, keys: &[impl AsRef<[u8]>]) -> Result {
     unless_spent(reader, reader.get_many(keys).map(drop).map_err(Failure::from)).map(drop)
 }
 
-/// The key of the record whose key is this element, packed: of a tuple, the table has the elements.
+/// The key in the table of the record whose key is this packed element. If the element is a tuple,
+/// the table stores its elements.
 fn record_key(table: &Part, packed: &[u8]) -> Option<Vec<u8>> {
     keys_of(table, packed).into_iter().next()
 }
@@ -156,7 +157,7 @@ pub fn term<R: Reader>(
     let keys: Vec<_> = found.iter().map(|one| [table.space.prefix(), &one.key].concat()).collect();
     let mut ran = Ran { results: keys.len(), ..Ran::default() };
     ran.stopped = (keys.len() == MOST_RESULTS).then_some("results");
-    // Each block has documents of the term.
+    // Each block that was read has documents of the term, so all its keys count as returned.
     ran.returned = reader.scanned().into_iter().collect();
     fetch(reader, &keys)?;
     Ok(ran)

@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use keyloom::{Entry, EntryPage, Error, KeyRange, Order, Reader, Result};
 
-/// The reads that have no keys: a query of 64 keys begins fewer ranges.
+/// The largest number of reads, which also bounds the ranges without keys. A query of 64 keys
+/// begins fewer ranges.
 const MOST_READS: usize = 128;
 
 /// One operation of the store.
@@ -13,7 +14,7 @@ const MOST_READS: usize = 128;
 pub enum Read {
     /// A range, with the keys that were read of it.
     Range { start: Bound<Vec<u8>>, end: Bound<Vec<u8>>, order: Order, keys: Vec<Vec<u8>> },
-    /// Keys that were asked for together, each with whether it exists.
+    /// The keys of one `get` or `get_many`, each with whether it exists.
     Gets(Vec<(Vec<u8>, bool)>),
 }
 
@@ -26,7 +27,7 @@ impl Read {
         }
     }
 
-    /// The keys that were asked for; none for a range.
+    /// The keys of a `get` or `get_many`; none for a range.
     pub fn gets(&self) -> &[(Vec<u8>, bool)] {
         match self {
             Self::Range { .. } => &[],
@@ -93,7 +94,7 @@ impl<R> Traced<R> {
         &self.inner
     }
 
-    /// Whether a read has failed since the query would read more keys than the limit.
+    /// Whether a read has failed because the query would read more keys than the limit.
     pub fn is_spent(&self) -> bool {
         self.trace.borrow().is_spent
     }
@@ -111,7 +112,7 @@ impl<R> Traced<R> {
 
     fn begin(&self, range: &KeyRange<'_>, order: Order) -> Result<usize> {
         let owned = |bound: Bound<&[u8]>| bound.map(<[u8]>::to_vec);
-        // An empty range is read as one that ends where it begins.
+        // An empty range is recorded as a range that ends where it begins.
         let empty = (Bound::Included(Vec::new()), Bound::Excluded(Vec::new()));
         let (start, end) = range.normalized().map_or(empty, |(a, b)| (owned(a), owned(b)));
         self.trace.borrow_mut().begin(Read::Range { start, end, order, keys: Vec::new() })

@@ -11,7 +11,7 @@ use crate::points::{Group, Place};
 /// The keys that are read for a sample.
 const MOST_KEYS: usize = 84;
 
-/// A part of the curve whose ends are occupied or are the ends of the searched part. Ordered by its
+/// A part of the curve without known points, in which more points may be found. Ordered by its
 /// length.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Gap {

@@ -19,11 +19,11 @@ pub enum Condition {
     /// Any of these.
     Any(Vec<Self>),
     Not(Box<Self>),
-    /// A field compares so with a value.
+    /// A comparison of a field with a value.
     Field(String, Comparison, Value),
 }
 
-/// The order of a value of a field and the value of the condition.
+/// How the value of a field compares with the value of the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Equal,
@@ -37,12 +37,12 @@ pub enum Comparison {
 #[derive(Debug, PartialEq)]
 pub enum Value {
     Exactly(Element),
-    /// The texts that begin so.
+    /// The texts that begin with this text.
     Beginning(String),
 }
 
 const COMPARISONS: [(&str, Comparison); 5] = [
-    // The longer ones first.
+    // The longer operators come first, because `<` is the beginning of `<=`.
     ("<=", Comparison::LessOrEqual),
     (">=", Comparison::GreaterOrEqual),
     ("<", Comparison::Less),
@@ -51,7 +51,7 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 ];
 
 impl Condition {
-    /// The condition of a text.
+    /// Parses a condition.
     pub fn parse(text: &str) -> Result<Self> {
         let mut parser = Parser { all: text, rest: text.trim_start(), depth: 0 };
         let condition = parser.any()?;
@@ -76,7 +76,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// Whether a text follows, which is then skipped.
+    /// If `text` follows, skips it and the space after it. Returns whether it followed.
     fn eat(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
@@ -87,7 +87,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `and`, `or` or `not` follows, which is then skipped.
+    /// If the word `and`, `or` or `not` that is expected follows, skips it. Returns whether it
+    /// followed.
     fn eat_word(&mut self, expected: &str) -> bool {
         let (first, rest) = word(self.rest, &['(', ')', '=', '<', '>']);
         let is_expected = first.eq_ignore_ascii_case(expected);

@@ -23,7 +23,7 @@ use conditions::{Comparison, Condition, EXAMPLE, Value};
 /// The ids whose record keys are read at once.
 const PAGE: usize = 200;
 
-/// The elements of a record key in a list of ids.
+/// A record key of any elements, as a list of ids stores it.
 type AnyKey = List<Vec<Element>>;
 
 /// Lists the records that fulfil a condition, after their number. Without a query, lists all.
@@ -63,7 +63,7 @@ fn fields(options: &str) -> Option<Vec<Field>> {
     Some(fields)
 }
 
-/// An index whose fields have no functions: no record is written here.
+/// An inverted index, opened without the functions of its fields, which only writes call.
 struct Audience<'q, K> {
     at: &'q At<'q>,
     index: InvertedIndex<K, ()>,
@@ -121,7 +121,7 @@ impl<'q, K: RecordKey> Audience<'q, K> {
                 from: format!("the id {id}"),
                 record: Record::AtOneOf(key.into_iter().collect()),
                 text: String::new(),
-                // As text, because a number of a script has 53 bits.
+                // As text, because a number of JavaScript holds only 53 bits of an integer.
                 fields: json!({"id": id.to_string()}),
             })
         };
@@ -201,7 +201,8 @@ impl<'q, K: RecordKey> Audience<'q, K> {
         let bounds = match comparison {
             Comparison::Equal => {
                 let exactly = self.index.term(field, element.clone())?;
-                // Only values of another type, or longer tuples, can be selected otherwise.
+                // Without an exact match, only values of another type or longer tuples can be
+                // selected.
                 return match exactly.first(snapshot)? {
                     Some(_) => Ok(exactly),
                     None => Ok(self.index.any_term(snapshot, field, element.clone())?),

@@ -59,7 +59,7 @@ fn hit(at: &At<'_>, node: Node) -> Hit {
     Hit {
         from: format!("the node {id}"),
         record: Record::AtOneOf(vec![key]),
-        // As text, because a number of a script has 53 bits.
+        // As text, because a number of JavaScript holds only 53 bits of an integer.
         fields: json!({"path": path, "node": id.to_string()}),
         text: path,
     }
@@ -83,7 +83,8 @@ struct Frame<'w> {
     nodes: Box<dyn Iterator<Item = Result<Below>> + 'w>,
     /// The states of the pattern after the path of the node above.
     states: States,
-    /// The lengths of the path of the node and of the paths down to the last node, in bytes.
+    /// The lengths in bytes of the path of the node above, and of the paths from its child down to
+    /// the last node.
     ends: Vec<usize>,
 }
 

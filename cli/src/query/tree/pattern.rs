@@ -49,7 +49,7 @@ impl Pattern {
         self.closed(vec![0])
     }
 
-    /// The states after one more name. Empty if no path that continues so can match.
+    /// The states after one more name. Empty if no path that begins with these names can match.
     pub fn step(&self, states: &[usize], name: &str) -> States {
         let next = |state: &usize| match self.0.get(*state)? {
             Name::Any => Some(*state),
@@ -58,7 +58,7 @@ impl Pattern {
         self.closed(states.iter().filter_map(next).collect())
     }
 
-    /// Adds the states that follow without a name.
+    /// Adds the states that are reached without a further name, since `**` matches no names too.
     fn closed(&self, mut states: States) -> States {
         let mut at = 0;
         while let Some(state) = states.get(at).copied() {
@@ -101,7 +101,7 @@ impl Pattern {
 }
 
 impl Name {
-    /// The name of the texts between stars.
+    /// The name that has these texts between its stars.
     fn of(mut texts: Vec<String>) -> Self {
         match texts.as_slice() {
             [_] => Self::Exactly(texts.pop().unwrap_or_default()),

@@ -108,8 +108,8 @@ pub trait Derived<K, V>: Send + Sync {
         writes: &mut SortedWrites,
     ) -> Result<()>;
 
-    /// Refuses changes that [`update`](Derived::update) would refuse whatever the store holds, such
-    /// as an entry that is too long for a key.
+    /// Refuses changes that [`update`](Derived::update) would refuse regardless of the contents of
+    /// the store, such as an entry that is too long for a key.
     ///
     /// Called instead of `update` if a schema defers the update. So an invalid change fails when
     /// the record is written, and not in the later update. The default refuses nothing.
@@ -163,7 +163,7 @@ pub trait Derived<K, V>: Send + Sync {
         None
     }
 
-    /// The indexes in `records` of the records whose derived data is not in the store. A schema
+    /// The positions in `records` of the records whose derived data is not in the store. A schema
     /// calls this with records of earlier versions, because an upgrade of a record must not change
     /// its derived data. [`DerivedEntries`] read their entries in one round trip.
     ///
@@ -242,7 +242,7 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     ///
     /// Must be a pure function: the same record always gives the same entries. If the result
     /// varies, some entries are never removed; a check finds them. If several entries have the same
-    /// key, the smallest one is used.
+    /// key, the one with the smallest value is used.
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry>;
 
     /// The key of the record that makes the entry.
@@ -273,8 +273,9 @@ pub trait DerivedEntries<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Refuses changes that [`maintain`](DerivedEntries::maintain) would refuse whatever the store
-    /// holds; see [`Derived::validate`]. The default checks the lengths of the keys.
+    /// Refuses changes that [`maintain`](DerivedEntries::maintain) would refuse regardless of the
+    /// contents of the store; see [`Derived::validate`]. The default checks the lengths of the
+    /// keys.
     ///
     /// # Errors
     /// The errors of `maintain` that do not depend on the contents of the store.

@@ -74,7 +74,8 @@ impl SortedWrites {
         self.writes.is_empty()
     }
 
-    /// The number of keys that the writes put and delete.
+    /// The numbers of collected puts and deletes, as keys written and removed. A key that is
+    /// written twice counts twice.
     pub fn progress(&self) -> Progress {
         let written = self.writes.iter().filter(|write| write.is_put).count();
         let removed = (self.writes.len() - written) as u64;

@@ -37,7 +37,8 @@ fn join_variants(mut joined: Variants, declared: Variants) -> Option<Variants> {
     Some(joined)
 }
 
-/// The text before the brace that closes it, and the text after this brace.
+/// Splits `text`, which follows an opening brace, at the brace that closes it. Returns the text
+/// before and after the closing brace.
 fn closed(text: &str) -> Option<(&str, &str)> {
     let (at, _) = text
         .match_indices(['{', '}'])
