@@ -21,9 +21,9 @@ const RUNS: u8 = 0x12;
 const BLOCK_LIST: u8 = 0x13;
 const BITSET: u8 = 0x14;
 
-/// A form that would be larger becomes a bitset. With pages of 4 KiB and a key of up to 130 bytes,
-/// LMDB would store the larger form in an overflow page in any case. A bitset is the fastest form
-/// to read.
+/// The maximum size of the other forms. If the smallest of them would be larger, a bitset is
+/// stored. With pages of 4 KiB and a key of up to 130 bytes, LMDB would store the larger form in an
+/// overflow page in any case. A bitset is the fastest form to read.
 const MOST_BYTES: usize = 1_900;
 
 /// The length of a bitset's header. A header of this length keeps the words aligned if the store
@@ -131,8 +131,8 @@ impl<'c> Container<'c> {
     }
 }
 
-/// An upper bound of the number of ids, read from the first bytes of a container; used to order
-/// containers before parsing them.
+/// An upper bound of the number of ids, from the first bytes and the length of a container; used to
+/// order containers before parsing them.
 pub(super) fn most_ids(bytes: &[u8]) -> usize {
     let most = CHUNK_IDS as usize;
     match bytes {
@@ -205,7 +205,7 @@ pub(super) fn block_contains(sizes: &[u8; BLOCKS], content: &[u8], offset: u16) 
 
 fn array(rest: &[u8]) -> Option<Container<'_>> {
     let (ids, []) = rest.as_chunks::<2>() else { return None };
-    // Checking all of them without branches lets the compiler vectorize the loop.
+    // Checking all ids without branches lets the compiler vectorize the loop.
     let largest = ids.iter().fold(0, |largest, id| from(*id).max(largest));
     (u64::from(largest) < CHUNK_IDS && !ids.is_empty() && ids.len() <= CHUNK_IDS as usize)
         .then_some(Container { form: Form::Array(ids), ids: ids.len() as u32 })

@@ -161,8 +161,8 @@ impl<K: RecordKey> DenseIds<K> {
     }
 
     /// Returns the same mapping, restricted to ids below `universe`. Use this if the bitmaps of
-    /// these ids have the same limit. [`assign`](DenseIds::assign) refuses a key that would need a
-    /// larger id.
+    /// these ids have the same limit. [`assign`](DenseIds::assign) refuses a key if no id below
+    /// `universe` is left.
     #[must_use]
     pub fn within_universe(self, universe: u64) -> Self {
         Self { universe, ..self }
@@ -241,8 +241,9 @@ impl<K: RecordKey> DenseIds<K> {
     /// lowest free ids first. A key that occurs twice gets one id.
     ///
     /// # Errors
-    /// [`InvertedIndexError::NoIdLeft`] if the universe is used up; [`Error::KeyTooLong`]; any
-    /// error of the store. On an error, nothing is written.
+    /// [`InvertedIndexError::NoIdLeft`] if the universe is used up; [`Error::KeyTooLong`];
+    /// [`Error::At`] with the key if stored bytes do not decode; any error of the store. On an
+    /// error, nothing is written.
     pub fn assign<'k>(
         &self,
         txn: &mut impl Writer,
@@ -258,7 +259,8 @@ impl<K: RecordKey> DenseIds<K> {
     /// without an id. Call it only in the transaction that also removes all uses of these ids.
     ///
     /// # Errors
-    /// Any error of the store. On an error, nothing is written.
+    /// [`Error::At`] with the key if stored bytes do not decode; any error of the store. On an
+    /// error, nothing is written.
     pub fn release<'k>(
         &self,
         txn: &mut impl Writer,

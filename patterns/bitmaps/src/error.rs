@@ -51,9 +51,10 @@ pub enum InvertedIndexError {
         holds: String,
     },
     /// An expression combines the ids of two indexes, of which at least one assigns ids. The same
-    /// id stands for different records, so the result would be of other records. Use keys as ids in
-    /// both ([`with_keys_as_ids`](crate::InvertedIndex::with_keys_as_ids)), or declare the fields
-    /// in one index.
+    /// id stands for different records in the two indexes, so the result would contain wrong
+    /// records. Use keys as ids in both
+    /// ([`with_keys_as_ids`](crate::InvertedIndex::with_keys_as_ids)), or declare the fields in one
+    /// index.
     #[error(
         "the bitmaps have the {one} and {other}, so one id stands for different records; use keys as ids in both, or put the fields into one index"
     )]

@@ -40,8 +40,8 @@ const fn lanes() -> [[u8; BITMAP as usize]; BITMAP as usize] {
     lanes
 }
 
-/// Appends the ids of a container if they are few and easily listed; returns whether they were
-/// appended.
+/// Appends the ids of a container if it has at most [`LISTED`] ids and no bitmap; returns whether
+/// they were appended.
 pub(super) fn list(container: Container<'_>, out: &mut Vec<u16>) -> bool {
     if container.len() as usize > LISTED {
         return false;
@@ -139,7 +139,7 @@ impl Listed for Cell<u16> {
     }
 }
 
-/// Calls `report` for each id of a list with whether a container has it.
+/// Calls `report` for each id of a list, with whether the container has this id.
 fn look_up(list: &[impl Listed], container: Container<'_>, mut report: impl FnMut(u16, bool)) {
     let mut each = |has: &mut dyn FnMut(u16) -> bool| {
         list.iter().for_each(|id| report(id.id(), has(id.id())));
@@ -183,7 +183,7 @@ fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut report: impl FnMu
     }
 }
 
-/// Compares an id with all bytes that its block may have at once, and masks the bytes of other
+/// Compares an id with all bytes that its block may have, in one step, and masks the bytes of other
 /// blocks. A loop over the block, or a binary search, would mispredict a branch nearly every time.
 fn is_in_block(sizes: &[u8; BLOCKS], starts: &[u16; BLOCKS], content: &[u8], id: u16) -> bool {
     let (block, low) = (usize::from(id / 256).min(BLOCKS - 1), id as u8);

@@ -88,10 +88,10 @@
 //!
 //! Each block has its own dictionary of values, although one dictionary for the whole field would
 //! take less space. With a shared dictionary, every transaction with a new value would read and
-//! write that dictionary. A report would look up the values of the codes that it finds. Values no
-//! longer in use would have to be garbage-collected, and the stored bytes would depend on the order
-//! of inserts. With a dictionary per block, the stored bytes depend on the records alone, and a
-//! rebuild writes identical bytes.
+//! write that dictionary. A report would have to look up the values of the codes that it finds.
+//! Values no longer in use would have to be garbage-collected, and the stored bytes would depend on
+//! the order of inserts. With a dictionary per block, the stored bytes depend on the records alone,
+//! and a rebuild writes identical bytes.
 //!
 //! Why 1,016 ids: a put reads and rewrites the whole columns of its block, and a report reads each
 //! block that contains ids of its audience. Longer columns would repeat fewer values, but a put
@@ -122,9 +122,9 @@
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
 //! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) of more than 2,048 distinct values several | 1 each |
 //!
-//! Evaluating an expression takes the memory of one chunk per computed operand, and allocates
-//! nothing per chunk. The operand with the fewest ids is evaluated first; an empty intermediate
-//! result ends the AND for that chunk.
+//! Evaluating an expression of n operands keeps at most about 8 + log<sub>2</sub> n chunks in
+//! memory, and allocates nothing per chunk. The operand with the fewest ids is evaluated first; an
+//! empty intermediate result ends the AND for that chunk.
 //!
 //! # When not to use it
 //!

@@ -85,7 +85,7 @@ impl Words {
         }
     }
 
-    /// The number of ids that are in both.
+    /// The number of ids of these words that a container has.
     pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
         let has = |id: u16| u32::from(self.contains(id));
         match container.form() {
@@ -124,7 +124,7 @@ impl Container<'_> {
         self.verify_as(&self.words())
     }
 
-    /// The number of ids that are in both.
+    /// The number of ids that the two containers share.
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form(), other.form()) {
             _ if self.is_full() => other.len(),
@@ -145,7 +145,7 @@ impl Container<'_> {
         ids.iter().map(|id| u32::from(self.contains(from(*id)))).sum()
     }
 
-    /// The number of ids that are in both.
+    /// The number of ids of this container that are in `words`.
     pub(crate) fn and_count_words(self, words: &Words) -> u32 {
         words.and_count_of(self)
     }

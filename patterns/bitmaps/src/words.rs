@@ -11,7 +11,7 @@ pub(super) const WORDS: usize = 508;
 pub(super) const BLOCKS: usize = 127;
 pub(super) const WORDS_OF_BLOCK: usize = WORDS / BLOCKS;
 
-/// The ids of one chunk, one bit each. A value takes 4 KiB, so values are reused.
+/// The ids of one chunk, one bit each. A `Words` takes 4 KiB, so it is reused where possible.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Words(pub(super) [u64; WORDS]);
 
@@ -109,7 +109,7 @@ impl Words {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// The number of ids that are in both.
+    /// The number of ids that are in both chunks.
     pub(crate) fn and_count(&self, other: &Self) -> u32 {
         shared_bits(&self.0, &other.0)
     }

@@ -14,12 +14,12 @@ pub(crate) trait Chunks {
     fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>>;
 }
 
-/// The chunk of an id, and the offset in it.
+/// The chunk of an id, and the offset of the id in this chunk.
 pub(crate) fn place_of(id: u64) -> (u64, u16) {
     (id / CHUNK_IDS, (id % CHUNK_IDS) as u16)
 }
 
-/// The id at an offset of a chunk, unless it overflows.
+/// The id at an offset of a chunk; `None` if it would exceed [`u64::MAX`].
 pub(crate) fn id_at(chunk: u64, offset: u16) -> Option<u64> {
     chunk.checked_mul(CHUNK_IDS)?.checked_add(offset.into())
 }
@@ -48,7 +48,8 @@ pub(crate) struct IdWalk<C> {
     range: RangeInclusive<u64>,
     words: Box<Words>,
     chunk: u64,
-    /// The current word of the chunk, and its remaining bits.
+    /// The index of the current word in the chunk, and the bits of this word that are not returned
+    /// yet.
     at: u16,
     left: u64,
 }
@@ -154,8 +155,8 @@ fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<
     (from <= to).then(|| place_of(from).1..=place_of(to).1)
 }
 
-/// Returns a page: at most `limit` of the ids in `range`, but at least one, starting after the
-/// continuation `after`. `query` identifies the query, so that a continuation of another query is
+/// Returns a page of at most `limit` ids of `range`, starting after the continuation `after`. A
+/// limit of 0 counts as 1. `query` identifies the query, so that a continuation of another query is
 /// refused. `open` returns the ids of the remaining range.
 pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     query: &Subspace,

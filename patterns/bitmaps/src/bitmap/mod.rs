@@ -49,8 +49,8 @@ impl Bitmap {
         Self { space: space.clone(), universe: None }
     }
 
-    /// Returns the same set, restricted to ids below `ids`. Inserting or removing another id fails
-    /// with [`Error::InvalidArgument`].
+    /// Returns the same set, restricted to ids below `ids`. Inserting or removing an id that is not
+    /// below `ids` fails with [`Error::InvalidArgument`], wrapped in an [`Error::At`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -83,8 +83,8 @@ impl Bitmap {
         }
     }
 
-    /// Returns the number of ids. Costs one range over all chunks, and decodes only the first bytes
-    /// of each.
+    /// Returns the number of ids. Costs one range over all chunks. Checks the structure of each
+    /// chunk and reads its count, but does not convert it to words.
     ///
     /// # Errors
     /// The errors of [`contains`](Bitmap::contains).
@@ -193,7 +193,7 @@ impl Bitmap {
     }
 
     /// Returns a page of the [`ids`](Bitmap::ids) in `range` after the continuation `after`: at
-    /// most `limit` ids, but at least one.
+    /// most `limit` ids. A limit of 0 counts as 1.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -223,8 +223,9 @@ impl Bitmap {
         page(&query, &range, limit, after, |rest| self.ids(reader, rest))
     }
 
-    /// Returns all faulty entries: keys that are not chunk keys, values that do not decode, ids out
-    /// of order or beyond the universe. Each fault contains the key. Costs one range over all
+    /// Returns all faulty entries. An entry is faulty if its key is not a chunk key, or its value
+    /// does not decode. It is also faulty if its ids are out of order, do not match the stored
+    /// count, or are beyond the universe. Each fault contains the key. Costs one range over all
     /// chunks.
     ///
     /// Reads verify only what they need. Given damaged bytes, they fail or return a wrong answer,

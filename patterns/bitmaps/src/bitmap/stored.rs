@@ -7,7 +7,7 @@ use keyloom::{Error, Reader, Result, Subspace};
 use super::ids::{Chunks, id_at};
 use crate::{CHUNK_IDS, Container, Words};
 
-/// The chunk of the largest id.
+/// The chunk of the largest possible id, [`u64::MAX`].
 const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;
 
 /// The number of the chunk in a key of a bitmap in `space`.

@@ -11,7 +11,8 @@ use super::{Bitmap, ChunkChanges};
 use crate::Words;
 
 impl Bitmap {
-    /// Adds `id`, and returns whether it is new. Costs one get, and one key written if it is.
+    /// Adds `id`, and returns whether it is new. Costs one get, and writes one key if the id is
+    /// new.
     ///
     /// # Errors
     /// [`Error::At`] with an [`Error::InvalidArgument`] for an id beyond the universe;
@@ -20,8 +21,8 @@ impl Bitmap {
         txn.guarded(|txn| Ok(self.insert_many(txn, [id])? > 0))
     }
 
-    /// Removes `id`, and returns whether it was there. Costs one get, and one key written if it
-    /// was.
+    /// Removes `id`, and returns whether it was in the set. Costs one get, and writes one key if
+    /// the id was in the set.
     ///
     /// # Errors
     /// The errors of [`insert`](Bitmap::insert).
@@ -54,7 +55,7 @@ impl Bitmap {
         txn.guarded(|txn| self.change_many(txn, ids, true))
     }
 
-    /// Removes ids, in any order, and returns how many were there. Costs the same as
+    /// Removes ids, in any order, and returns how many of them were in the set. Costs the same as
     /// [`insert_many`](Bitmap::insert_many).
     ///
     /// # Errors
@@ -98,16 +99,18 @@ impl Bitmap {
         txn.guarded(|txn| txn.delete_range(self.space.self_and_children()))
     }
 
-    /// Replaces the contents of the set with `ids`, which must be ascending, and returns their
-    /// number. Use it for bulk loads.
+    /// Replaces the contents of the set with `ids`, which must be in ascending order, and returns
+    /// the number of ids. Use this method for bulk loads.
     ///
-    /// Costs one range deletion and one key written for each chunk, in key order. Reads nothing.
+    /// Costs one range deletion, and writes one key per chunk of `ids`, in key order. Reads
+    /// nothing.
     ///
     /// Keeps the encoded chunks in memory, not the ids.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that is not in ascending order or is beyond the
-    /// universe; nothing is written then. Any error of the store.
+    /// [`Error::InvalidArgument`] for an id that is not in ascending order; [`Error::At`] with an
+    /// [`Error::InvalidArgument`] for an id beyond the universe. In both cases, nothing is written.
+    /// Any error of the store.
     pub fn replace(
         &self,
         txn: &mut impl Writer,

@@ -33,7 +33,7 @@ impl<'c> Bits<'c> {
         Some(Self { bytes: mine, width, mask })
     }
 
-    /// The `n`-th number; 0 after the last.
+    /// The number at index `n`; 0 after the last number.
     #[inline]
     pub(super) fn get(self, n: usize) -> u64 {
         let bit = n * self.width as usize;

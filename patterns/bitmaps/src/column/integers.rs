@@ -20,7 +20,7 @@ use super::{BLOCK_IDS, INTEGERS, merge, refuse};
 pub(crate) struct Integers<'c> {
     ids: u16,
     least: i64,
-    /// The ids that have an integer; `None` if all ids do.
+    /// The ids that have an integer; `None` if every id has one.
     present: Option<Bits<'c>>,
     above: Bits<'c>,
 }

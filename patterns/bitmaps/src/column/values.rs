@@ -14,8 +14,8 @@
 //! | | with lists: codes, the numbers of values among the distinct ones; else for each id its code plus 1, or 0 for none |
 //!
 //! Each block has its own dictionary. One dictionary for the whole field would make blocks smaller,
-//! but every transaction with a new value would read and write that dictionary. A report would look
-//! up the values of the codes that it finds. Values no longer in use would have to be
+//! but every transaction with a new value would read and write that dictionary. A report would have
+//! to look up the values of the codes that it finds. Values no longer in use would have to be
 //! garbage-collected, and the stored bytes would depend on the order of inserts.
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use keyloom_kit::Fnv;
 use super::bits::{self, Bits, width_of};
 use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
 
-/// The maximum width of a code or an end.
+/// The maximum width, in bits, of a code, of the end of a list, and of the end of a value.
 // The number of values is stored in 32 bits, so a wider code means that the column is damaged.
 const MOST_BITS: u8 = 32;
 
@@ -81,8 +81,8 @@ impl<'c> Dictionary<'c> {
         self.len as usize
     }
 
-    /// The encoded bytes. Two dictionaries of the same length have the same bytes if and only if
-    /// they have the same values.
+    /// The encoded bytes. Two dictionaries with the same number of values have the same bytes if
+    /// and only if they have the same values.
     pub(crate) fn raw(self) -> &'c [u8] {
         self.raw
     }
@@ -213,7 +213,7 @@ fn parse(bytes: &[u8]) -> Option<Values<'_>> {
 
 /// A column under construction.
 struct Draft<'d> {
-    /// The number of values in the old column; they are in order.
+    /// The number of values in the old column. They are the first of `values`, in order.
     old: usize,
     /// The values of the old column, followed by new ones.
     values: Vec<&'d [u8]>,

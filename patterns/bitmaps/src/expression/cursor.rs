@@ -10,7 +10,7 @@ use crate::bitmap::{id_at, place_of};
 /// memory.
 #[derive(Debug)]
 pub struct IdCursor<'r, R: Reader> {
-    /// `None` once it has ended or failed.
+    /// `None` once the cursor has ended or failed.
     chunks: Option<Evaluation<'r, R>>,
     chunk: u64,
     offsets: Vec<u16>,
@@ -18,8 +18,8 @@ pub struct IdCursor<'r, R: Reader> {
 }
 
 impl BitmapExpr {
-    /// A cursor over the ids. Costs one range for each stored operand, over the chunks that it
-    /// visits.
+    /// A cursor over the ids. Costs at least one range for each stored operand, over the chunks
+    /// that it visits.
     ///
     /// # Errors
     /// The errors of [`count`](BitmapExpr::count).
@@ -59,7 +59,7 @@ impl BitmapExpr {
 }
 
 impl<R: Reader> IdCursor<'_, R> {
-    /// Advances to the first id that is not before `target`. Targets must ascend.
+    /// Advances to the first id at or after `target`, and returns this id. Targets must ascend.
     ///
     /// # Errors
     /// The errors of [`BitmapExpr::count`]; after an error the cursor has ended.

@@ -35,7 +35,7 @@ pub(crate) struct Evaluation<'r, R: Reader> {
 // ids, in 5.7 * 10^14 chunks.
 const MOST_IN_A_ROW: u64 = 1 << 32;
 
-/// A run of ids.
+/// Consecutive full chunks, or one chunk to compute.
 pub(super) enum Stretch {
     /// All ids of `chunks` chunks, starting with the chunk `first`.
     Full { first: u64, chunks: u64 },
@@ -44,20 +44,21 @@ pub(super) enum Stretch {
 }
 
 impl<'r, R: Reader> Evaluation<'r, R> {
-    /// Evaluates all ids.
+    /// Creates an evaluation of all ids, in `order`.
     pub(crate) fn all(expr: &BitmapExpr, reader: &'r R, order: Order) -> Result<Self> {
         Self::new(expr, reader, &(0..=u64::MAX), order)
     }
 
-    /// Evaluates all ids, in order, to keep them in memory. Refuses a run of more than
-    /// [`MOST_IN_A_ROW`] consecutive ids, which only a complement without a universe can have.
+    /// Creates an evaluation of all ids, in ascending order, whose result is kept in memory. The
+    /// evaluation refuses a run of more than about [`MOST_IN_A_ROW`] consecutive ids, such as the
+    /// run of a complement without a universe.
     pub(super) fn to_keep(expr: &BitmapExpr, reader: &'r R) -> Result<Self> {
         let most_full = MOST_IN_A_ROW.div_ceil(CHUNK_IDS);
         Ok(Self { most_full, ..Self::all(expr, reader, Order::Ascending)? })
     }
 
-    /// Evaluates the chunks that overlap the range `ids`. These chunks may have ids outside the
-    /// range too.
+    /// Creates an evaluation of the chunks that overlap the range `ids`. These chunks may have ids
+    /// outside the range too.
     pub(crate) fn new(
         expr: &BitmapExpr,
         reader: &'r R,
@@ -115,7 +116,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         }))
     }
 
-    /// The chunk of a stretch, and its ids.
+    /// Computes the ids of the chunk at a position. Returns the chunk and its ids.
     pub(super) fn load(&mut self, at: u64) -> Result<(u64, &ChunkIds)> {
         self.machine.compute(&mut self.shape, &mut self.walks, at, &mut self.ids)?;
         Ok((self.span.turned(at), &self.ids))

@@ -10,7 +10,7 @@ use crate::bitmap::place_of;
 use crate::container::{most_ids, run};
 use crate::{CHUNK_IDS, Container};
 
-/// The chunk of the last id.
+/// The chunk of the largest possible id, [`u64::MAX`].
 pub(crate) const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;
 
 /// The chunks to evaluate, and their order.

@@ -38,8 +38,8 @@
 //! * In a chunk that all operands have, the operand with the fewest ids is evaluated first and
 //!   comparisons last; an empty result ends the evaluation of that chunk.
 //! * An OR or an XOR visits the chunks that some operand has.
-//! * When counting, ranges of ids and complements in them are not visited chunk by chunk:
-//!   consecutive full chunks are counted together.
+//! * When counting, the full chunks of a range of ids, or of a complement in a range, are not
+//!   visited one by one: consecutive full chunks are counted together.
 //! * The ids shared by two containers are counted directly on the stored bytes; this gives the
 //!   counts of their AND, AND NOT, OR and XOR. In other cases the ids of the chunk are computed. Up
 //!   to 1,024 ids are kept as a list, and each id is looked up in the next operand; more ids are
@@ -130,13 +130,14 @@ impl BitmapExpr {
         &self.tree
     }
 
-    /// Sets who has given the ids to the records.
+    /// Adds an owner of the ids. If the expression already has another owner, its owner becomes
+    /// [`IdOwner::Mixed`].
     pub(crate) fn owned_by(self, owner: &IdOwner) -> Self {
         let owner = self.owner.joined(owner);
         Self { owner, ..self }
     }
 
-    /// Refuses ids of two indexes.
+    /// Refuses an expression that combines ids of two owners.
     pub(crate) fn check_owner(&self) -> Result<()> {
         self.owner.check()
     }

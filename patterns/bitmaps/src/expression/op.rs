@@ -10,7 +10,7 @@ pub(crate) enum Op {
     AndNot,
     Or,
     Xor,
-    /// The other set without this one.
+    /// The ids of the other set that are not in this set.
     LessFrom,
 }
 
@@ -30,7 +30,8 @@ impl Op {
         }
     }
 
-    /// For [`Op::LessFrom`], `other` is unspecified afterwards; for all others it is unchanged.
+    /// For [`Op::LessFrom`], `other` is unspecified afterwards. For all other operations, `other`
+    /// is unchanged.
     pub(crate) fn apply_ids(self, ids: &mut ChunkIds, other: &mut ChunkIds) {
         match self {
             Self::LessFrom => {

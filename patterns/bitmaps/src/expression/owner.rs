@@ -1,4 +1,5 @@
-//! Who has given ids to records. Ids of two indexes stand for different records.
+//! The owner of ids: what maps the ids of an expression to records. Ids of two owners stand for
+//! different records.
 
 use std::sync::Arc;
 
@@ -6,21 +7,22 @@ use keyloom::{Result, Subspace};
 
 use crate::InvertedIndexError;
 
-/// Who has given the ids of an expression to records.
+/// The owner of the ids of an expression: what maps these ids to records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IdOwner {
-    /// Bitmaps of the program, which are not of an index.
+    /// No owner: the ids are from bitmaps of the program, not from an index.
     Unknown,
     /// The ids are keys of records.
     Keys,
-    /// The index in this subspace, which assigns them. It reassigns the id of a deleted record.
+    /// The index in this subspace assigns the ids. It reassigns the id of a deleted record.
     Index(Arc<Subspace>),
-    /// Two of these, by their names. The same id stands for different records.
+    /// The ids have two different owners, with these names. The same id stands for different
+    /// records.
     Mixed(Arc<[String; 2]>),
 }
 
 impl IdOwner {
-    /// The owner of the ids of an expression of both.
+    /// The owner of the ids of an expression that combines ids of both owners.
     pub(super) fn joined(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Mixed(_), _) | (_, Self::Unknown) => self.clone(),
@@ -37,7 +39,7 @@ impl IdOwner {
         }
     }
 
-    /// Refuses an expression of the ids of two owners.
+    /// Refuses an expression that combines ids of two owners.
     pub(super) fn check(&self) -> Result<()> {
         match self {
             Self::Unknown | Self::Keys | Self::Index(_) => Ok(()),

@@ -32,8 +32,8 @@ pub(super) enum Node {
     All {
         with: Range<usize>,
         without: Range<usize>,
-        /// Whether `without`, a single deep operand, is computed before `with`, also a single
-        /// operand.
+        /// Whether `without` is computed before `with`. Then both are single operands, and
+        /// `without` is deep.
         is_reversed: bool,
     },
     Any(Range<usize>),
@@ -308,8 +308,8 @@ impl BitmapExpr {
         leaves.iter().for_each(|leaf| leaf.hash(hash));
     }
 
-    /// Whether all ids of the expression are ids of stored operands for which `is_bounded` returns
-    /// true.
+    /// Whether it is certain that all ids of the expression are ids of stored operands for which
+    /// `is_bounded` returns true.
     pub(crate) fn is_within(&self, is_bounded: &impl Fn(&Subspace) -> bool) -> bool {
         let Ok(Plan { shape, leaves }) = self.plan(|leaf| {
             Ok::<bool, Infallible>(match leaf {

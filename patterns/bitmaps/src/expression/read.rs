@@ -12,9 +12,11 @@ use crate::bitmap::{Bitmap, IdWalk, id_at, id_range, page, to_roaring, to_treema
 use crate::{CHUNK_IDS, InvertedIndexError, Words};
 
 impl BitmapExpr {
-    /// Returns the number of ids, at most [`u64::MAX`]. Costs one range for each stored operand.
-    /// The containers of two bitmaps are counted on their stored bytes. Full chunks of a
-    /// [range](BitmapExpr::range) or a [complement](BitmapExpr::complement) are counted together.
+    /// Returns the number of ids, at most [`u64::MAX`]. Costs at least one range for each stored
+    /// operand. An operand that is advanced over many chunks begins another range; see the
+    /// [module](super). The shared ids of two bitmaps are counted on their stored bytes. Full
+    /// chunks of a [range](BitmapExpr::range) or a [complement](BitmapExpr::complement) are counted
+    /// together.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -50,7 +52,7 @@ impl BitmapExpr {
         Ok((count, Explain { keys_returned: count, ..evaluation.explain() }))
     }
 
-    /// Returns how many ids are less than `id`. Costs one range for each stored operand.
+    /// Returns how many ids are less than `id`. Costs at least one range for each stored operand.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -79,7 +81,7 @@ impl BitmapExpr {
     }
 
     /// Returns the id that has exactly `n` smaller ids, or `None` if there are at most `n` ids.
-    /// Costs one range for each stored operand, up to that id.
+    /// Costs at least one range for each stored operand, up to that id.
     ///
     /// # Errors
     /// The errors of [`count`](BitmapExpr::count).
@@ -136,8 +138,8 @@ impl BitmapExpr {
         self.ids(reader, descending(..))?.next().transpose()
     }
 
-    /// Returns the ids in `range`, in the order of `range`. Costs one range for each stored operand
-    /// over the chunks of `range`, as far as the iterator is consumed.
+    /// Returns the ids in `range`, in the order of `range`. Costs at least one range for each
+    /// stored operand over the chunks of `range`, as far as the iterator is consumed.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store};
@@ -167,10 +169,10 @@ impl BitmapExpr {
     }
 
     /// Returns a page of the [`ids`](BitmapExpr::ids) in `range` after the continuation `after`: at
-    /// most `limit` ids, but at least one.
+    /// most `limit` ids. A limit of 0 counts as 1.
     ///
     /// A continuation is valid for this expression, including the contents of its bitmaps in
-    /// memory; the contents of its stored bitmaps may change in between.
+    /// memory. The contents of its stored bitmaps may change between two pages.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -208,8 +210,8 @@ impl BitmapExpr {
         hash.finish()
     }
 
-    /// Returns the ids as a `RoaringBitmap`; all ids must fit into 32 bits. Costs one range for
-    /// each stored operand.
+    /// Returns the ids as a `RoaringBitmap`; all ids must fit into 32 bits. Costs at least one
+    /// range for each stored operand.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) with the first id that does not
@@ -219,7 +221,7 @@ impl BitmapExpr {
         to_roaring(&mut Evaluation::to_keep(self, reader)?)
     }
 
-    /// Returns the ids as a `RoaringTreemap`. Costs one range for each stored operand.
+    /// Returns the ids as a `RoaringTreemap`. Costs at least one range for each stored operand.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup>
@@ -254,16 +256,18 @@ impl BitmapExpr {
     }
 
     /// Replaces the contents of a stored bitmap with the ids of this expression, and returns their
-    /// number. The bitmap may itself be an operand. Costs one range for each stored operand, and
-    /// writes like [`Bitmap::replace`]. The chunks are kept in memory until they are written.
+    /// number. The bitmap may itself be an operand. Costs at least one range for each stored
+    /// operand, and writes like [`Bitmap::replace`]. The chunks are kept in memory until they are
+    /// written.
     ///
     /// # Errors
     /// [`InvertedIndexError::IdsAreReused`] for an expression of an
     /// [`InvertedIndex`](super::super::InvertedIndex) that assigns ids: after a record is deleted,
     /// its id is reassigned, and the bitmap would contain the other record. (Changes of records do
     /// not update the bitmap either.) [`Error::InvalidArgument`](keyloom::Error::InvalidArgument)
-    /// for more than 2<sup>32</sup> consecutive ids, and for an id beyond the universe of the
-    /// bitmap. Otherwise the errors of [`count`](BitmapExpr::count). On an error, nothing is
+    /// for more than 2<sup>32</sup> consecutive ids. [`Error::At`](keyloom::Error::At) with an
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an id beyond the universe of
+    /// the bitmap. Otherwise the errors of [`count`](BitmapExpr::count). On an error, nothing is
     /// written, unless the store fails during the write.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {

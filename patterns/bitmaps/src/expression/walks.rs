@@ -279,7 +279,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(Some(Sought::Found(seek.next)))
     }
 
-    /// The position of the first operand.
+    /// The first position at which an operand may have ids.
     fn seek_any(&mut self, shape: &Shape, of: &[usize], seek: &mut Seek) -> Result<Sought> {
         while let Some(operand) = of.get(seek.operand) {
             let Some(next) = self.known(shape, *operand, seek.at)? else {
@@ -298,7 +298,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(Sought::Found(seek.next))
     }
 
-    /// The position of the first operand, unless an even number of operands is full there.
+    /// The first position at which an operand may have ids. Skips positions at which an even number
+    /// of operands are full and no other operand may have ids.
     fn seek_odd(&mut self, shape: &Shape, of: &[usize], seek: &mut Seek) -> Result<Sought> {
         loop {
             while let Some(operand) = of.get(seek.operand) {

@@ -23,7 +23,7 @@ pub(crate) enum Leaf<'e> {
     Compared(&'e Comparison),
 }
 
-/// An expression whose leaves are numbered chunks in memory.
+/// An expression whose leaves are numbered chunks in memory, bitmaps in memory, or ranges of ids.
 pub(crate) type ChunkExpr = Plan<ChunkLeaf>;
 
 #[derive(Clone, Debug)]

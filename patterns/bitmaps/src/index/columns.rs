@@ -24,7 +24,7 @@ pub(super) enum OfColumn<'h> {
 }
 
 impl<'h> OfColumn<'h> {
-    /// Sets the values of the id at a place. Each place may occur once.
+    /// Sets the values of the id at a place. Each place may occur at most once.
     pub(super) fn push(&mut self, place: u16, held: &'h Held) {
         match (self, held) {
             (Self::Values(changes), Held::Values(values)) => changes.push((place, &values[..])),
@@ -101,7 +101,7 @@ impl<'h> ColumnChanges<'h> {
     }
 }
 
-/// A walk over the columns of a field; it skips columns until the requested one.
+/// A walk over the columns of a field; it skips the columns before the requested block.
 pub(crate) struct ColumnWalk<I, B> {
     entries: I,
     space: Subspace,

@@ -58,8 +58,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// Compares the column of a block, limited to some ids. `held` contains the ids that have
-    /// values.
+    /// Compares the column of a block, limited to some ids. `held` contains the places of the ids
+    /// that have records, each with the values of its record in this field.
     fn compare_column(
         &self,
         block: u64,

@@ -1,4 +1,4 @@
-//! The number of containers of the fields.
+//! The counts of containers: one counter per field of values.
 
 use keyloom::{KeyBuf, Reader, Result, Writer};
 use keyloom_kit::{Inconsistency, Rule};
@@ -10,7 +10,7 @@ use super::{Field, InvertedIndex};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     counter: KeyBuf,
-    /// `None` if nothing is stored, and `Some(None)` if it is not a counter.
+    /// `None` if nothing is stored; `Some(None)` if the stored bytes are not a counter.
     stored: Option<Option<i64>>,
     containers: i64,
 }
@@ -34,7 +34,7 @@ impl Counted {
         })
     }
 
-    /// The fault of the counter. A counter of 0 may be stored or missing.
+    /// The fault of the counter, if there is one. A counter of 0 may be stored or missing.
     pub(super) fn fault(&self) -> Option<Inconsistency> {
         let entry = self.counter.clone();
         match self.stored {

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 /// assert_eq!(one(None::<u32>), FieldValues::none());
 /// ```
 ///
-/// `P` is the [type](keyloom_tables::parts) of the values. A schema stores it.
+/// `P` is the [type](keyloom_tables::parts) of the values. A schema stores this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldValues<P> {
     values: PackedValues,

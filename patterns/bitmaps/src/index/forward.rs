@@ -124,8 +124,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(Some(entry))
     }
 
-    /// Returns the values of records in id order. Costs one range over the chunks of all ids, and
-    /// one per field over its columns.
+    /// Returns the values of the records with ids in `ids`, in the order of `ids`. Costs one range
+    /// over the chunks of all ids, and one range per field over its columns.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};

@@ -16,9 +16,10 @@ use crate::{ChunkChanges, DenseIds};
 /// The missing or wrong entry of the id of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// The record has no id, or its id belongs to another record (`true`).
+    /// The record has no valid id. `true` if an id is stored that does not decode, is not below the
+    /// next id, or belongs to another record.
     Id(bool),
-    /// The id has no key.
+    /// The record has this id, but no key is stored for the id.
     Key(u64),
 }
 
@@ -160,8 +161,8 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(free)
     }
 
-    /// The keys of records that have no id of their own below `next`, or whose ids have no key.
-    /// Costs two round trips.
+    /// The keys of records that have no valid id of their own below `next`, or whose ids have no
+    /// key. Costs two round trips.
     pub(super) fn lacking<'k>(
         &self,
         reader: &impl Reader,
@@ -195,7 +196,7 @@ impl<K: RecordKey> DenseIds<K> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// The end of the assigned ids; if keys are ids, any id is possible.
+    /// The id after the last assigned id; [`u64::MAX`] if keys are ids, since any id is possible.
     pub(super) fn end(&self, reader: &impl Reader) -> Result<u64> {
         match &self.ids {
             Ids::Dense(ids) => Ok(ids.true_state(reader)?.next),

@@ -236,7 +236,7 @@ struct Counts<'f>(BTreeMap<&'f [u8], Count<'f>>);
 struct Count<'f> {
     /// The subspace of the containers.
     space: &'f Subspace,
-    /// The key of their counter.
+    /// The key of the counter of these containers.
     counter: &'f [u8],
     delta: i64,
 }

@@ -24,7 +24,7 @@
 //!
 //! A field without values has no column to change. If many records change together, each container
 //! and each column is read and written once. All of this takes two round trips, one for the ids and
-//! one for the containers, and two more if free ids are taken. A field whose number of containers
+//! one for the containers, and one more if free ids are taken. A field whose number of containers
 //! changes costs an [addition](keyloom::Writer::add). If [keys are
 //! ids](InvertedIndex::with_keys_as_ids), nothing is read or written for ids.
 //!
@@ -141,7 +141,7 @@ use ids::{Ids, SameIds};
 pub struct InvertedIndex<K, V> {
     space: Subspace,
     ids: Ids<K>,
-    /// Who has given the ids to the records.
+    /// The owner of the ids: what maps the ids to records.
     owner: IdOwner,
     all: Bitmap,
     direct: Subspace,
@@ -158,7 +158,7 @@ struct Field<K, V> {
     space: Subspace,
     /// The subspace of its columns.
     column: Subspace,
-    /// The counter of its containers, if they are counted.
+    /// The key of the counter of its containers, if they are counted.
     counter: KeyBuf,
     /// The slices of a field of integers; unused for other fields.
     integers: BitSliced,
@@ -182,9 +182,10 @@ impl<K, V> Clone for Field<K, V> {
 }
 
 impl<K, V> InvertedIndex<K, V> {
-    /// The same ids, as ids of this index: a bitmap of the program, or ids of this index. If they
-    /// are ids that another index assigns, every read of the result fails with
-    /// [`InvertedIndexError::MixedIds`], because they stand for other records.
+    /// Returns the same ids, declared as ids of this index. `ids` is a bitmap of the program, or an
+    /// expression of this index. If the ids have another owner, such as another index that assigns
+    /// ids, they stand for other records. Then every read of the result fails with
+    /// [`InvertedIndexError::MixedIds`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -283,8 +284,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// Returns the same index, restricted to ids below `universe`. A record that would need a
-    /// larger id is refused.
+    /// Returns the same index, restricted to ids below `universe`. A record is refused if its id
+    /// would not be below `universe`.
     #[must_use]
     pub fn within_universe(self, universe: u64) -> Self {
         Self { ids: self.ids.within_universe(universe), ..self }

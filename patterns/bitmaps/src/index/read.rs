@@ -22,7 +22,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// Returns the keys of the records with these ids, in the order of the ids. Costs one get per
-    /// id, in one round trip.
+    /// id, in one round trip; reads nothing if keys are ids.
     ///
     /// # Errors
     /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if the stored bytes
@@ -320,8 +320,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// Returns the distinct selected values of a field, in order, each with its number of records.
-    /// Costs one range, and up to three more reads unless all values (`..`) are selected. Decodes
-    /// only the headers of the containers.
+    /// Costs one range, and up to three more reads unless all values (`..`) are selected. Checks
+    /// the structure of each container and reads its count, but does not convert it to words.
     ///
     /// # Errors
     /// The errors of [`values`](InvertedIndex::values).
@@ -336,8 +336,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(values::value_counts(reader.range(range, select.order())?, field.space.clone()))
     }
 
-    /// Returns how many containers the values of a field have: the cost of reading all of them.
-    /// Costs one get.
+    /// Returns how many containers a field of values has, including the containers of the records
+    /// without a value: the cost of reading all of them. Costs one get.
     ///
     /// # Errors
     /// The errors of [`term`](InvertedIndex::term);

@@ -69,8 +69,9 @@ struct Expected {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// The start of the next non-empty span of `ids` ids, at or after `from`, if there is one. Ids
-    /// from `end` on were never assigned.
+    /// The start of the next span of `ids` ids to compare, at or after `from`, if there is one. If
+    /// keys are ids, ids without records are skipped. If the index assigns ids, there is no span at
+    /// or after `end`, because these ids were never assigned.
     pub(super) fn next_span<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,

@@ -45,13 +45,14 @@ enum Stored<'i, K, V> {
 struct Suspects<'e, K, V> {
     /// The ids to look up.
     ids: Vec<u64>,
-    /// Containers, with the first of their ids in each block.
+    /// Containers, each with the range of its ids in `ids`: the first id of each block.
     containers: Vec<(Suspect<'e>, Range<usize>)>,
-    /// Columns, with the first of their ids in each block of ids compared together.
+    /// Columns, each with the range of its ids in `ids`: the first id of each block of ids compared
+    /// together.
     columns: Vec<(SuspectColumn<'e, K, V>, Range<usize>)>,
-    /// Entries about one id.
+    /// Entries about one id, each with the index of the id in `ids`.
     of_ids: Vec<(KeyBuf, usize)>,
-    /// Entries about the record at a key.
+    /// Entries about one record, each with the key of the record.
     of_records: Vec<(KeyBuf, KeyBuf)>,
 }
 
@@ -101,9 +102,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         stored.unwrap_or(Stored::Foreign)
     }
 
-    /// The stored entries that no record explains. Examines the first of `entries`, at least one,
-    /// and stops once they contain more ids than there are entries. Ids from `end` on were never
-    /// assigned.
+    /// The stored entries that no record explains. Examines the first of `entries`, at least one.
+    /// Stops as soon as more ids must be looked up than there are entries. Ids from `end` on were
+    /// never assigned.
     pub(super) fn superfluous<C: Codec<V>, R: Reader>(
         &self,
         table: &Table<K, V, C>,
@@ -208,7 +209,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         is_in
     }
 
-    /// A container without the ids of some blocks that no record explains.
+    /// The fault of a container that contains, in some blocks, ids that no record explains. Its
+    /// value is the container without these ids.
     fn without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -234,7 +236,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// A column without the ids of some blocks that no record explains.
+    /// The fault of a column that contains, in some blocks, ids that no record explains. Its value
+    /// is the column without these ids.
     fn column_without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,

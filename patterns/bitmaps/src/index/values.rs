@@ -54,7 +54,8 @@ fn chunk(space: &Subspace, key: &[u8]) -> Result<u64> {
 /// The number of containers that are read together: at most 64 MiB, and far less unless records
 /// have many values.
 const TOGETHER: usize = 1 << 14;
-/// The number of ranges that a remote store reads in one round trip.
+/// The maximum number of ranges that are read together. A remote store reads this many in one round
+/// trip.
 // The backends for PostgreSQL and FoundationDB take 1,024 ranges in one request.
 const RANGES: usize = 1_000;
 

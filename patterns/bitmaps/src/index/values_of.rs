@@ -15,8 +15,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// [packed](super::ForwardEntry::packed) elements. The ids must ascend. Ids without a value are
     /// left out.
     ///
-    /// Costs one get for each block of 1,016 ids that has one of `ids`, and one round trip for
-    /// 1,024 blocks.
+    /// Costs one get for each block of 1,016 ids that has one of `ids`, and one round trip per
+    /// 1,024 of these blocks.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, pack};

@@ -412,7 +412,7 @@ pub(crate) fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
 #[derive(Debug)]
 struct Search {
     rank: u64,
-    /// The value is between these, inclusive.
+    /// The lower and the upper bound of the value, both inclusive.
     low: i64,
     high: i64,
 }

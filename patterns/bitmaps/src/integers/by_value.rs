@@ -43,8 +43,8 @@ pub(super) struct ByValue {
 }
 
 impl ByValue {
-    /// Calls `visit` with each value that some of `ids` have, in `order`, until it breaks. All of
-    /// the ids must have a value.
+    /// Calls `visit` with each value that some of `ids` have, in `order`, until `visit` breaks. All
+    /// of the ids must have a value.
     pub(super) fn visit(
         &mut self,
         slices: &Slices<'_>,

@@ -30,8 +30,9 @@
 //! | subspace, chunk, 2 + n | the ids whose magnitude has bit n; the magnitude of [`i64::MIN`] takes all 64 bits |
 //!
 //! The slices of a chunk are adjacent, so that one range serves a comparison or an aggregate. A
-//! slice without ids is not stored: values below 1,000 take at most 12 slices. Values are stored as
-//! sign and magnitude: in two's complement a small negative number would have nearly all bits set.
+//! slice without ids is not stored: values with a magnitude below 1,000 take at most 12 slices.
+//! Values are stored as sign and magnitude: in two's complement a small negative number would have
+//! nearly all bits set.
 //!
 //! # Invariants
 //!
@@ -102,7 +103,7 @@ use super::{BitmapExpr, ChunkChanges};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
-    /// Who has given the ids to records.
+    /// The owner of the ids: what maps the ids to records.
     owner: IdOwner,
 }
 
@@ -112,7 +113,7 @@ impl BitSliced {
         Self { space: space.clone(), owner: IdOwner::Unknown }
     }
 
-    /// Sets who has given the ids to records.
+    /// Sets the owner of the ids: what maps the ids to records.
     pub(super) fn owned_by(self, owner: &IdOwner) -> Self {
         Self { owner: owner.clone(), ..self }
     }
@@ -193,7 +194,8 @@ impl BitSliced {
     }
 
     /// Sets the values of many ids, in any order; if an id occurs twice, its last value is stored.
-    /// Reads the old values in one walk and one round trip, and writes each slice of a chunk once.
+    /// Reads the old values in one walk, and then all slices to change in one round trip. Writes
+    /// each changed slice of a chunk once.
     ///
     /// # Errors
     /// The errors of [`set`](BitSliced::set).

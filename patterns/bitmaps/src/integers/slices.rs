@@ -151,7 +151,8 @@ impl<'c> Slices<'c> {
             self.drop_negative(ids);
         }
         if let Some(sign) = self.sign.filter(|_| low < 0) {
-            // There is no negative zero.
+            // A magnitude of 0 is no stricter here than a magnitude of 1, since there is no
+            // negative zero, and saves a comparison.
             let least = if high >= -1 { 0 } else { high.unsigned_abs() };
             let mut negative = Words::new();
             self.magnitudes_between(&(least..=low.unsigned_abs()), sign, &mut negative, scratch);
@@ -177,7 +178,8 @@ impl<'c> Slices<'c> {
             self.magnitudes_from(least, scratch);
             ids.and_words(scratch);
         }
-        // Otherwise no magnitude in this chunk can exceed `most`.
+        // If `most` has more bits than all magnitudes in this chunk, no magnitude can exceed
+        // `most`.
         if most >> (self.bits().len().saturating_sub(1)) <= 1 {
             self.magnitudes_from(most + 1, scratch);
             ids.and_not_words(scratch);

@@ -64,8 +64,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// results of [`any_term`](InvertedIndex::any_term)), and of ranges of ids.
     ///
     /// # Errors
-    /// [`InvertedIndexError::NotInForwardIndex`] if an audience uses a stored bitmap that is not in
-    /// the forward index.
+    /// [`InvertedIndexError::MixedIds`] if an audience has ids of another owner, such as another
+    /// index that assigns ids; [`InvertedIndexError::NotInForwardIndex`] if an audience uses a
+    /// stored bitmap that is not in the forward index.
     pub fn batch<E: Into<BitmapExpr>>(
         &self,
         audiences: impl IntoIterator<Item = E>,
@@ -261,7 +262,8 @@ impl FieldLeaves {
         !self.values.is_empty() || self.absent.is_some() || !self.comparisons.is_empty()
     }
 
-    /// Marks the values of the records of a block; `offsets` are their places in its chunk.
+    /// Marks the values of the records of a block; `offsets` are the offsets of these records in
+    /// their chunk.
     fn mark(&self, column: Option<&[u8]>, offsets: &[u16], leaves: &mut [ChunkIds]) -> Result<()> {
         match (self.kind, column) {
             (_, None) => offsets.iter().for_each(|offset| mark(leaves, self.absent, *offset)),

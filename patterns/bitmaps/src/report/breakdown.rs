@@ -69,10 +69,10 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// Returns how many ids of the audience have each combination of the values of several fields,
     /// like `GROUP BY` of several columns in SQL. `P` is the tuple of these values.
     ///
-    /// An id with several values counts once for each combination of them: with two tags and three
-    /// cities in six groups. An id without a value in one of the fields is in no group; to count
-    /// these ids, intersect the audience with [`absent`](crate::InvertedIndex::absent). The report
-    /// has at most [`max_groups`](Report::max_groups) groups.
+    /// An id with several values counts once for each combination of them: an id with two tags and
+    /// three cities is in six groups. An id without a value in one of the fields is in no group; to
+    /// count these ids, intersect the audience with [`absent`](crate::InvertedIndex::absent). The
+    /// report has at most [`max_groups`](Report::max_groups) groups.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -13,7 +13,7 @@ use crate::integers::{nearest_rank, turned};
 use crate::{BitSliced, BitmapExpr};
 
 /// The assumed number of passes for percentiles: the real number is 1 for few distinct values, and
-/// 20 for many values of 30 bits.
+/// 18 for many values of 30 bits.
 const PASSES: u64 = 4;
 
 /// The maximum number of percentiles that are selected one by one; for more, all integers are
@@ -135,7 +135,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
 
     /// Returns a page of the ids of the audience with their integers, in the order of the integers;
     /// ids with equal integers are ascending. Ids without an integer are left out. The page has at
-    /// most `limit` rows, but at least one. It begins after the continuation `after`, the
+    /// most `limit` rows; a limit of 0 counts as 1. It begins after the continuation `after`, the
     /// [`next`](Page::next) of the previous page. The last row of the previous page need not exist
     /// any more.
     ///

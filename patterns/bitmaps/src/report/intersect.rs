@@ -9,7 +9,8 @@ use crate::Container;
 /// The containers of a field.
 #[derive(Clone)]
 pub(super) struct Containers<'f> {
-    /// The subspace of the containers. In their keys, the value and the chunk follow.
+    /// The subspace of the containers. In their keys, this prefix is followed by the value and the
+    /// chunk.
     pub(super) space: &'f Subspace,
     /// The containers of the selected values.
     pub(super) range: KeyRange<'static>,
@@ -25,7 +26,7 @@ impl Containers<'_> {
         self.is_whole || self.range.contains(&key().collect::<KeyBuf>())
     }
 
-    /// Reports, for each value that ids of the window have, how many ids have it.
+    /// Reports each value that ids of the window have, with the number of these ids.
     ///
     /// This is one walk over the containers. It skips the chunks without ids of the window.
     pub(super) fn intersect<R: Reader>(

@@ -135,8 +135,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 impl<K: RecordKey, V> Report<'_, K, V> {
     /// Sets the maximum number of groups of a [breakdown by several fields](Self::breakdown_by):
     /// 1,000,000 by default. This bounds the memory of the groups; a report that walks the forward
-    /// index also keeps each distinct value that it meets. If the limit is exceeded, the report
-    /// returns [`InvertedIndexError::TooManyGroups`](crate::InvertedIndexError::TooManyGroups).
+    /// index also keeps each distinct value that it encounters. If the limit is exceeded, the
+    /// report returns
+    /// [`InvertedIndexError::TooManyGroups`](crate::InvertedIndexError::TooManyGroups).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -36,7 +36,7 @@ pub(super) struct Known {
     pub(super) ids: u64,
     /// The number of chunks of the audience.
     pub(super) chunks: u64,
-    /// The number of these chunks with more than a few ids.
+    /// The number of these chunks whose ids are kept as plain words, because they are not few.
     pub(super) full: u64,
     /// The number of chunks of the whole index.
     pub(super) of_chunks: u64,

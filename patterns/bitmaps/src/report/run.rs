@@ -88,7 +88,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
             known.of_chunks = index.chunks(reader)?;
         }
         // Each value of an outer field costs an evaluation and a scan of the next field, so the
-        // fields with the fewest containers are outside.
+        // fields with the fewest containers are the outermost.
         let of = |at: &usize| containers.get(*at).copied().unwrap_or(0);
         let mut nested: Vec<usize> = (0..fields.len()).collect();
         nested.sort_by_key(of);

@@ -34,7 +34,8 @@ struct Met<'f> {
     /// The last dictionary whose codes were kept. For a field of low cardinality, all columns have
     /// the same dictionary.
     dictionary: Vec<u8>,
-    /// The number of each code of this dictionary, [`UNSELECTED`] or [`UNMET`].
+    /// The number of each code of this dictionary: [`UNSELECTED`] if its value is not selected, and
+    /// [`UNMET`] if its value was not looked up yet.
     of_codes: Vec<u32>,
     /// Whether the current column has this dictionary.
     is_kept: bool,
@@ -43,8 +44,8 @@ struct Met<'f> {
 /// The numbers of packed values.
 #[derive(Default)]
 struct Numbers {
-    /// The numbers of values of up to 15 bytes. A key contains the value, and its length as the
-    /// last byte.
+    /// The numbers of values of up to 15 bytes. A key of the map is the value, with its length in
+    /// the last byte.
     short: HashMap<u128, u32, BuildHasherDefault<Folded>>,
     long: HashMap<Box<[u8]>, u32, BuildHasherDefault<Fnv>>,
 }
@@ -117,7 +118,7 @@ impl Hasher for Folded {
 }
 
 const UNMET: u32 = u32::MAX;
-/// The number of each value that is not selected.
+/// The number that stands for every value that is not selected.
 const UNSELECTED: u32 = UNMET - 1;
 
 /// A dictionary with more values than this is kept only if many ids are counted.
@@ -181,7 +182,8 @@ impl<'f, M: Default> Tally<'f, M> {
         Self { met, of_value: Vec::new(), of_group: HashMap::new() }
     }
 
-    /// Changes the rows for the values of the ids of a block in the only field.
+    /// Changes the rows of the values that the ids of a block have in the first field, one row at a
+    /// time.
     fn of_values<B: std::ops::Deref<Target = [u8]>>(
         &mut self,
         block: &Block<'_, B>,

@@ -12,8 +12,9 @@ use crate::index::block_at;
 // round trips.
 const TOGETHER: usize = 1_024;
 
-/// If more than one in this many blocks is needed, and at least two blocks, they are read by one
-/// range. Otherwise each block is read by a get, which takes as long as this many steps of a range.
+/// A get of a block takes as long as this many steps of a range. If at least two blocks are needed,
+/// and more than one in this many blocks, one range reads the blocks. Otherwise, each block is read
+/// by a get.
 const STEPS_PER_GET: u64 = 4;
 
 /// Reads the columns of some fields for the ids of an audience.

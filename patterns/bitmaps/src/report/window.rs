@@ -62,7 +62,7 @@ impl Window {
         self.chunks.len()
     }
 
-    /// The number of chunks with more than a few ids.
+    /// The number of chunks whose ids are kept as plain words, because they are not few.
     pub(super) fn full(&self) -> usize {
         self.chunks.iter().filter(|(_, ids)| ids.few().is_none()).count()
     }

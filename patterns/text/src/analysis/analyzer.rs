@@ -260,8 +260,8 @@ impl Analyzer {
         &self.name
     }
 
-    /// The tokenizer and the filters with their versions and parameters. Lists of words are
-    /// represented by a fingerprint.
+    /// The tokenizer and the filters with their versions and parameters, and the maximum length of
+    /// a term. Lists of words are represented by a fingerprint.
     ///
     /// An index stores the description, and rejects an analyzer with another description. Two
     /// analyzers with the same description produce the same terms if they are built with the same

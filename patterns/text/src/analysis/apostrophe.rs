@@ -63,7 +63,8 @@ impl<'t> Offsets<'t> {
     }
 }
 
-/// The token without the article before its first apostrophe. `articles` is sorted.
+/// The token without the article before its first apostrophe; `None` if there is no such article.
+/// `articles` is sorted.
 pub(super) fn without_article<'t>(
     token: Token<'t>,
     text: &str,
@@ -75,7 +76,8 @@ pub(super) fn without_article<'t>(
     (!term.is_empty()).then_some(Token { term, start, ..token })
 }
 
-/// The token without its first apostrophe and everything after it.
+/// The token without its first apostrophe and everything after it; `None` if nothing can be
+/// removed.
 pub(super) fn without_suffix<'t>(token: Token<'t>, text: &str) -> Option<Token<'t>> {
     let (term, _) = token.term.split_once(is_apostrophe)?;
     let end = first_apostrophe(token, text).map_or(token.end, |(at, _)| at);
@@ -86,8 +88,8 @@ pub(super) fn without_suffix<'t>(token: Token<'t>, text: &str) -> Option<Token<'
 fn first_apostrophe(token: Token<'_>, text: &str) -> Option<(usize, usize)> {
     let word = text.get(token.start..token.end)?;
     let (at, c) = word.char_indices().find(|(_, c)| is_apostrophe(*c))?;
-    // The text has no apostrophe if folding converted another character to it. The offsets of a
-    // token must enclose at least one character.
+    // The text has no apostrophe if folding converted another character to an apostrophe. The
+    // offsets of a token must enclose at least one character.
     let (before, after) = (token.start + at, token.start + at + c.len_utf8());
     (before > token.start && after < token.end).then_some((before, after))
 }

@@ -35,7 +35,7 @@ pub enum AnalysisError {
     Synonym {
         /// The phrase.
         phrase: String,
-        /// The number of its terms.
+        /// The number of terms of the phrase.
         terms: usize,
         /// The maximum number of terms.
         limit: usize,

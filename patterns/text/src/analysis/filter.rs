@@ -186,7 +186,7 @@ fn lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
 
 fn push_lower_case(letters: impl Iterator<Item = char>, out: &mut String) {
     let letters = letters.flat_map(char::to_lowercase);
-    // A sigma at the end of a word is the same letter, as in case folding.
+    // A sigma at the end of a word becomes the same letter as other sigmas, as in case folding.
     out.extend(letters.map(|c| if c == 'ς' { 'σ' } else { apostrophe::with_one_form(c) }));
 }
 

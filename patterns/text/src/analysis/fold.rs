@@ -2,7 +2,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Appends `term` without diacritics. Returns whether the output differs from the input.
+/// Appends `term` without diacritics to `out`.
 ///
 /// The compatibility decomposition (NFKD) separates most letters from their marks. The marks of
 /// Latin, Greek and Cyrillic letters are removed. The marks of other scripts are vowels or tones,

@@ -35,7 +35,7 @@ impl fmt::Display for GramLengths {
 /// Passes the prefixes of `text` with these lengths to `visit`, the shortest first.
 pub(super) fn each_edge_gram<'t>(text: &'t str, lengths: GramLengths, visit: impl FnMut(&'t str)) {
     let ends = text.char_indices().map(|(at, _)| at).skip(1).chain([text.len()]);
-    // The end after n characters is the (n - 1)th.
+    // The end of the first n characters has the index n - 1 in `ends`.
     let ends = ends.skip(lengths.min - 1).take(lengths.max + 1 - lengths.min);
     ends.filter_map(|end| text.get(..end)).filter(|gram| !gram.is_empty()).for_each(visit);
 }

@@ -29,8 +29,8 @@
 //!    exactly the characters from which it was derived.
 //! 3. A term has 1 to 255 bytes. Longer terms are [shortened](Analyzer::max_term_bytes), and
 //!    different long terms stay different. A term that is already in the shortened form is not
-//!    changed. So it is equal to the long term with this hash, and a suggested term finds its
-//!    documents.
+//!    changed again. So a shortened term that is suggested is equal to the long term with this
+//!    hash, and finds its documents.
 //! 4. Words and lower-case terms have `'` for every apostrophe of the text: U+2018, U+2019, U+201B,
 //!    U+02BB, U+02BC and U+FF07. Texts that differ only in their apostrophes have the same terms.
 //! 5. Analyzers with the same [description](Analyzer::description), built with the same version of

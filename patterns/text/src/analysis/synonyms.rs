@@ -175,7 +175,9 @@ impl Rules {
     }
 }
 
-/// A rule as a text for the fingerprint. After each part comes a separator that no word contains.
+/// A rule as a text for the fingerprint. After each term comes a line feed, after each phrase a
+/// tab, and after the rule a carriage return. So two rules have the same text only if a term
+/// contains such a character.
 fn shown(from: &Phrase, target: &Target) -> String {
     let phrases = [from].into_iter().chain(&target.phrases);
     let phrases = phrases.map(|phrase| {

@@ -50,9 +50,9 @@ impl Tokenizer {
     /// The [words](Self::words) of a text and its emoji, each with a position of its own. A
     /// sequence that is drawn as one emoji, such as a flag or a family, is one token.
     ///
-    /// An emoji is a character that is drawn in colour unless the text says otherwise. Characters
-    /// that are drawn as text, such as `❤` and `©`, are emoji if U+FE0F follows them, and then this
-    /// is part of the token.
+    /// An emoji is a character that is drawn in colour unless U+FE0E follows it. Characters that
+    /// are drawn as text, such as `❤` and `©`, are emoji if U+FE0F follows them. The token then
+    /// includes U+FE0F.
     ///
     /// ```
     /// use keyloom_text::analysis::{Analyzer, Tokenizer};

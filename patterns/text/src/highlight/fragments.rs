@@ -10,7 +10,7 @@ use super::occurrences::{Mark, merged};
 /// A sentence, or a part of a long sentence. Fragments begin and end between pieces.
 struct Piece {
     range: Range<usize>,
-    /// The marks of the piece, by number.
+    /// The indexes of the marks of the piece.
     marks: Range<usize>,
 }
 

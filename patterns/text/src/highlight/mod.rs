@@ -127,8 +127,8 @@ impl Highlighter {
         Self::with_max_states(query, field, [analyzer, search_analyzer], DEFAULT_MAX_STATES)
     }
 
-    /// The same as [`new`](Self::new), with a limit on states other than 32,768. The array contains
-    /// the analyzer of the texts, then the analyzer of the query.
+    /// The same as [`new`](Self::new), with `max_states` instead of 32,768 as the limit on states.
+    /// The array contains the analyzer of the texts, then the analyzer of the query.
     ///
     /// # Errors
     /// The errors of [`new`](Self::new).
@@ -151,8 +151,8 @@ impl Highlighter {
         })
     }
 
-    /// Sets the maximum number of characters of a fragment, 150 by default. If a single word is
-    /// longer, the fragment is longer, too.
+    /// Sets the maximum number of characters of a fragment, 150 by default. If a single word or a
+    /// marked token is longer, the fragment is longer, too.
     #[must_use]
     pub fn fragment_chars(self, chars: usize) -> Self {
         Self { size: Some(chars), ..self }

@@ -23,7 +23,7 @@ const STEPS_PER_SPAN: usize = 16;
 // This bounds the memory. The tokens of further matches are not marked.
 const MAX_NESTED: usize = 16_384;
 
-/// The positions `start..end`, and the tokens of the span.
+/// A span of the positions `start..end`, with its tokens.
 #[derive(Clone, Debug)]
 struct Span {
     start: u32,
@@ -198,7 +198,7 @@ impl Children {
     }
 }
 
-/// The numbers of spans.
+/// The indexes of the spans of a child that may be chosen.
 type Candidates = Chain<Range<usize>, Range<usize>>;
 
 /// A backtracking search for one span of each child such that the spans are close to each other.
@@ -207,7 +207,7 @@ struct Search<'s> {
     children: &'s Children,
     /// The chosen span of each child.
     chosen: Vec<Option<usize>>,
-    /// The children that are not pinned.
+    /// The children that are not pinned, in the order in which their spans are chosen.
     order: Vec<usize>,
     steps: &'s mut usize,
 }
@@ -351,7 +351,8 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Clears the choice of the last of some levels.
+    /// If `levels` is not 0, clears the choice of the last of the first `levels` children in the
+    /// order.
     fn clear_last(&mut self, levels: usize) {
         let child = levels.checked_sub(1).and_then(|last| self.order.get(last).copied());
         if let Some(chosen) = child.and_then(|child| self.chosen.get_mut(child)) {

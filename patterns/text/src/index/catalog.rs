@@ -53,7 +53,7 @@ pub(crate) trait Catalog {
     /// The counter of the documents with a term.
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf;
 
-    /// The counters of the documents with a field and of its tokens.
+    /// The counter of the documents with a field, and the counter of the tokens of the field.
     fn field_counters(&self, field: u32) -> [KeyBuf; 2];
 
     /// The subspace of the counters of all terms, keyed by field number and term.

@@ -19,7 +19,8 @@ use super::summaries;
 use crate::postings::{Block, Detail, IdRange, Postings, Unit, decode_summary, encode};
 
 /// About how many postings a comparison keeps in memory.
-// A lower limit reads a large table in more passes; a higher one takes more memory.
+// With a lower limit, a large table is read in more passes; with a higher limit, a check takes more
+// memory.
 pub(super) const KEPT: usize = 4_000_000;
 
 /// A fault, and how it is repaired.

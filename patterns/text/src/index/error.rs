@@ -69,7 +69,7 @@ pub enum TextError {
     TooManyScannedTerms {
         /// The beginning of the pattern that exceeds the limit.
         query: String,
-        /// The maximum number of terms read.
+        /// The maximum number of terms that the patterns of a query may read.
         limit: usize,
     },
     /// A near-query that contains phrases or near-queries takes too many steps in one document. Use

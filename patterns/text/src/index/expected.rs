@@ -15,8 +15,8 @@ use super::{Field, TextIndex};
 use crate::postings::{Posting, Postings};
 
 /// The number of records whose terms are numbered together.
-// Each term is numbered once per batch. Smaller batches number common terms more often; larger ones
-// take more memory.
+// Each term is numbered once per batch. With smaller batches, common terms are numbered more often;
+// larger batches take more memory.
 const RECORDS: usize = 1_000;
 
 /// The lists of a part of the dictionary, computed from all records.
@@ -25,7 +25,7 @@ pub(super) struct Expected {
     pub(super) lists: BTreeMap<KeyBuf, ExpectedList>,
     /// The place of the first list of the next part.
     pub(super) next: Option<KeyBuf>,
-    /// Documents and tokens.
+    /// The number of documents and the number of tokens of each scope.
     pub(super) totals: BTreeMap<Scope, [i64; 2]>,
 }
 

@@ -8,8 +8,9 @@ use super::lists::ListChanges;
 use crate::postings::{Block, Bounds, Detail, IdRange, Postings};
 
 /// The maximum number of blocks that one range read of a round returns.
-// The number is multiplied by four in each round. A smaller limit adds round trips for long lists
-// of changes; a larger one reads more blocks that do not change.
+// The limit of a range read begins at 1 block, and is multiplied by four in each round up to this
+// maximum. A smaller maximum adds round trips for long lists of changes; a larger one reads more
+// blocks that do not change.
 const MOST_BLOCKS: usize = 256;
 
 /// A stored block, and its occurrences if they are stored in a separate key.

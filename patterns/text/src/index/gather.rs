@@ -153,7 +153,8 @@ impl FieldTerms {
     }
 
     /// Passes each term that differs between `old` and `new` to `visit`, with its new frequency and
-    /// occurrences, or `None` if `new` does not have the term.
+    /// occurrences, or `None` if `new` does not have the term. If the lengths of `old` and `new`
+    /// differ, every term differs.
     pub(super) fn differences<'f>(
         old: &'f Self,
         new: &'f Self,

@@ -93,9 +93,9 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
         Self::with(space, records, Groups::Of(group))
     }
 
-    /// The texts of the group with these leading parts, for searches, suggestions and similarity
-    /// queries. Only the entries of this group are read. The result has all read methods of an
-    /// index, but only the whole index can be attached to a table, checked or repaired.
+    /// The texts of the group with these parts, for searches, suggestions and similarity queries.
+    /// Only the entries of this group are read. The result has all read methods of an index, but
+    /// only the whole index can be attached to a table, checked or repaired.
     ///
     /// The [`records`](TextIndex::records) of the result are those of all groups. Their expressions
     /// can be used as filters: the search leaves out the records of other groups.

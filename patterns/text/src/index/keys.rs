@@ -14,14 +14,14 @@ pub(crate) struct Spaces {
     pub(crate) blocks: Subspace,
     /// Occurrences by field, term and last id of the block.
     pub(crate) occurrences: Subspace,
-    /// Counters by field: of its documents (0) and of their lengths (1).
+    /// Counters by field: the number of its documents (0), and the sum of their lengths (1).
     pub(crate) totals: Subspace,
     /// Summaries of blocks by field, term, [`MAX_LAYERS`] minus the layer, and last id.
     pub(crate) summaries: Subspace,
 }
 
-/// The maximum number of layers of summaries. Each layer has at most a tenth of the units of the
-/// layer below.
+/// The maximum number of layers of summaries. A summary has up to 16 units, so each layer usually
+/// has far fewer units than the layer below.
 pub(crate) const MAX_LAYERS: u8 = 9;
 
 /// The number of the subspace of ids and filters.
@@ -122,7 +122,7 @@ impl Scope {
 /// Splits a key of one of the [`Spaces`] into its packed group and its last `many` elements.
 ///
 /// # Errors
-/// If the key is not a tuple, or its last elements have other types.
+/// An error if the key is not a tuple, or if its last elements have other types.
 pub(crate) fn split_group<'k, P: Unpack<'k>>(
     space: &Subspace,
     key: &'k [u8],
@@ -148,7 +148,8 @@ pub(crate) struct ListKeys {
 }
 
 impl ListKeys {
-    /// The prefix of the summaries of a layer, 1 or more. The highest layer comes first.
+    /// The prefix of the summaries of a layer. `layer` is 1 or greater. In key order, the highest
+    /// layer comes first.
     pub(crate) fn layer(&self, layer: u8) -> KeyBuf {
         let mut key = self.summaries.clone();
         pack_into(&MAX_LAYERS.saturating_sub(layer), &mut key);

@@ -50,8 +50,8 @@
 //! | no text changed | nothing | nothing |
 //!
 //! If the bounds of a block change, or a block is split or joined, one summary changes too. Rarely,
-//! one summary of each higher layer changes as well. Each changed summary costs two reads and one
-//! key written.
+//! one summary of each higher layer changes as well. Each changed summary costs at least one read
+//! and one key written.
 //!
 //! If many records change together, each block is read and written once. The first round trip reads
 //! one block per term. Terms with many changed blocks take more round trips, each four times as
@@ -81,7 +81,7 @@
 //!   the old group to those of the new one. So the move writes as many lists as a removal and an
 //!   insert of the record.
 //! * All groups share the ids and the filters. Two records of one group may have distant ids: a
-//!   bitmap of a group has up to one container for each 65,536 ids of the index. The field
+//!   bitmap of a group has up to one container for each 32,512 ids of the index. The field
 //!   `(group)` of the [`records`](TextIndex::records) holds the group of each record, as bytes.
 //!   This field is read if a query needs all documents of a group, such as a query that only
 //!   excludes. No other filter field can have this name.
@@ -103,11 +103,11 @@
 //! part, it reads and analyzes all records and keeps the postings in memory. So an index of 40
 //! million postings takes 10 passes over the records.
 //!
-//! A repair first removes entries that do not decode, then adds the postings of all records in
-//! transactions of bounded size. Finally, it compares all lists in the same way as a check, and
-//! rewrites each list that differs in a separate transaction, until a comparison finds no list that
-//! differs. So a repair that finds a difference makes at least two comparisons. A repair can run
-//! concurrently with writers.
+//! A repair first repairs the ids and the filters. Then it removes entries that do not decode, and
+//! adds the postings of all records in transactions of bounded size. Finally, it compares all lists
+//! in the same way as a check, and rewrites each list that differs in a separate transaction, until
+//! a comparison finds no list that differs. So a repair that finds a list that differs makes at
+//! least two comparisons. A repair can run concurrently with writers.
 
 mod catalog;
 mod check;
@@ -249,7 +249,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     }
 
     /// Creates an index of records whose keys are ids: dense whole numbers less than [`u32::MAX`].
-    /// Writes of larger keys fail.
+    /// Writes of other keys fail.
     pub fn with_keys_as_ids(space: &Subspace) -> Self
     where
         K: Copy + Into<u64> + TryFrom<u64>,
@@ -274,9 +274,9 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
 
     /// Returns the same index with a field of texts, with [positions](Detail::Positions).
     ///
-    /// `function` passes the texts of a record to its last argument: one, none, or many. The
-    /// positions of two texts are at least 100 apart, so that only a phrase with a slop of 100 or
-    /// more can match across them.
+    /// `function` passes the texts of a record to its last argument: one, none, or many. There are
+    /// 100 unused positions between two texts, so that only a phrase with a slop of 100 or more can
+    /// match across them.
     ///
     /// The function must be pure. After it changes, raise the version of the index in the schema.
     #[must_use]
@@ -307,7 +307,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     }
 
     /// Returns the same index with a separate analyzer for the query texts of a field. By default,
-    /// query texts have the analyzer of the field.
+    /// query texts are analyzed by the analyzer of the field.
     ///
     /// Set a search analyzer if the analyzer of the field adds terms that a query should not have.
     /// With edge n-grams, the query `rab` would also search for the terms `r` and `ra`, and match

@@ -290,7 +290,8 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         for Fault { what, remedy } in faults.iter().take(taken) {
             match remedy {
                 Remedy::Add(lacks) => txn.add(&what.key, *lacks)?,
-                // An add to a malformed counter fails, so no writer has changed it since.
+                // An add to a malformed counter fails, so no writer has changed the counter since
+                // the comparison.
                 Remedy::Replace(due) => {
                     if txn.get(&what.key)?.is_some_and(|value| value.len() != 8) {
                         txn.delete(&what.key)?;
@@ -346,7 +347,7 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
     }
 
     /// The postings of a term in the documents `docs`. Documents without the term are left out.
-    /// Costs three round trips.
+    /// Costs two round trips, or one if keys are ids.
     fn postings(
         &self,
         reader: &impl Reader,

@@ -31,7 +31,7 @@ pub(super) fn pack(integers: impl Iterator<Item = u32>, width: u8, out: &mut Vec
     }
 }
 
-/// Reads the `n`-th integer; 0 after the end.
+/// Reads the integer at index `n`; 0 after the end.
 #[inline]
 pub(super) fn get(bytes: &[u8], width: u8, n: usize) -> u32 {
     let bit = n * usize::from(width);

@@ -102,7 +102,8 @@ pub enum Detail {
     /// Also the positions, for phrases and proximity. The default.
     #[default]
     Positions,
-    /// Also the start and end offsets in the text, for highlighting without a second analysis.
+    /// Also the start and end offsets in the text. Nothing in this crate reads the stored offsets:
+    /// a [`Highlighter`](crate::Highlighter) analyzes the text again.
     Offsets,
 }
 

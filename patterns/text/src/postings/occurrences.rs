@@ -45,7 +45,7 @@ fn width_for(column: &[u32]) -> u8 {
 }
 
 impl<'b> Occurrences<'b> {
-    /// Parses the occurrences of the postings of a block: `total` in all.
+    /// Parses the occurrences of the postings of a block. Their number is `total`.
     pub(crate) fn parse(
         mut bytes: &'b [u8],
         total: u64,

@@ -27,7 +27,8 @@ impl IdRange {
         (level <= TOP).then(|| Self::of(last, level)).filter(|range| range.last() == last)
     }
 
-    /// The largest range that contains `id`, but neither of its neighbours.
+    /// The largest range that contains `id`, but neither `before` nor `after`: the last id of the
+    /// range before it, and the first id of the range after it.
     pub(crate) fn between(before: Option<u32>, id: u32, after: Option<u32>) -> Self {
         let is_free = |range: &Self| {
             before.is_none_or(|before| before < range.first)

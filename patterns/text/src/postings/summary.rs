@@ -93,7 +93,7 @@ pub(crate) fn merged_bounds<'u>(units: impl IntoIterator<Item = &'u Unit>) -> Bo
 }
 
 /// Visits the units of each summary of a layer. A summary is a range with at most 16 units whose
-/// parent has more. A list with at most 16 units in all has no summaries.
+/// parent has more. A layer with at most 16 units has no summaries.
 pub(crate) fn divide_units(
     range: IdRange,
     units: &[Unit],

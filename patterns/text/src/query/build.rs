@@ -238,7 +238,8 @@ impl BooleanQuery {
         self.must.iter().chain(&self.filter).chain(&self.should).chain(&self.must_not)
     }
 
-    /// How many of `should` must match: `minimum_should_match`, or its default.
+    /// How many of `should` must match: `minimum_should_match`, or its default. The default counts
+    /// the clauses before analysis, although analysis may leave out some of them.
     pub fn required_should(&self) -> u32 {
         let is_optional = !self.must.is_empty() || !self.filter.is_empty();
         let has_only_must_not = self.should.is_empty() && !self.must_not.is_empty();

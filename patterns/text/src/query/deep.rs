@@ -157,7 +157,8 @@ impl Drop for Query {
     }
 }
 
-/// Prints the query language, as [`Display`](fmt::Display) does.
+/// Prints `Query(…)` with the query language in the parentheses, as [`Display`](fmt::Display)
+/// prints it.
 impl Debug for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "Query({self})")

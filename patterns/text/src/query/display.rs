@@ -69,7 +69,7 @@ impl Display for Quoted<'_> {
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if is_too_deep(self, PRINTED_LEVELS) {
-            // This is a range without `TO`, so the parser rejects it.
+            // The printed text is a range without `TO`, so the parser rejects it.
             return write!(f, "[more than {PRINTED_LEVELS} levels]");
         }
         match self {

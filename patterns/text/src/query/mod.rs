@@ -32,10 +32,10 @@
 //!
 //! The distance of an occurrence is defined as follows. For a phrase with slop, subtract from the
 //! position of each word its place in the phrase: the distance is the difference between the
-//! greatest and the smallest result. For spans in order, the distance is the number of positions
-//! that they cover in excess of spans without gaps. For spans in any order, the distance is the
-//! number of positions between the first and the last span that no span takes. Occurrences do not
-//! overlap.
+//! greatest and the smallest result. For spans in order, the distance is the number of positions by
+//! which the occurrence is longer than the spans without gaps. For spans in any order, the distance
+//! is the number of positions between the first and the last span that no span takes. Occurrences
+//! do not overlap.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};

@@ -167,8 +167,9 @@ pub struct BooleanQuery {
     pub should: Vec<Query>,
     /// Queries that must not match.
     pub must_not: Vec<Query>,
-    /// The number of queries in `should` that must match. The default is 1 if there are neither
-    /// `must` nor `filter` clauses with terms, otherwise 0.
+    /// The number of queries in `should` that must match. The default is 1 if there are `should`
+    /// clauses with terms, but no `must` or `filter` clauses with terms. Otherwise, the default is
+    /// 0.
     pub minimum_should_match: Option<u32>,
 }
 
@@ -195,8 +196,8 @@ pub struct BooleanQuery {
 ///
 /// A search returns an error if a limit is exceeded. A `Near` has at most 32 spans. An unordered
 /// `Near` has at most 8 spans if one of them is not a term, or if it is nested in another `Near`. A
-/// phrase with slop has at most 32 terms. A nested `Near` takes at most 4,194,304 steps in a
-/// document.
+/// phrase with slop has at most 32 terms. A `Near` with phrases or other `Near`s in it takes at
+/// most 4,194,304 steps in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Near {
     /// The spans.

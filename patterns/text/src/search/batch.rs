@@ -11,7 +11,7 @@ use super::window::{END, Window};
 use crate::postings::BLOCK_POSTINGS;
 
 /// If a list of candidates is this many times shorter than a block, each candidate is searched for
-/// in the block. Otherwise both are merged.
+/// in the block. Otherwise the list and the block are merged.
 // A binary search in a block of 128 postings takes seven steps, a merge one step per posting. With
 // a lower ratio, the searches take more steps than the merge.
 const SEARCHED: usize = 16;
@@ -109,8 +109,8 @@ fn all<R: Reader>(
     let next = docs.get(to).copied();
     let columns = columns.map(|column| column.get(from..to).unwrap_or_default());
     common.begin(rarest, columns, &weight, top.least());
-    // The first document of the rarest term after the window. The block ends at this document or
-    // later.
+    // The next document of the rarest term in its block after the window. If there is none, the id
+    // after the block.
     let after = next.unwrap_or(lead.block_end().saturating_add(1));
     // Lookups come last, when the fewest documents are left.
     for is_looked_up in [false, true] {
@@ -135,7 +135,7 @@ fn all<R: Reader>(
 /// The documents that contain all terms intersected so far, with the scores of these terms.
 pub(crate) struct Common {
     docs: [u32; BLOCK_POSTINGS],
-    /// The sum of the scores so far, in any order.
+    /// The sum of the scores of each document so far, added in any order.
     sums: [f64; BLOCK_POSTINGS],
     many: usize,
     /// The scores of each term that was intersected.
@@ -274,7 +274,7 @@ impl Common {
     }
 }
 
-/// Moves an element to the front.
+/// Copies the element at `from` to the place `to`.
 fn move_to<T: Copy>(all: &mut [T; BLOCK_POSTINGS], to: usize, from: usize) {
     let element = all.get(from).copied();
     if let (Some(to), Some(element)) = (all.get_mut(to), element) {

@@ -35,16 +35,19 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
     /// The `limit` best matches of each of several groups of ids, the best first. Matches before
     /// the continuation of the search are included.
     ///
-    /// For a search for one term in a local store, groups of at most 262,144 ids are kept in
-    /// memory, at 4 bytes per id. If reading the whole list of the term is estimated to be
-    /// cheapest, it is scanned. Otherwise the ids of small groups are sought in the list. For
-    /// larger groups, blocks of postings are read in the order of their best scores. Blocks without
-    /// an id of a group are skipped, and blocks that cannot have one of its best postings.
+    /// For a search for one term in a local store, small groups are kept in memory, at 4 bytes per
+    /// id. Such a group has at most 262,144 ids, and at most four ids per posting of the term. If
+    /// reading the whole list of the term is estimated to be cheapest, it is scanned. Otherwise,
+    /// groups with less than one id per 1,000 postings are sought in the list. For the other groups
+    /// in memory, blocks of postings are read in the order of their best scores. A block is skipped
+    /// if it has no id of a group, or cannot have one of the best postings of a group. Larger
+    /// groups stay bitmaps. For these groups, a list of at most 16,384 postings is read into
+    /// memory; in a longer list, the ids of the groups are sought.
     ///
     /// For other searches in the order of scores, the ids of the groups are sought in the posting
-    /// lists, in one pass. Groups that have `limit` matches among the first 256 matches are left
-    /// out. Blocks of postings without a sufficient score are skipped. The containers of the groups
-    /// are read up to twice.
+    /// lists, in one pass. If the first page of matches was read before, groups that have `limit`
+    /// matches on this page are left out. Blocks of postings without a sufficient score are
+    /// skipped. The containers of the groups are read up to twice.
     ///
     /// Searches in other orders visit all matches of the groups, and keep 40 bytes per match.
     ///
@@ -224,7 +227,7 @@ struct OpenGroup<'g> {
     best: &'g mut Vec<Ranked>,
 }
 
-/// Assigns the best matches of all to the groups, and removes the groups that have enough.
+/// Assigns the best of all given matches to the groups, and removes the groups that have enough.
 fn divide<K: RecordKey, V>(
     ranking: &Ranking<'_, K, V>,
     reader: &impl Reader,

@@ -60,8 +60,8 @@ pub(crate) struct Weight {
     fixed: f64,
     /// `k1 · b / average`.
     per_token: f64,
-    /// The factor of frequencies and lengths in bounds: the weight of a combined field, 1 for
-    /// others.
+    /// The factor of frequencies and lengths in bounds: the weight of a field of a combined query,
+    /// 1 for other fields.
     scale: f64,
 }
 
@@ -114,8 +114,8 @@ impl Weight {
         let scaled = |number: u32| self.scale * f64::from(number);
         let of_each = bounds.map(|(freq, length)| self.score_of(scaled(freq), scaled(length)));
         // The bound is computed in the same way as a score, so the best score of a block can equal
-        // it exactly. Without an allowance for rounding, blocks that only tie with the results are
-        // skipped.
+        // it exactly. No allowance for rounding is added, so that blocks that can only tie with the
+        // results are skipped.
         of_each.fold(0.0, f64::max)
     }
 }

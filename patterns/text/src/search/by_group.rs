@@ -122,7 +122,8 @@ pub(super) fn by_bounds<R: Reader>(list: &List<'_, R>, groups: &mut [Group]) -> 
     Ok(())
 }
 
-/// Whether a unit may have one of the best postings of a group. No id is smaller than `first`.
+/// Whether a unit may have one of the best postings of a group. No id of the unit is smaller than
+/// `first`.
 fn is_wanted(groups: &[Group], first: u32, unit: &Unit) -> bool {
     let best = ScoredDoc { doc: first, score: unit.bound };
     let has_ids = |group: &Group| !group.between(first, unit.last).is_empty();
@@ -162,7 +163,7 @@ impl Group {
         from..from + rest.partition_point(|id| *id <= last)
     }
 
-    /// Of the ids at some places, adds those that are in a block.
+    /// Adds the ids at some places of the group that are documents of a block.
     fn add(&mut self, places: Range<usize>, docs: &[u32], score: impl Fn(usize) -> f64) {
         let Self { ids, best, .. } = self;
         let ids = ids.get(places).unwrap_or_default();

@@ -142,7 +142,8 @@ impl ByScore {
         Ok(None)
     }
 
-    /// Pushes all blocks. A list without summaries has at most 16.
+    /// Pushes all blocks of the list. A list without summaries has at most 16 blocks; a short list,
+    /// whose summaries are not read, may have more.
     fn push_all<R: Reader>(&mut self, list: &List<'_, R>) -> Result<()> {
         let weight = &list.weight;
         list.visit_blocks(|block| scored(&block, weight).map(|postings| self.push_block(postings)))

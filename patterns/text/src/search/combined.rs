@@ -62,7 +62,7 @@ pub(crate) struct FieldLists<'r, R: Reader> {
 }
 
 impl<'r, R: Reader> Combined<'r, R> {
-    /// The cursors of terms have the weight [of their field](Weight::of_field).
+    /// The cursors of the terms must have the weight [of their field](Weight::of_field).
     pub(crate) fn new(fields: Vec<FieldLists<'r, R>>, weight: Weight) -> Self {
         Self { fields, weight, doc: 0 }
     }

@@ -16,7 +16,8 @@ use keyloom::Cost;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchExplain {
-    /// Posting lists: one per term, and one per term that a pattern matches.
+    /// Posting lists: one per term, one per term that a pattern matches, and one list of lengths
+    /// per field for each word of a combined query.
     pub lists: u64,
     /// Keys requested one by one or in batches.
     pub gets: u64,

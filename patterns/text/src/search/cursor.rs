@@ -63,7 +63,8 @@ pub(crate) struct Cursor<'r, R: Reader> {
 /// Where the occurrences of the current document are among the occurrences of its block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Places {
-    /// The number of a posting. `before` is the number of occurrences before this posting.
+    /// The index of a posting in the block. `before` is the number of occurrences before this
+    /// posting.
     at: usize,
     before: u64,
     /// The number of occurrences of all postings of the block.

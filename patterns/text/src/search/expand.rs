@@ -14,15 +14,15 @@ use crate::terms::{DEFAULT_MAX_STATES, StateBudget, TermStep};
 /// Limits of the patterns of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expansion {
-    /// The terms of the query, including those that its patterns match.
+    /// The maximum number of terms of the query, including those that its patterns match.
     pub(crate) max_terms: usize,
-    /// The states of all automata.
+    /// The maximum number of states of all automata.
     pub(crate) max_states: usize,
-    /// The terms of the dictionary that all patterns read.
+    /// The maximum number of terms of the dictionary that all patterns read.
     pub(crate) max_scanned_terms: usize,
 }
 
-/// How much the patterns of one query have used so far.
+/// The states and the terms of the dictionary that the patterns of one query have used so far.
 #[derive(Debug)]
 pub(crate) struct Expanding {
     states: StateBudget,

@@ -129,7 +129,8 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(found)
     }
 
-    /// Whether [`best_of_each`](Self::best_of_each) reads all matches, because they are few.
+    /// Whether this is a search for one term in a local store, and the term has so few documents
+    /// that the summaries of its list are not read.
     pub fn are_few(&self) -> bool {
         self.list.as_ref().is_some_and(List::is_short)
     }

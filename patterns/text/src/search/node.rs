@@ -292,7 +292,7 @@ impl<'r, R: Reader> Expression<'r, R> {
 }
 
 impl<'r, R: Reader> Near<'r, R> {
-    /// The cursors have the weight of the phrase.
+    /// The cursors must have the weight of the phrase.
     pub(crate) fn new(terms: Vec<Slot<'r, R>>, proximity: Proximity, weight: Weight) -> Self {
         Self { terms, proximity, weight, doc: 0, frequency: 0.0, positions: Vec::new() }
     }

@@ -73,7 +73,7 @@ pub(crate) struct Planner<'p, C, R> {
     whole: &'p Query,
     /// The number of terms of the whole query so far.
     terms: Cell<usize>,
-    /// How much its patterns have used so far.
+    /// The states and the terms of the dictionary that its patterns have used so far.
     patterns: Expanding,
 }
 

@@ -77,8 +77,8 @@ impl Proximity {
         for start in first.iter().copied().filter(|start| *start != u32::MAX) {
             if start >= from && is_at(start) {
                 count += 1.0;
-                // Only occurrences in order must not overlap. A shifted occurrence takes a single
-                // place.
+                // Occurrences in order must not overlap. For shifted terms, an occurrence takes a
+                // single shifted position, so the next occurrence may begin right after it.
                 let width = if self.arrangement == Arrangement::Ordered { self.width() } else { 0 };
                 from = start.saturating_add(width).saturating_add(1);
             }

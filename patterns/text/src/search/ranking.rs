@@ -106,8 +106,8 @@ impl<K, V> fmt::Debug for Ranking<'_, K, V> {
 }
 
 impl<'s, K: RecordKey, V> Search<'s, K, V> {
-    /// Reads the statistics of this search, or takes them from its continuation. Costs one round
-    /// trip, and one for each pattern of the query.
+    /// Reads the statistics of this search, or takes them from its continuation. Reading the
+    /// statistics costs one round trip. Each pattern of the query costs at least one more.
     ///
     /// # Errors
     /// See [`Search`].
@@ -170,7 +170,8 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
         self.page(reader, limit, None, among)
     }
 
-    /// The number of matches in `among`. Visits each of them.
+    /// The number of matches in `among`. Costs as much as [`count`](Search::count) with this
+    /// filter.
     ///
     /// # Errors
     /// See [`Search`].
@@ -181,7 +182,7 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
     /// The continuation of the search after a match.
     ///
     /// # Errors
-    /// If the statistics cannot be encoded.
+    /// An error if the statistics cannot be encoded.
     pub fn continue_after(&self, last: &Ranked) -> Result<Continuation> {
         self.continuation(&self.search, last.after)
     }

@@ -104,8 +104,8 @@ impl<K, V> Search<'_, K, V> {
     /// when the ids change. Each page uses the ids of its own search: a record that has entered the
     /// filter is on a later page if its score is low enough.
     ///
-    /// Two filters of the same name must mean the same. A continuation of a search with another
-    /// name is refused.
+    /// Two filters of the same name must have the same meaning. A continuation of a search with
+    /// another name is refused.
     ///
     /// ```
     /// # use keyloom::{Memory, Store, Subspace};
@@ -152,7 +152,8 @@ impl<K, V> Search<'_, K, V> {
 
     /// Sets the maximum number of terms of the query: 1,024 by default. A clause counts as the
     /// number of its terms after analysis. A prefix or another pattern counts as the number of
-    /// terms of the dictionary that it matches. Every clause counts as at least one term.
+    /// terms of the dictionary that it matches. A word of a combined query also counts once for
+    /// each field. Every clause counts as at least one term.
     #[must_use]
     pub fn max_terms(mut self, terms: usize) -> Self {
         self.request.expansion.max_terms = terms;
@@ -161,7 +162,8 @@ impl<K, V> Search<'_, K, V> {
 
     /// Sets the maximum number of states of the automata of all wildcards, regular expressions and
     /// fuzzy terms of the query together: 32,768 by default. An automaton counts as its number of
-    /// states plus 64. A state takes 512 bytes; a fuzzy term of ten letters has a few hundred.
+    /// states plus 64. A state takes up to 512 bytes; a fuzzy term of ten letters has a few hundred
+    /// states.
     ///
     /// If the limit is exceeded, the search returns
     /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates).
@@ -182,8 +184,9 @@ impl<K, V> Search<'_, K, V> {
     }
 }
 
-/// Orders other than by score. All matches are visited and scored, and the values that the order
-/// needs are read in batches.
+/// Orders other than by score. All matches are visited, and the values that the order needs are
+/// read in batches. If the score is replaced, all matches are scored; if the results are sorted by
+/// a field, only the results are scored.
 impl<K, V> Search<'_, K, V> {
     /// Orders the results by a [field of integers](TextIndex::integers). Records without a value
     /// come last. If values are equal, the smaller id comes first. Hits still have the score of the
@@ -279,8 +282,8 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(Page { items: all.collect::<Result<_>>()?, next })
     }
 
-    /// The number of records that match. For a single term, reads a counter; otherwise visits all
-    /// matches.
+    /// The number of records that match. For a single term without filters, reads counters;
+    /// otherwise visits all matches.
     ///
     /// # Errors
     /// See [`Search`].
@@ -357,8 +360,9 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(rows)
     }
 
-    /// Explains how the score of a record is computed; `None` if the index does not have the
-    /// record. Filters are left out. Costs about as much as one search per part of the query.
+    /// Explains how the score of a record is computed; `None` if the record has no id. If keys are
+    /// ids, every key that fits into 32 bits has an id. Filters are left out. Costs about as much
+    /// as one search per part of the query.
     ///
     /// # Errors
     /// See [`Search`].

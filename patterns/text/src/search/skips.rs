@@ -21,9 +21,9 @@ pub(crate) struct Skips {
 /// A summary.
 #[derive(Debug)]
 struct Loaded {
-    /// The last id of its range.
+    /// The last id of the range of the summary.
     last: u32,
-    /// A bound of the scores of all of its postings.
+    /// A bound of the scores of all postings of the summary.
     bound: f64,
     /// The last id and the bound of each unit.
     units: Vec<(u32, f64)>,

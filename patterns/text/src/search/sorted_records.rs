@@ -47,7 +47,7 @@ impl<K, V> Ord for Sorted<K, V> {
 struct First<K, V> {
     limit: usize,
     after: Option<Place>,
-    /// The last of the first documents is on top.
+    /// The collected documents; the last one in the order of the results is on top.
     heap: BinaryHeap<Sorted<K, V>>,
 }
 
@@ -90,8 +90,9 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     /// record. An order set by [`sort_by`](Search::sort_by), [`score_by`](Search::score_by) or
     /// [`rescore`](Search::rescore) is ignored.
     ///
-    /// Reads the records of all matches, also those of other pages: three round trips for each
-    /// 1,024 matches. For many matches and one integer field, use [`sort_by`](Search::sort_by).
+    /// Reads the records of all matches, also those of other pages. In addition to the reads of the
+    /// search, this costs two round trips for each 1,024 matches, or one if keys are ids. For many
+    /// matches and one integer field, use [`sort_by`](Search::sort_by).
     ///
     /// `table` is the table of the index.
     ///

@@ -278,9 +278,10 @@ fn all_of(parts: &[Vec<Span>]) -> u32 {
     u32::MAX >> (u32::BITS - parts.len().clamp(1, 32) as u32)
 }
 
-/// The combinations of some parts that cover equally many positions: each end with its last start.
-/// Both ends and starts ascend. A combination that ends later than another and does not start later
-/// is worse, both for [`frequency`] and as the beginning of a longer combination.
+/// Combinations of the same parts that cover equally many positions: each end, with the last start
+/// of the combinations that end there. Both ends and starts ascend. A combination that ends later
+/// than another and does not start later is worse, both for [`frequency`] and as the beginning of a
+/// longer combination.
 type Chain = Vec<(u32, u32)>;
 
 /// The combinations of [`near`] that [`frequency`] can choose. The gaps of a combination follow

@@ -8,7 +8,7 @@ use keyloom_kit::get_many;
 use super::plan::Plan;
 use crate::index::{Catalog, FieldStatistics, LENGTHS, count_of};
 
-/// The statistics of the terms of a query and of their fields, read at one time.
+/// The statistics of the terms of a query and of their fields, read in one round trip.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     fields: BTreeMap<u32, FieldStatistics>,

@@ -143,8 +143,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     ///
     /// # Errors
     /// * [`TextError::UnknownField`](crate::TextError::UnknownField).
-    /// * [`QueryError::Pattern`](crate::QueryError::Pattern) if the word has more than 64
-    ///   characters, or the distance is greater than 2.
+    /// * [`QueryError::Pattern`](crate::QueryError::Pattern) if the distance is greater than 2, or
+    ///   if it is not 0 and the word has more than 64 characters.
     /// * [`TextError::TooManySuggestedTerms`](crate::TextError::TooManySuggestedTerms)
     ///   if more than 100,000 terms would be read.
     pub fn did_you_mean(

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use super::matcher::TermMatcher;
 use crate::query::{Query, QueryError};
 
-/// The default maximum number of states of all automata of a query: tables of 16 MiB. A regular
-/// expression has up to 8,192 states, a fuzzy term of ten letters up to some 700.
+/// The default maximum number of states of all automata of a query: tables of at most 16 MiB. A
+/// regular expression has up to 8,192 states, a fuzzy term of ten letters up to some 700.
 // A limit per automaton is not sufficient: 13 kB of regular expressions in one query took seconds
 // to compile.
 pub(crate) const DEFAULT_MAX_STATES: usize = 32_768;

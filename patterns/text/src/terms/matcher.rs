@@ -61,7 +61,8 @@ impl TermMatcher {
     /// The terms that a pattern with `*` and `?` matches.
     ///
     /// # Errors
-    /// [`QueryError::Pattern`] if the automaton of the pattern has more than 8,192 states.
+    /// [`QueryError::Pattern`] if the pattern has more than 65,536 bytes as a regular expression,
+    /// or its automaton has more than 8,192 states.
     pub(crate) fn wildcard(pattern: &str) -> Result<Self, QueryError> {
         compiled(pattern, regex::compile(&regex::of_wildcard(pattern)))
     }
@@ -223,7 +224,8 @@ fn seek(table: &Table, term: &str, greater: Option<(usize, u8, StateId)>) -> Ter
     least_match(table, state, bytes).map_or(TermStep::End, TermStep::Seek)
 }
 
-/// The least match from `state`, which `bytes` lead to, or a prefix of it, which sorts before it.
+/// The least match from `state`, to which `bytes` lead. If this match is long, returns a prefix of
+/// the match instead, which sorts before the match.
 fn least_match(table: &Table, mut state: StateId, mut bytes: Vec<u8>) -> Option<String> {
     let limit = bytes.len() + MAX_PATH_BYTES;
     while table.distance(state).is_none() {

@@ -13,7 +13,7 @@
 //!
 //! # Cost
 //!
-//! The table of an automaton takes 512 bytes per state. A fuzzy term of ten letters has a few
+//! The table of an automaton takes up to 512 bytes per state. A fuzzy term of ten letters has a few
 //! hundred states. All automata of a query share one limit: see
 //! [`max_states`](crate::Search::max_states).
 //!

@@ -24,8 +24,9 @@ const MAX_NFA_BYTES: usize = 2 << 20;
 /// Advice for an expression that takes too much memory.
 const SMALLER: &str = "let it count less, or match fewer characters";
 
-/// The automaton of `regex-automata`. This automaton reports a match one byte late, and does not
-/// mark all of its dead states as dead. [`Table`] corrects both.
+/// The automaton of `regex-automata`. This automaton reports a match one byte late, which
+/// [`distance`](Automaton::distance) corrects. It does not mark all of its dead states as dead,
+/// which [`Table`] corrects.
 struct Expression {
     dfa: dense::DFA<Vec<u32>>,
     start: StateID,

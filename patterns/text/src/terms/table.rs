@@ -9,7 +9,7 @@ pub(super) type StateId = u16;
 /// The dead state: no continuation matches.
 pub(super) const DEAD: StateId = 0;
 
-/// The maximum number of states of a table. At the limit, a table takes 4 MiB.
+/// The maximum number of states of a table. At the limit, a table takes at most 4 MiB.
 // A higher limit takes more memory and time per query. With a lower limit, more expressions are
 // rejected.
 pub(super) const MAX_STATES: usize = 8_192;
@@ -85,7 +85,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Builds the table of all states that are on the path of a match.
+    /// Builds the table of all states that can be reached. A transition to a state from which no
+    /// match can be reached leads to [`DEAD`].
     pub(super) fn of<A: Automaton>(automaton: &A) -> Result<Self, TooManyStates> {
         let (start, ranges) = (automaton.start(), automaton.byte_ranges());
         let next = vec![DEAD; ranges.first.len()];

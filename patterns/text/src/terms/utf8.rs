@@ -39,7 +39,7 @@ impl Utf8 {
     }
 }
 
-/// Whether [`Utf8::next`] treats a byte in another way than the byte before.
+/// Whether [`Utf8::next`] treats a byte differently from the byte before.
 pub(super) fn is_first_of_range(byte: u8) -> bool {
     matches!(
         byte,

@@ -124,7 +124,7 @@ impl<'p> Parsing<'p> {
         boolean
     }
 
-    /// The clauses up to the end of the text, or up to a character that does not begin a clause.
+    /// The clauses up to the end of the text, or up to a closing parenthesis.
     fn clauses(&mut self, field: Option<&str>) -> Result<Vec<Clause>, ParseError> {
         let mut clauses = Vec::new();
         loop {

@@ -5,8 +5,8 @@ use super::parser::QueryParser;
 /// Characters that begin and end a phrase.
 const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
 
-/// Operators, and their form in the query language. A word is searched for as a term if it has no
-/// clause to act on.
+/// Operators, and their form in the query language. An operator that is a word, but has no clause
+/// to act on, is searched for as a term.
 const OPERATORS: [(&str, &str); 6] =
     [("AND", "AND"), ("&&", "AND"), ("OR", "OR"), ("||", "OR"), ("|", "OR"), ("NOT", "NOT")];
 
@@ -144,7 +144,8 @@ impl<'t> Reading<'t> {
     }
 }
 
-/// Whether a character is a punctuation mark, which is not part of a word at its edges.
+/// Whether a character is a punctuation mark. At the beginning or the end of a word, such a
+/// character is not part of the word.
 fn is_mark(c: char) -> bool {
     c.is_ascii_punctuation() || "…–—¿¡‘’".contains(c) || QUOTES.contains(&c)
 }
@@ -176,8 +177,8 @@ struct Part {
     text: String,
 }
 
-/// Assigns each operator its clauses. An operator without clauses becomes a word if it is a word,
-/// and is dropped if it is a symbol.
+/// Assigns each operator its clauses. If an operator has no clauses, a word such as `OR` becomes a
+/// term to search for, and a symbol is dropped.
 fn parts(tokens: Vec<Token<'_>>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut between, mut negation) = (None, None);

@@ -67,8 +67,8 @@ impl QueryParser {
         match self.parse(&translated) {
             Ok(query) => query,
             Err(_) if translated.is_empty() => BooleanQuery::new().into(),
-            // The options of the parser are invalid, for example a boost is negative. The search
-            // reports the error.
+            // The options of the parser are invalid, for example because a boost is negative. The
+            // search reports the error.
             Err(_) => Query::any_of(
                 self.default_fields
                     .iter()

@@ -50,7 +50,7 @@ impl<'t> Scanner<'t> {
         next
     }
 
-    /// Skips `text` if it comes next. Returns whether it did.
+    /// Skips `text` if it comes next. Returns whether `text` came next.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let comes = self.rest().starts_with(text);
         if comes {
