@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read, Write as _};
 
 use clap::Args;
 use keyloom::{AnyStore, KeyBuf, KeyRange, Order, Reader, Store, Writer};
+use keyloom_kit::BatchSize;
 use serde_json::json;
 
 use crate::address::{Access, open};
@@ -15,7 +16,7 @@ use crate::shown;
 use crate::value::{As, fault};
 use crate::word::bytes_of_hex;
 
-/// The maximum number of keys per transaction.
+/// The maximum number of keys per transaction, if the store accepts as many.
 const BATCH: usize = 1_000;
 
 /// Options of all commands that write.
@@ -199,10 +200,11 @@ impl Rm {
         if count > 0 && !self.yes && !asked(count)? {
             return Err(Failure::new("nothing was removed"));
         }
-        let mut removed = 0;
+        let (mut removed, mut size) = (0, BatchSize::new(BATCH));
         let mut rest = Some(selection.range.clone());
         while let Some(range) = rest {
-            let (some, last) = remove_some(&store, &selection, &range)?;
+            let (some, last) = size
+                .transact(&store, |txn, most| remove_some(txn, &selection, range.clone(), most))?;
             removed += some;
             rest = last.map(|last| range.after(&last).into_owned());
         }
@@ -240,27 +242,58 @@ pub fn asked(count: u64) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Removes the first keys of the selection in `range` in one transaction. Returns their number, and
+/// Removes the first keys of the selection in `range`, at most `most`. Returns their number, and
 /// the last one if there may be more.
 fn remove_some(
-    store: &AnyStore,
+    txn: &mut impl Writer,
     selection: &Selection,
-    range: &KeyRange<'static>,
-) -> Result<(u64, Option<KeyBuf>)> {
-    let removed = store.transact(|txn| {
-        let mut keys = Vec::new();
-        for entry in txn.range(range.clone(), Order::Ascending)? {
-            let (key, _) = entry?;
-            if selection.has(&key) {
-                keys.push(KeyBuf::from_slice(&key));
-            }
-            if keys.len() == BATCH {
-                break;
-            }
+    range: KeyRange<'static>,
+    most: usize,
+) -> keyloom::Result<(u64, Option<KeyBuf>)> {
+    let mut keys = Vec::new();
+    for entry in txn.range(range, Order::Ascending)? {
+        let (key, _) = entry?;
+        if selection.has(&key) {
+            keys.push(KeyBuf::from_slice(&key));
         }
-        keys.iter().try_for_each(|key| txn.delete(key))?;
-        let last = (keys.len() == BATCH).then(|| keys.last().cloned()).flatten();
-        Ok((keys.len() as u64, last))
-    })?;
-    Ok(removed)
+        if keys.len() == most {
+            break;
+        }
+    }
+    keys.iter().try_for_each(|key| txn.delete(key))?;
+    let last = keys.last().filter(|_| keys.len() == most).cloned();
+    Ok((keys.len() as u64, last))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use keyloom::{Limits, Memory};
+
+    use super::*;
+
+    /// A server may accept fewer writes in a transaction than a batch has keys.
+    #[test]
+    fn a_prefix_is_removed_within_the_limits_of_the_store() {
+        let limits = Limits::etcd().with_max_transaction(None, Some(100));
+        let store = Memory::builder().limits(limits).build();
+        for tens in 0..30_u8 {
+            let keys = (0..10_u8).map(|n| [b'k', tens, n]);
+            store.transact(|txn| keys.clone().try_for_each(|key| txn.put(&key, b""))).unwrap();
+        }
+        let store = AnyStore::Memory(store);
+        let catalog = Catalog::read(&store);
+        let selection = Selection::prefix(Some("0x6b"), &catalog).unwrap();
+        let remove = |most: usize| {
+            let range = selection.range.clone();
+            store.transact(|txn| remove_some(txn, &selection, range.clone(), most))
+        };
+        assert!(remove(BATCH).unwrap_err().is_batch_too_large());
+        let removed = BatchSize::new(BATCH).transact(&store, |txn, most| {
+            remove_some(txn, &selection, selection.range.clone(), most)
+        });
+        let (removed, last) = removed.unwrap();
+        assert!((1..=100).contains(&removed) && last.is_some());
+    }
 }

@@ -284,16 +284,22 @@ pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
 
 /// Commits each of `keys` with a value that is derived from the key. Returns the committed entries.
 pub(super) fn plant<S: Store, K: AsRef<[u8]>>(store: &S, keys: &[K]) -> Result<Model> {
-    let pair = |key: &K| (blob(key), Blob([b"v", tail(key.as_ref())].concat()));
+    let pair = |key: &K| (blob(key), value_of(key.as_ref()));
     let pairs: Vec<Pair> = keys.iter().map(pair).collect();
     fill(store, &pairs)?;
     Ok(pairs.into_iter().collect())
 }
 
-/// The last 12 bytes of a key. They distinguish most keys of a check from each other, but not long
-/// runs of one byte.
-fn tail(key: &[u8]) -> &[u8] {
-    key.get(key.len().saturating_sub(12)..).unwrap_or(key)
+/// A value for a key: the key itself, or the end of a long key and a digest. Several of the longest
+/// keys end with the same run of one byte.
+fn value_of(key: &[u8]) -> Blob {
+    let Some((start, end)) = key.split_last_chunk::<12>() else {
+        return Blob([b"v", key].concat());
+    };
+    let digest = start.iter().fold(start.len() as u32, |digest, byte| {
+        digest.wrapping_mul(31).wrapping_add(u32::from(*byte))
+    });
+    Blob([b"v", &end[..], &digest.to_be_bytes()].concat())
 }
 
 /// Keys at which programs make mistakes: `a`, its neighbours, its continuations with `00` and `FF`,

@@ -91,13 +91,18 @@ impl<'r, S: Session> Parts<'r, S> {
         keys.iter().try_for_each(|key| check_key(key))?;
         let known: Vec<_> = keys.iter().map(|key| self.known(key)).collect();
         let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
-        let unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
-        let asked = if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
+        let mut unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
+        // A key that occurs several times is requested once.
+        unknown.sort_unstable();
+        unknown.dedup();
+        let answers =
+            if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
         if self.is_checked {
-            self.remembered.keep(&unknown, &asked);
+            self.remembered.keep(&unknown, &answers);
         }
-        let mut asked = asked.into_iter();
-        Ok(known.into_iter().map(|known| known.unwrap_or_else(|| asked.next().flatten())).collect())
+        let answer = |key| unknown.binary_search(&key).ok().and_then(|at| answers.get(at).cloned());
+        let values = keys.iter().zip(known);
+        Ok(values.map(|(key, known)| known.or_else(|| answer(*key)).flatten()).collect())
     }
 
     /// The value of a key that was already written or read, without a request.

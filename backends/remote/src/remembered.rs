@@ -36,7 +36,7 @@ impl Remembered {
     pub(super) fn keep(&self, keys: &[&[u8]], answers: &[Option<Bytes>]) {
         let mut kept = self.answers.borrow_mut();
         for (key, answer) in keys.iter().zip(answers) {
-            let bytes = self.bytes.get() + key.len() + answer.as_ref().map_or(0, Bytes::len);
+            let bytes = self.bytes.get() + size(key, answer.as_ref());
             if bytes > MOST_BYTES {
                 return;
             }
@@ -48,19 +48,28 @@ impl Remembered {
 
     /// Removes the answers that a write changes.
     pub(super) fn forget(&mut self, write: &Write<'_>) {
-        let answers = self.answers.get_mut();
         match write {
-            Write::Put(key, _) | Write::Delete(key) => _ = answers.remove(*key),
+            Write::Put(key, _) | Write::Delete(key) => self.remove(key),
             Write::DeleteSpan(Span { start, end }) => {
                 let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
                 let span = (Bound::Included(start.as_slice()), end);
+                let answers = self.answers.get_mut();
                 let gone = answers.range::<[u8], _>(span).map(|(key, _)| key.clone());
-                for key in gone.collect::<Vec<KeyBuf>>() {
-                    answers.remove(&key);
-                }
+                gone.collect::<Vec<KeyBuf>>().iter().for_each(|key| self.remove(key));
             }
         }
     }
+
+    fn remove(&mut self, key: &[u8]) {
+        if let Some(answer) = self.answers.get_mut().remove(key) {
+            *self.bytes.get_mut() -= size(key, answer.as_ref());
+        }
+    }
+}
+
+/// The number of bytes of an answer.
+fn size(key: &[u8], answer: Option<&Bytes>) -> usize {
+    key.len() + answer.map_or(0, Bytes::len)
 }
 
 #[cfg(test)]
@@ -92,6 +101,19 @@ mod tests {
         assert_eq!(some.get(b"a"), None);
         some.forget(&Write::DeleteSpan(Span::of(&KeyRange::all()).unwrap()));
         assert!(kept(&some).is_empty());
+        assert_eq!(some.bytes.get(), 0);
+    }
+
+    /// A long transaction that reads and writes its keys keeps its room.
+    #[test]
+    fn answers_that_are_forgotten_leave_their_room() {
+        let mut some = Remembered::default();
+        let large = Some(Bytes::from(vec![0; MOST_BYTES / 2]));
+        for _ in 0..10 {
+            some.keep(&[b"a"], std::slice::from_ref(&large));
+            assert!(some.get(b"a").is_some());
+            some.forget(&Write::Put(b"a", b""));
+        }
     }
 
     #[test]

@@ -111,7 +111,7 @@
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | put or delete of records, with the index attached | 1 get per record for its id, and 1 for the state of the ids; 1 get and 1 key written per changed container, whatever the number of records that change it; 1 get and 1 key written per changed column, which holds the values of all of its 1,016 ids; a counter per field whose number of containers changes | 2, and [2 more](dense_ids#cost) if free ids are assigned or ids are released |
+//! | put or delete of records, with the index attached | 1 get per record for its id, and 1 for the state of the ids; 1 get and 1 key written per changed container, whatever the number of records that change it; 1 get and 1 key written per changed column, which holds the values of all of its 1,016 ids; a counter per field whose number of containers changes | 2, and 1 more if [free ids](dense_ids#cost) are assigned |
 //! | [`term`](InvertedIndex::term) and all other constructors of expressions | nothing | 0 |
 //! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values; if there are none, up to 2 reads of other values | 1, up to 3 |
 //! | [`any_of_terms`](InvertedIndex::any_of_terms) | 1 range for each selection; if there are no containers, up to 2 reads of other values | 1 per 1,000 selections and 16,384 containers |

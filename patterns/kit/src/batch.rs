@@ -89,7 +89,8 @@ impl BatchSize {
                     self.now = self.most;
                 }
                 outcome => {
-                    let next = if runs <= 1 { items.saturating_mul(2) } else { items };
+                    let is_first = runs <= 1 && outcome.is_ok();
+                    let next = if is_first { items.saturating_mul(2) } else { items };
                     self.now = next.min(self.most);
                     return outcome;
                 }
