@@ -2,9 +2,8 @@
 
 use crate::postings::{Block, Detail, encode};
 
-/// A posting: the id, the frequency, the length of the field, and the position, start and end of
-/// each occurrence.
-pub type Posting = (u32, u32, u32, Vec<[u32; 3]>);
+/// A posting: the id, the frequency, the length of the field, and the positions.
+pub type Posting = (u32, u32, u32, Vec<u32>);
 
 /// A block that was decoded, and encoded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +29,7 @@ pub fn recode(
     let encoded = encode(block.layout.range, &postings.as_slice(), detail);
     let all = postings.as_slice();
     let of = |posting: crate::postings::Posting<'_>| {
-        let occurrences = posting.occurrences.iter().map(|one| [one.position, one.start, one.end]);
-        (posting.doc, posting.freq, posting.len, occurrences.collect())
+        (posting.doc, posting.freq, posting.len, posting.positions.to_vec())
     };
     Some(Recoded {
         postings: all.iter().map(of).collect(),

@@ -6,14 +6,14 @@ use keyloom_tables::Table;
 use keyloom_text::fuzz::{Posting, recode};
 use keyloom_text::{Analyzer, Detail, TextIndex};
 
-const DETAILS: [Detail; 3] = [Detail::Frequencies, Detail::Positions, Detail::Offsets];
+const DETAILS: [Detail; 2] = [Detail::Frequencies, Detail::Positions];
 
 /// The input consists of the detail, the last id, the length of separate occurrences (if any), the
 /// occurrences, and the block.
 pub(crate) fn posting_blocks(data: &[u8]) {
     let Some((head, rest)) = data.split_first_chunk::<6>() else { return };
     let [detail, last @ .., size] = *head;
-    let (detail, last) = (DETAILS[usize::from(detail % 3)], u32::from_be_bytes(last));
+    let (detail, last) = (DETAILS[usize::from(detail % 2)], u32::from_be_bytes(last));
     let (occurrences, block) = rest.split_at(rest.len().min(size.into()));
     let occurrences = (size > 0).then_some(occurrences);
     let expected = decode(block, occurrences, last, detail);
@@ -104,41 +104,31 @@ fn decode(block: &[u8], beside: Option<&[u8]>, last: u32, detail: Detail) -> Opt
     };
     match (detail, stored) {
         (Detail::Frequencies, None) => Some(postings),
-        (Detail::Positions | Detail::Offsets, Some(stored)) => {
-            occurrences(Bytes(stored), &mut postings, detail)?;
+        (Detail::Positions, Some(stored)) => {
+            positions(Bytes(stored), &mut postings)?;
             Some(postings)
         }
         _ => None,
     }
 }
 
-fn occurrences(mut stored: Bytes<'_>, postings: &mut [Posting], detail: Detail) -> Option<()> {
+fn positions(mut stored: Bytes<'_>, postings: &mut [Posting]) -> Option<()> {
     let total = postings.iter().map(|posting| u64::from(posting.1)).sum();
-    let columns = if detail == Detail::Offsets { 3 } else { 1 };
-    let widths = stored.take(columns)?;
+    let width = stored.byte()?;
     // A column of width 0 can have any number of integers, so the number is limited.
-    if total > 128 && widths.contains(&0) {
+    if total > 128 && width == 0 {
         return None;
     }
-    let mut all = vec![];
-    for width in widths {
-        all.push(stored.column(*width, total)?);
-    }
+    let gaps = stored.column(width, total)?;
     if !stored.0.is_empty() {
         return None;
     }
-    let mut at = 0;
+    let mut gaps = gaps.into_iter();
     for (_, freq, _, into) in postings {
-        let (mut position, mut start) = (0_u32, 0_u32);
-        for _ in 0..*freq {
-            position = position.wrapping_add(all[0][at]);
-            let mut one = [position, 0, 0];
-            if let [_, starts, lengths] = &all[..] {
-                start = start.wrapping_add(starts[at]);
-                one = [position, start, start.wrapping_add(lengths[at])];
-            }
-            into.push(one);
-            at += 1;
+        let mut position = 0_u32;
+        for gap in gaps.by_ref().take(*freq as usize) {
+            position = position.wrapping_add(gap);
+            into.push(position);
         }
     }
     Some(())
@@ -147,7 +137,7 @@ fn occurrences(mut stored: Bytes<'_>, postings: &mut [Posting], detail: Detail) 
 /// Blocks of an index, with few and with many postings, for each detail.
 pub fn stored_blocks() -> Vec<Vec<u8>> {
     let mut index = TextIndex::with_keys_as_ids(&Subspace::new("index"));
-    for (name, detail) in ["frequencies", "positions", "offsets"].into_iter().zip(DETAILS) {
+    for (name, detail) in ["frequencies", "positions"].into_iter().zip(DETAILS) {
         let add = |_: &u32, text: &String, add: &mut dyn FnMut(&str)| add(text);
         index = index.field_with(name, detail, Analyzer::simple(), add);
     }

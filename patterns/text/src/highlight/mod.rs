@@ -44,8 +44,8 @@
 //! near-query has at most 16,384 distinct spans. If a limit is reached, later matches are not
 //! marked. This happens only with about a dozen very common words and a large slop.
 //!
-//! Stored [offsets](crate::Detail::Offsets) are not used. The text must be read in any case, and
-//! reading the postings of a thousand words would cost one key per term.
+//! The index does not store the offsets of words. The text must be read in any case, and reading
+//! the postings of a thousand words would cost one key per term.
 
 mod fragments;
 mod occurrences;

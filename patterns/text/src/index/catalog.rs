@@ -20,13 +20,6 @@ pub(crate) struct FieldInfo {
 /// A term with its position in a text.
 pub(crate) type PlacedTerm = (u32, String);
 
-/// The keys of the stored blocks of a term.
-#[derive(Clone, Debug)]
-pub(crate) struct TermKeys {
-    pub(crate) list: ListKeys,
-    pub(crate) detail: Detail,
-}
-
 /// The fields of an index, their analyzers, and where its entries are stored.
 pub(crate) trait Catalog {
     /// Returns the field named `name`.
@@ -47,8 +40,8 @@ pub(crate) trait Catalog {
     /// [`QueryError::Pattern`](crate::QueryError::Pattern) if the pattern is invalid or too large.
     fn matcher(&self, field: u32, pattern: &Query) -> Result<Option<TermMatcher>>;
 
-    /// The stored blocks of a term.
-    fn list(&self, field: FieldInfo, term: &str) -> TermKeys;
+    /// The keys of the posting list of a term.
+    fn list(&self, field: FieldInfo, term: &str) -> ListKeys;
 
     /// The counter of the documents with a term.
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf;
@@ -98,9 +91,8 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
         Ok(TermMatcher::of(pattern, &field.search_analyzer)?)
     }
 
-    fn list(&self, field: FieldInfo, term: &str) -> TermKeys {
-        let detail = self.detail(field.number, term);
-        TermKeys { list: self.spaces.list(&field.number.into(), term), detail }
+    fn list(&self, field: FieldInfo, term: &str) -> ListKeys {
+        self.spaces.list(&field.number.into(), term)
     }
 
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf {

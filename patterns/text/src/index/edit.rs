@@ -224,8 +224,8 @@ fn merged(old: &Postings, changes: &[PostingChange<'_>], before: &mut Vec<Before
         }
         let old = olds.next_if(|posting| posting.doc == change.doc);
         before.push(old.map(|posting| posting.len));
-        if let Some((freq, occurrences)) = change.new {
-            postings.push(Posting { doc: change.doc, freq, len: change.len, occurrences });
+        if let Some((freq, positions)) = change.new {
+            postings.push(Posting { doc: change.doc, freq, len: change.len, positions });
         }
     }
     olds.for_each(|posting| postings.push(posting));

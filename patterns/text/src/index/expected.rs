@@ -126,7 +126,7 @@ impl Expected {
     ) -> usize {
         let mut added = 0;
         let Some(scope) = terms.scope(all.scope) else { return 0 };
-        for (term, freq, occurrences) in all.postings() {
+        for (term, freq, positions) in all.postings() {
             let Some((_, term)) = terms.term(term) else { continue };
             let place = scope.place(term);
             let is_before = from.is_some_and(|from| place < *from);
@@ -139,7 +139,7 @@ impl Expected {
                 term: Arc::clone(term),
                 postings: Postings::default(),
             });
-            list.postings.push(Posting { doc, freq, len: all.len, occurrences });
+            list.postings.push(Posting { doc, freq, len: all.len, positions });
             added += 1;
         }
         added

@@ -8,7 +8,7 @@ use keyloom_kit::derived::RecordChange;
 
 use super::keys::Scope;
 use super::{Field, TextFunction, TextIndex};
-use crate::postings::{Detail, Occurrence};
+use crate::postings::Detail;
 
 /// The number of positions between two values of a field, so that phrases normally do not match
 /// across values.
@@ -77,14 +77,14 @@ pub(super) struct FieldTerms {
     pub(super) len: u32,
     /// The number and frequency of each term, by number. The term of the lengths comes first.
     pub(super) terms: Vec<(u32, u32)>,
-    /// The occurrences of the first term, then those of the second, and so on.
-    pub(super) occurrences: Vec<Occurrence>,
+    /// The positions of the first term, then those of the second, and so on.
+    pub(super) positions: Vec<u32>,
 }
 
 impl FieldTerms {
     /// The terms of an absent field.
     pub(super) const fn none() -> Self {
-        Self { scope: 0, len: 0, terms: Vec::new(), occurrences: Vec::new() }
+        Self { scope: 0, len: 0, terms: Vec::new(), positions: Vec::new() }
     }
 
     pub(super) fn of<K, V>(
@@ -96,54 +96,45 @@ impl FieldTerms {
     ) -> Self {
         let scope = terms.scope_number(scope);
         let lengths = terms.number(scope, LENGTHS);
-        let mut tokens: Vec<(u32, Occurrence)> = Vec::new();
-        let (mut position, mut offset) = (0_u32, 0_u32);
+        let (mut tokens, mut position): (Vec<(u32, u32)>, u32) = (Vec::new(), 0);
         let function: &TextFunction<K, V> = &*field.function;
         function(key, value, &mut |text| {
             let mut next = position;
             field.analyzer.analyze(text, |token| {
                 let at = position.saturating_add(token.position);
                 next = next.max(at.saturating_add(1));
-                let [start, end] =
-                    [token.start, token.end].map(|n| offset.saturating_add(n as u32));
-                let occurrence = Occurrence { position: at, start, end };
-                tokens.push((terms.number(scope, token.term), occurrence));
+                tokens.push((terms.number(scope, token.term), at));
             });
             position = next.saturating_add(VALUE_GAP);
-            offset = offset.saturating_add(text.len() as u32).saturating_add(1);
         });
         Self { scope, ..Self::sorted(tokens, field.detail, lengths) }
     }
 
-    fn sorted(mut tokens: Vec<(u32, Occurrence)>, detail: Detail, lengths: u32) -> Self {
+    fn sorted(mut tokens: Vec<(u32, u32)>, detail: Detail, lengths: u32) -> Self {
         // An analyzer emits tokens by ascending position, and each text begins after the previous
         // one.
-        let positions = tokens.chunk_by(|(_, a), (_, b)| a.position == b.position);
+        let positions = tokens.chunk_by(|(_, a), (_, b)| a == b);
         let mut all = Self { len: positions.count() as u32, ..Self::default() };
         if !tokens.is_empty() {
             all.terms.push((lengths, 1));
         }
-        tokens.sort_by_key(|(term, occurrence)| (*term, occurrence.position));
-        for (term, occurrence) in tokens {
+        tokens.sort_unstable();
+        for (term, position) in tokens {
             match all.terms.last_mut() {
                 Some((last, freq)) if *last == term => *freq += 1,
                 _ => all.terms.push((term, 1)),
             }
-            match detail {
-                Detail::Frequencies => {}
-                Detail::Positions => {
-                    all.occurrences.push(Occurrence { start: 0, end: 0, ..occurrence });
-                }
-                Detail::Offsets => all.occurrences.push(occurrence),
+            if detail == Detail::Positions {
+                all.positions.push(position);
             }
         }
         all
     }
 
-    /// Each term with its frequency and its occurrences. The first term is that of the lengths,
-    /// which has no occurrences.
-    pub(super) fn postings(&self) -> impl Iterator<Item = (u32, u32, &[Occurrence])> {
-        let mut rest = self.occurrences.as_slice();
+    /// Each term with its frequency and its positions. The first term is that of the lengths, which
+    /// has no positions.
+    pub(super) fn postings(&self) -> impl Iterator<Item = (u32, u32, &[u32])> {
+        let mut rest = self.positions.as_slice();
         self.terms.iter().enumerate().map(move |(n, (term, freq))| {
             let many = if n == 0 { 0 } else { *freq as usize };
             let (mine, others) = rest.split_at_checked(many).unwrap_or_default();
@@ -153,12 +144,12 @@ impl FieldTerms {
     }
 
     /// Passes each term that differs between `old` and `new` to `visit`, with its new frequency and
-    /// occurrences, or `None` if `new` does not have the term. If the lengths of `old` and `new`
+    /// positions, or `None` if `new` does not have the term. If the lengths of `old` and `new`
     /// differ, every term differs.
     pub(super) fn differences<'f>(
         old: &'f Self,
         new: &'f Self,
-        mut visit: impl FnMut(u32, Option<(u32, &'f [Occurrence])>),
+        mut visit: impl FnMut(u32, Option<(u32, &'f [u32])>),
     ) {
         let (mut olds, mut news) = (old.postings().peekable(), new.postings().peekable());
         let same_len = old.len == new.len;
@@ -172,7 +163,7 @@ impl FieldTerms {
             let before = olds.next_if(|(of, ..)| *of == term);
             let after = news.next_if(|(of, ..)| *of == term);
             if before != after || !same_len {
-                visit(term, after.map(|(_, freq, occurrences)| (freq, occurrences)));
+                visit(term, after.map(|(_, freq, positions)| (freq, positions)));
             }
         }
     }

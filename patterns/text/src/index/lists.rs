@@ -2,7 +2,7 @@
 
 use super::gather::Terms;
 use super::keys::{ListKeys, Spaces};
-use crate::postings::{Detail, IdRange, Occurrence};
+use crate::postings::{Detail, IdRange};
 
 /// A change of one posting.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,8 @@ pub(super) struct PostingChange<'g> {
     pub(super) record: u32,
     /// The length of the field.
     pub(super) len: u32,
-    /// The frequency and the occurrences; `None` to remove the posting.
-    pub(super) new: Option<(u32, &'g [Occurrence])>,
+    /// The frequency and the positions; `None` to remove the posting.
+    pub(super) new: Option<(u32, &'g [u32])>,
 }
 
 /// The changes of one posting list, by document.

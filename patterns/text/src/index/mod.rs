@@ -139,7 +139,7 @@ use keyloom_kit::RecordKey;
 use keyloom_kit::parts::KeyShape;
 use keyloom_tables::parts::shape_of_group;
 
-pub(crate) use catalog::{Catalog, FieldInfo, PlacedTerm, TermKeys};
+pub(crate) use catalog::{Catalog, FieldInfo, PlacedTerm};
 pub(crate) use counters::{FieldStatistics, count_of};
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;

@@ -372,9 +372,9 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
             let Some((all, wanted)) = field.posting_of(scope, term, &key, &value) else {
                 continue;
             };
-            for (term, freq, occurrences) in all.postings().filter(|(term, ..)| *term == wanted) {
+            for (term, freq, positions) in all.postings().filter(|(term, ..)| *term == wanted) {
                 let _ = term;
-                postings.push(Posting { doc: *doc, freq, len: all.len, occurrences });
+                postings.push(Posting { doc: *doc, freq, len: all.len, positions });
             }
         }
         Ok(postings)

@@ -175,7 +175,7 @@ impl<'b> Block<'b> {
             docs: docs.get(..self.count()).unwrap_or_default().to_vec(),
             freqs: vec![0; self.count()],
             lens: vec![0; self.count()],
-            occurrences: Vec::new(),
+            positions: Vec::new(),
         };
         self.freqs(&mut postings.freqs);
         self.lens(&mut postings.lens);
@@ -189,8 +189,8 @@ impl<'b> Block<'b> {
             return is_plain.then_some(postings).ok_or(Malformed::Broken("it has occurrences"));
         }
         let stored = stored.ok_or(Malformed::Broken("the occurrences are missing"))?;
-        let stored = Occurrences::parse(stored, self.total(), detail)?;
-        postings.occurrences = stored.all(&postings.freqs);
+        let stored = Occurrences::parse(stored, self.total())?;
+        postings.positions = stored.all(&postings.freqs);
         Ok(postings)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Encoded {
 pub(crate) fn encode(range: IdRange, postings: &PostingsSlice<'_>, detail: Detail) -> Encoded {
     let mut separate = Vec::new();
     if detail != Detail::Frequencies {
-        occurrences::encode(postings, detail, &mut separate);
+        occurrences::encode(postings, &mut separate);
     }
     let is_inline = !separate.is_empty() && separate.len() <= INLINE_BYTES;
     let mut out = Vec::with_capacity(64);

@@ -1,15 +1,13 @@
 //! Postings in memory.
 
-use super::Occurrence;
-
 /// Postings in the order of their documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Postings {
     pub(super) docs: Vec<u32>,
     pub(super) freqs: Vec<u32>,
     pub(super) lens: Vec<u32>,
-    /// The occurrences of all postings; empty if only frequencies are stored.
-    pub(super) occurrences: Vec<Occurrence>,
+    /// The positions of all postings; empty if only frequencies are stored.
+    pub(super) positions: Vec<u32>,
 }
 
 /// Consecutive postings.
@@ -18,7 +16,7 @@ pub(crate) struct PostingsSlice<'p> {
     pub(super) docs: &'p [u32],
     pub(super) freqs: &'p [u32],
     pub(super) lens: &'p [u32],
-    pub(super) occurrences: &'p [Occurrence],
+    pub(super) positions: &'p [u32],
 }
 
 /// One posting.
@@ -29,7 +27,8 @@ pub(crate) struct Posting<'p> {
     pub(crate) freq: u32,
     /// The length of the field in tokens.
     pub(crate) len: u32,
-    pub(crate) occurrences: &'p [Occurrence],
+    /// The positions of the term, or none if only frequencies are stored.
+    pub(crate) positions: &'p [u32],
 }
 
 impl Postings {
@@ -38,7 +37,7 @@ impl Postings {
         self.docs.push(posting.doc);
         self.freqs.push(posting.freq);
         self.lens.push(posting.len);
-        self.occurrences.extend_from_slice(posting.occurrences);
+        self.positions.extend_from_slice(posting.positions);
     }
 
     /// Sorts the postings by document.
@@ -57,7 +56,7 @@ impl Postings {
         self.docs.extend_from_slice(other.docs);
         self.freqs.extend_from_slice(other.freqs);
         self.lens.extend_from_slice(other.lens);
-        self.occurrences.extend_from_slice(other.occurrences);
+        self.positions.extend_from_slice(other.positions);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -73,7 +72,7 @@ impl Postings {
             docs: &self.docs,
             freqs: &self.freqs,
             lens: &self.lens,
-            occurrences: &self.occurrences,
+            positions: &self.positions,
         }
     }
 }
@@ -90,27 +89,27 @@ impl<'p> PostingsSlice<'p> {
     /// The postings up to a document, and the rest.
     pub(crate) fn split_after(self, doc: u32) -> (Self, Self) {
         let at = self.docs.partition_point(|other| *other <= doc);
-        let has_occurrences = !self.occurrences.is_empty();
+        let has_positions = !self.positions.is_empty();
         let freqs = self.freqs.get(..at).unwrap_or_default();
         let many = freqs.iter().map(|freq| *freq as usize).sum();
-        let many = if has_occurrences { many } else { 0 };
+        let many = if has_positions { many } else { 0 };
         let halves = |slice: &'p [u32]| slice.split_at_checked(at).unwrap_or_default();
         let (docs, freqs, lens) = (halves(self.docs), halves(self.freqs), halves(self.lens));
-        let occurrences = self.occurrences.split_at_checked(many).unwrap_or_default();
-        let part = |docs, freqs, lens, occurrences| Self { docs, freqs, lens, occurrences };
-        (part(docs.0, freqs.0, lens.0, occurrences.0), part(docs.1, freqs.1, lens.1, occurrences.1))
+        let positions = self.positions.split_at_checked(many).unwrap_or_default();
+        let part = |docs, freqs, lens, positions| Self { docs, freqs, lens, positions };
+        (part(docs.0, freqs.0, lens.0, positions.0), part(docs.1, freqs.1, lens.1, positions.1))
     }
 
     /// The postings one by one.
     pub(crate) fn iter(self) -> impl Iterator<Item = Posting<'p>> {
-        let has_occurrences = !self.occurrences.is_empty();
-        let mut rest = self.occurrences;
+        let has_positions = !self.positions.is_empty();
+        let mut rest = self.positions;
         let of_each = self.docs.iter().zip(self.freqs).zip(self.lens);
         of_each.map(move |((doc, freq), len)| {
-            let many = if has_occurrences { *freq as usize } else { 0 };
-            let (occurrences, others) = rest.split_at_checked(many).unwrap_or((rest, &[]));
+            let many = if has_positions { *freq as usize } else { 0 };
+            let (positions, others) = rest.split_at_checked(many).unwrap_or((rest, &[]));
             rest = others;
-            Posting { doc: *doc, freq: *freq, len: *len, occurrences }
+            Posting { doc: *doc, freq: *freq, len: *len, positions }
         })
     }
 }

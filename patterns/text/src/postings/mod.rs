@@ -38,15 +38,13 @@
 //! length at query time. If there are more than eight pairs, the last ones are replaced by the pair
 //! of their greatest frequency and smallest length.
 //!
-//! The *occurrences* of all postings follow in the block. If they take more than 1,000 bytes, they
-//! are stored in a separate key.
+//! The *occurrences* of all postings, which are their positions, follow in the block. If they take
+//! more than 1,000 bytes, they are stored in a separate key.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1, or 3 | width in bits of the position gaps; with offsets also the widths of the start gaps and of the lengths in bytes |
+//! | 1 | width in bits of the position gaps |
 //! | packed | for each posting its first position, then each position minus its predecessor |
-//! | packed | the same for the start offsets |
-//! | packed | the lengths of the tokens in bytes |
 //!
 //! # Summaries
 //!
@@ -100,22 +98,10 @@ pub enum Detail {
     /// Only how often the term occurs in the field, for ranking without phrases.
     Frequencies,
     /// Also the positions, for phrases and proximity. The default.
+    // Not the offsets in the text: a highlighter must read the text in any case, and the offsets of
+    // its words would be in one key per term.
     #[default]
     Positions,
-    /// Also the start and end offsets in the text. Nothing in this crate reads the stored offsets:
-    /// a [`Highlighter`](crate::Highlighter) analyzes the text again.
-    Offsets,
-}
-
-/// One occurrence of a term in a field of a document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Occurrence {
-    /// The number of the token.
-    pub(crate) position: u32,
-    /// The offset of the first byte of the token.
-    pub(crate) start: u32,
-    /// The offset after the last byte of the token.
-    pub(crate) end: u32,
 }
 
 /// The reason why stored bytes are not a valid block.

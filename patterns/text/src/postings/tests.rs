@@ -10,22 +10,20 @@ use super::*;
 /// A document, the gaps of its positions, and the extra length of its field.
 type Drawn = (u32, Vec<u32>, u32);
 
-const DETAILS: [Detail; 3] = [Detail::Frequencies, Detail::Positions, Detail::Offsets];
+const DETAILS: [Detail; 2] = [Detail::Frequencies, Detail::Positions];
 
 fn postings(drawn: &[Drawn], detail: Detail) -> Postings {
     let mut all = Postings::default();
     for (doc, gaps, longer) in drawn {
-        let (mut position, mut start) = (0, 0);
-        let occurrence = |gap: &u32| {
+        let mut position = 0;
+        let positions = gaps.iter().map(|gap| {
             position += gap;
-            start += gap * 3;
-            let offsets = if detail == Detail::Offsets { [start, start + gap % 7] } else { [0; 2] };
-            Occurrence { position, start: offsets[0], end: offsets[1] }
-        };
-        let all_of_them: Vec<_> = gaps.iter().map(occurrence).collect();
+            position
+        });
+        let positions: Vec<u32> = positions.collect();
         let freq = gaps.len() as u32;
-        let occurrences = if detail == Detail::Frequencies { &[][..] } else { &all_of_them[..] };
-        all.push(Posting { doc: *doc, freq, len: freq + longer, occurrences });
+        let positions = if detail == Detail::Frequencies { &[][..] } else { &positions[..] };
+        all.push(Posting { doc: *doc, freq, len: freq + longer, positions });
     }
     all
 }
@@ -82,20 +80,19 @@ proptest! {
     fn positions_of_one_posting_are_read_alone((range, _, drawn) in block(), many in 1..6_u32) {
         let mut all = Postings::default();
         for posting in drawn.as_slice().iter() {
-            let position = |n| Occurrence { position: posting.doc % 70 + n * many, ..Default::default() };
-            let occurrences: Vec<_> = (0..posting.freq).map(position).collect();
-            all.push(Posting { occurrences: &occurrences, ..posting });
+            let positions: Vec<u32> =
+                (0..posting.freq).map(|n| posting.doc % 70 + n * many).collect();
+            all.push(Posting { positions: &positions, ..posting });
         }
         let encoded = encode(range, &all.as_slice(), Detail::Positions);
         let block = Block::parse(&encoded.block, range.last()).unwrap();
         let stored = block.inline().or(separate(&encoded)).unwrap();
-        let stored = Occurrences::parse(stored, block.total(), Detail::Positions).unwrap();
+        let stored = Occurrences::parse(stored, block.total()).unwrap();
         let mut before = 0;
         for posting in all.as_slice().iter() {
             let mut found = Vec::new();
             stored.positions(before, posting.freq, &mut found);
-            let expected: Vec<u32> = posting.occurrences.iter().map(|one| one.position).collect();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(found, posting.positions);
             before += posting.freq as usize;
         }
     }
@@ -133,7 +130,7 @@ fn read_all(bytes: &[u8], other: Option<&[u8]>, last: u32, detail: Detail) {
         assert!(postings.docs.is_sorted_by(|a, b| a < b));
         assert!(postings.docs.iter().all(|doc| block.layout.range.contains(*doc)));
         let most = 8 * (bytes.len() + other.map_or(0, <[u8]>::len)) + BLOCK_POSTINGS;
-        assert!(postings.occurrences.len() <= most, "memory follows from the bytes");
+        assert!(postings.positions.len() <= most, "memory follows from the bytes");
     }
 }
 
@@ -164,9 +161,8 @@ fn damage_of_any_bit_never_panics() {
 #[test]
 fn blocks_have_the_documented_bytes() {
     let mut all = Postings::default();
-    let at = |position| Occurrence { position, ..Occurrence::default() };
-    all.push(Posting { doc: 9, freq: 1, len: 20, occurrences: &[at(3)] });
-    all.push(Posting { doc: 12, freq: 2, len: 23, occurrences: &[at(0), at(6)] });
+    all.push(Posting { doc: 9, freq: 1, len: 20, positions: &[3] });
+    all.push(Posting { doc: 12, freq: 2, len: 23, positions: &[0, 6] });
     let encoded = encode(IdRange::of(9, 3), &all.as_slice(), Detail::Positions);
     let expected = [
         [0x11, 3, 1].as_slice(), // version 1 with occurrences; level 3; two postings

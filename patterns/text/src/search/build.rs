@@ -152,7 +152,7 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         terms: &[MatchedTerm],
         mut visit: impl FnMut(&ListKeys, u8, &[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
-        let list = |of: &MatchedTerm| self.catalog.list(field, &of.term).list;
+        let list = |of: &MatchedTerm| self.catalog.list(field, &of.term);
         if self.reader.prefetched() > 0 {
             for some in terms.chunks(LISTS_TOGETHER) {
                 let lists: Vec<ListKeys> = some.iter().map(list).collect();

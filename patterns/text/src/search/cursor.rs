@@ -8,7 +8,7 @@ use keyloom_kit::Walk;
 use super::bm25::Weight;
 use super::skips::Skips;
 use super::window::{END, Window};
-use crate::index::{ListKeys, TermKeys};
+use crate::index::ListKeys;
 use crate::postings::{BLOCK_POSTINGS, Block, IdRange, Layout, Occurrences};
 
 /// The summaries of a list with fewer documents are not read, since the list has only a few blocks.
@@ -32,7 +32,7 @@ struct FirstBlocks<B> {
 /// header.
 pub(crate) struct Cursor<'r, R: Reader> {
     reader: &'r R,
-    keys: TermKeys,
+    keys: ListKeys,
     pub(crate) weight: Weight,
     walk: Walk<'r, R>,
     /// The first blocks, if they were read together with those of other terms.
@@ -89,7 +89,7 @@ impl Places {
 
 impl<'r, R: Reader> Cursor<'r, R> {
     /// A cursor before the first posting.
-    pub(crate) fn new(reader: &'r R, keys: TermKeys, weight: Weight) -> Self {
+    pub(crate) fn new(reader: &'r R, keys: ListKeys, weight: Weight) -> Self {
         Self {
             reader,
             keys,
@@ -145,12 +145,12 @@ impl<'r, R: Reader> Cursor<'r, R> {
 
     /// The keys of the list.
     pub(crate) fn list(&self) -> &ListKeys {
-        &self.keys.list
+        &self.keys
     }
 
     /// The ranges to read before the first seek: the blocks and the summaries.
     pub(crate) fn first_ranges(&self) -> [KeyRange<'static>; 2] {
-        [self.keys.list.from(0), KeyRange::children(&self.keys.list.summaries).into_owned()]
+        [self.keys.from(0), KeyRange::children(&self.keys.summaries).into_owned()]
     }
 
     /// Sets the first pages of [`first_ranges`](Cursor::first_ranges). The page of the summaries
@@ -163,7 +163,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         blocks: EntryPage<R::Bytes<'r>>,
         summaries: EntryPage<R::Bytes<'r>>,
     ) -> Result<()> {
-        let keys = &self.keys.list;
+        let keys = &self.keys;
         let more_after = blocks.last.map(|key| keys.last_id(&key)).transpose()?;
         self.first = Some(FirstBlocks { blocks: blocks.entries.into(), more_after });
         let entries = summaries.entries.into_iter().map(Ok);
@@ -227,7 +227,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             return Ok(0);
         }
         if self.skips.is_none() {
-            self.skips = Some(Skips::read(self.reader, &self.keys.list, &self.weight)?);
+            self.skips = Some(Skips::read(self.reader, &self.keys, &self.weight)?);
         }
         Ok(self.skips.as_ref().map_or(0, Skips::layers))
     }
@@ -244,7 +244,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if let Some(skips) = &mut self.skips
             && skips.layers() > 0
         {
-            let keys = &self.keys.list;
+            let keys = &self.keys;
             return skips.window(self.reader, keys, &self.weight, target, depth);
         }
         self.block_window(target)
@@ -310,15 +310,15 @@ impl<'r, R: Reader> Cursor<'r, R> {
         let Places { before, total, inline, .. } = self.places;
         let Some(bytes) = &self.bytes else { return Ok(()) };
         if inline == 0 && self.separate.is_none() {
-            self.separate = self.reader.get(&self.keys.list.of_occurrences(self.last))?;
+            self.separate = self.reader.get(&self.keys.of_occurrences(self.last))?;
         }
         let inline = bytes.len().checked_sub(inline).and_then(|from| bytes.get(from..));
         let inline = inline.filter(|inline| !inline.is_empty());
-        let at = |error: Error| error.at(&self.keys.list.of_occurrences(self.last));
+        let at = |error: Error| error.at(&self.keys.of_occurrences(self.last));
         let Some(stored) = inline.or(self.separate.as_deref()) else {
             return Err(at(Error::other("the positions of a block are missing; repair the index")));
         };
-        let occurrences = Occurrences::parse(stored, total, self.keys.detail);
+        let occurrences = Occurrences::parse(stored, total);
         let occurrences = occurrences.map_err(|why| at(why.into()))?;
         occurrences.positions(before as usize, frequency, positions);
         Ok(())
@@ -332,14 +332,14 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if let Some(first) = &mut self.first {
             self.is_begun = true;
             while let Some((key, bytes)) = first.blocks.pop_front() {
-                if self.keys.list.last_id(&key)? >= target {
+                if self.keys.last_id(&key)? >= target {
                     return self.enter(Some((key, bytes)), target);
                 }
             }
             let more_after = first.more_after;
             self.first = None;
             let Some(last) = more_after else { return self.enter(None, target) };
-            self.walk.seek(self.keys.list.from(target.max(last.saturating_add(1))))?;
+            self.walk.seek(self.keys.from(target.max(last.saturating_add(1))))?;
             let next = self.walk.step()?;
             return self.enter(next, target);
         }
@@ -354,12 +354,12 @@ impl<'r, R: Reader> Cursor<'r, R> {
         };
         if !self.is_begun || after.is_some_and(|after| after < target) {
             self.is_begun = true;
-            self.walk.seek(self.keys.list.from(target))?;
+            self.walk.seek(self.keys.from(target))?;
         }
         let next = self.walk.step()?;
         let next = match next {
-            Some((key, _)) if self.keys.list.last_id(&key)? < target => {
-                self.walk.leave(self.keys.list.from(target))?
+            Some((key, _)) if self.keys.last_id(&key)? < target => {
+                self.walk.leave(self.keys.from(target))?
             }
             next => next,
         };
@@ -377,7 +377,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             self.last = END;
             return Ok(false);
         };
-        self.last = self.keys.list.last_id(&key)?;
+        self.last = self.keys.last_id(&key)?;
         if self.last >= target {
             let block = Block::parse(&bytes, self.last);
             let block = block.map_err(|why| Error::from(why).at(&key))?;
@@ -399,7 +399,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if let Some((bytes, layout)) = self.bytes.as_ref().zip(self.layout) {
             let [ids, ..] = &mut *self.ids;
             let decoded = Block::of(bytes, layout).docs(ids);
-            decoded.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
+            decoded.map_err(|why| Error::from(why).at(&self.keys.block(self.last)))?;
         }
         self.is_decoded[0] = true;
         Ok(())

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::request::{Filter, Request};
 use super::tests::{Texts, keys, naive, postings, stored, texts};
 use super::{tests, top_k::ScoredDoc};
-use crate::index::{Catalog, FieldInfo, PlacedTerm, TermKeys};
+use crate::index::{Catalog, FieldInfo, ListKeys, PlacedTerm};
 use crate::postings::Detail;
 use crate::terms::TermMatcher;
 use crate::{Analyzer, BooleanQuery, Near, Query};
@@ -39,7 +39,7 @@ impl Catalog for Digits {
     fn matcher(&self, _: u32, pattern: &Query) -> Result<Option<TermMatcher>> {
         Ok(TermMatcher::of(pattern, &Analyzer::simple())?)
     }
-    fn list(&self, _: FieldInfo, term: &str) -> TermKeys {
+    fn list(&self, _: FieldInfo, term: &str) -> ListKeys {
         keys(digit(term))
     }
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf {

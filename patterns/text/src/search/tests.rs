@@ -14,10 +14,8 @@ use super::proximity::{Arrangement, Proximity};
 use super::rank::{count, rank};
 use super::slot::Slot;
 use super::top_k::{ScoredDoc, TopK};
-use crate::index::{FieldStatistics, ListKeys, TermKeys};
-use crate::postings::{
-    BLOCK_POSTINGS, Detail, IdRange, Occurrence, Posting, Postings, PostingsSlice, encode,
-};
+use crate::index::{FieldStatistics, ListKeys};
+use crate::postings::{BLOCK_POSTINGS, Detail, IdRange, Posting, Postings, PostingsSlice, encode};
 
 pub(super) const TERMS: u8 = 8;
 
@@ -38,44 +36,42 @@ pub(super) enum Query {
     Below(u32, f64),
 }
 
-pub(super) fn keys(term: u8) -> TermKeys {
+pub(super) fn keys(term: u8) -> ListKeys {
     let of = |kind: &str| keyloom::pack(&(kind, u32::from(term)));
     let (blocks, occurrences) = (of("blocks"), of("occurrences"));
-    let list = ListKeys { blocks, occurrences, summaries: of("summaries") };
-    let detail = if term == LENGTHS { Detail::Frequencies } else { Detail::Positions };
-    TermKeys { list, detail }
+    ListKeys { blocks, occurrences, summaries: of("summaries") }
 }
 
 pub(super) fn postings(texts: &Texts, term: u8) -> Postings {
     let mut postings = Postings::default();
     for (id, text) in texts {
         let places = text.iter().enumerate().filter(|(_, other)| **other == term);
-        let places = places.map(|(at, _)| Occurrence { position: at as u32, start: 0, end: 0 });
-        let occurrences: Vec<_> = places.collect();
-        let (freq, len) = (occurrences.len() as u32, text.len() as u32);
+        let positions: Vec<u32> = places.map(|(at, _)| at as u32).collect();
+        let (freq, len) = (positions.len() as u32, text.len() as u32);
         if freq > 0 {
-            postings.push(Posting { doc: *id, freq, len, occurrences: &occurrences });
+            postings.push(Posting { doc: *id, freq, len, positions: &positions });
         }
     }
     postings
 }
 
 /// Writes the blocks of some postings. Splits a range with too many postings.
-fn write(txn: &mut impl Writer, keys: &TermKeys, range: IdRange, postings: PostingsSlice<'_>) {
+fn write(txn: &mut impl Writer, term: u8, range: IdRange, postings: PostingsSlice<'_>) {
+    let detail = if term == LENGTHS { Detail::Frequencies } else { Detail::Positions };
     if postings.is_empty() {
         return;
     }
     match range.halves() {
         Some([low, high]) if postings.len() > BLOCK_POSTINGS => {
             let (before, after) = postings.split_after(low.last());
-            write(txn, keys, low, before);
-            write(txn, keys, high, after);
+            write(txn, term, low, before);
+            write(txn, term, high, after);
         }
         _ => {
-            let encoded = encode(range, &postings, keys.detail);
-            txn.put(&keys.list.block(range.last()), &encoded.block).unwrap();
+            let (encoded, keys) = (encode(range, &postings, detail), keys(term));
+            txn.put(&keys.block(range.last()), &encoded.block).unwrap();
             if !encoded.occurrences.is_empty() {
-                let key = keys.list.of_occurrences(range.last());
+                let key = keys.of_occurrences(range.last());
                 txn.put(&key, &encoded.occurrences).unwrap();
             }
         }
@@ -87,14 +83,14 @@ pub(super) fn stored(texts: &Texts) -> Memory {
     store
         .transact(|txn| {
             for term in 0..TERMS {
-                write(txn, &keys(term), IdRange::ALL, postings(texts, term).as_slice());
+                write(txn, term, IdRange::ALL, postings(texts, term).as_slice());
             }
             let mut lengths = Postings::default();
             for (id, text) in texts {
                 let len = text.len() as u32;
-                lengths.push(Posting { doc: *id, freq: 1, len, occurrences: &[] });
+                lengths.push(Posting { doc: *id, freq: 1, len, positions: &[] });
             }
-            write(txn, &keys(LENGTHS), IdRange::ALL, lengths.as_slice());
+            write(txn, LENGTHS, IdRange::ALL, lengths.as_slice());
             Ok(())
         })
         .unwrap();
