@@ -12,7 +12,8 @@ use crate::Path;
 use crate::keys::VertexId;
 use crate::search::{GraphSearch, Searched};
 
-/// Edges that lead to a vertex: the previous vertex and the label. Most vertices have one.
+/// The edges that lead to a vertex, each with the previous vertex and the label. Most vertices have
+/// one such edge.
 type Ways<I> = SmallVec<[(I, String); 1]>;
 
 /// One half of the search: the reached vertices, each with its depth and the edges that led to it.
@@ -22,8 +23,8 @@ pub(crate) struct Half<I> {
     pub(crate) depth: usize,
 }
 
-/// Both halves after they met, and a shortest path through them: its number of edges, and the
-/// vertex at which the halves met.
+/// Both halves at the end of the search. If the halves met, `best` has the number of edges of a
+/// shortest path, and the vertex at which the halves met.
 pub(crate) struct Met<I> {
     pub(crate) forward: Half<I>,
     pub(crate) backward: Half<I>,

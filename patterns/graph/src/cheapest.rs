@@ -124,7 +124,7 @@ where
     /// [`cheapest_path`](GraphSearch::cheapest_path) with an estimate of the cost from a vertex to
     /// the target (A\*). The estimate must never be greater than the true cost (it must be
     /// admissible). Then the path is a cheapest one, and vertices that lead away from the target
-    /// are not expanded.
+    /// are expanded late or not at all.
     ///
     /// # Errors
     /// The errors of [`cheapest_path`](GraphSearch::cheapest_path); [`GraphError::BadEstimate`] for
@@ -301,8 +301,9 @@ fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Costed<I> {
     Costed { path: Path { vertices, labels, cost }, costs }
 }
 
-/// The cheapest path that deviates from `path` at vertex number `spur`. Its next edge differs from
-/// that of every path in `found` with the same vertices and labels up to the spur.
+/// The cheapest path that deviates from `path` at vertex number `spur`. The edge after the spur
+/// differs from that of `path`, and of every path in `found` with the same vertices and labels up
+/// to the spur.
 fn spur_path<I, V, E, C, R>(
     search: &GraphSearch<'_, '_, '_, I, V, E, C, R>,
     target: &I,

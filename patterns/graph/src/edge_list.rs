@@ -18,7 +18,7 @@ use crate::keys::{EdgeKey, VertexId};
 // would be read into memory.
 const LINE: usize = 65_536;
 
-/// The first line of a list in the format of Matrix Market.
+/// The beginning of the first line of a list in the format of Matrix Market.
 const MATRIX_MARKET: &str = "%%MatrixMarket";
 
 /// The format of an edge list, for [`Graph::import_edges`]. Each line is `source target` or
@@ -45,8 +45,8 @@ impl<F> fmt::Debug for EdgeList<F> {
 }
 
 impl<F> EdgeList<F> {
-    /// All edges get the label `label`, and the properties that `properties` returns for the weight
-    /// of the line; `None` if the line has no weight.
+    /// All edges get the label `label`. The function `properties` receives the weight of a line, or
+    /// `None` if the line has no weight, and returns the properties of the edge.
     pub fn new<E>(label: impl Into<String>, properties: F) -> Self
     where
         F: Fn(Option<f64>) -> E,
@@ -95,7 +95,7 @@ fn id<I: FromStr<Err: Display>>(end: &str, text: &str) -> std::result::Result<I,
 /// The lines of an edge list.
 struct Lines<R> {
     input: R,
-    /// The number of the last line, from 1.
+    /// The number of the line that was read last, counted from 1.
     number: u64,
     text: Vec<u8>,
     /// Whether the next line is the size of a matrix.
@@ -119,7 +119,7 @@ impl<R: BufRead> Lines<R> {
                 if !is_of("coordinate") {
                     return Err(self.bad("is of a Matrix Market file that lists no coordinates"));
                 }
-                // Such a file has one half of the matrix.
+                // A file that is not `general` contains only one half of the matrix.
                 if !is_of("general") && (self.is_directed || !is_of("symmetric")) {
                     return Err(self.bad(
                         "is of a symmetric Matrix Market file, which is imported into undirected graphs",
@@ -162,8 +162,8 @@ where
 {
     /// Imports an edge list, such as those of SNAP and of Matrix Market. Reads the input as a
     /// stream, and puts 1,000 edges in each transaction. A second import of the same list changes
-    /// nothing. Each transaction costs one [`put_edges`](Graph::put_edges): one get per edge in one
-    /// round trip, and 4 keys written.
+    /// nothing. Each transaction costs one [`put_edges`](Graph::put_edges): one get per edge, all
+    /// in one round trip, and up to 4 keys written per edge.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -264,7 +264,7 @@ where
     }
 }
 
-/// The number of lines that are done.
+/// The number of lines that an earlier import has done, from the position in the options.
 fn skipped(options: &RepairOptions) -> Result<u64> {
     let Some(position) = &options.resume else { return Ok(0) };
     let Some(last) = &position.last else { return Ok(0) };

@@ -153,7 +153,7 @@ pub enum GraphError {
         /// The missing key.
         key: String,
     },
-    /// The graph has 2<sup>31</sup> vertices or more, too many for compressed sparse rows.
+    /// The graph has more than 2<sup>31</sup> vertices, too many for compressed sparse rows.
     #[error("the graph has 2^31 vertices or more; process a part of it")]
     TooManyVertices,
     /// The blocks of a graph are inconsistent.

@@ -63,7 +63,7 @@ impl Along {
     }
 }
 
-/// An edge in a traversal, from the vertex where the traversal came from.
+/// An edge that a traversal follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop<'h, I, E> {
     /// The vertex that the traversal came from.
@@ -100,12 +100,13 @@ struct Side<'i, I> {
     range: KeyRange<'static>,
 }
 
-/// Calls `visit` with every edge of the vertices `from`, and with the place of its vertex. If
-/// `visit` breaks, further edges of this vertex are skipped. The edges of one vertex and label are
-/// visited in order. If a vertex has many edges, the rest of them is visited after the first edges
-/// of the other vertices. At first, `first` edges of each range are read, at most 128.
+/// Calls `visit` with every edge of the vertices `from`, and with the place of the vertex in
+/// `from`. If `visit` breaks, further edges of this vertex are skipped. The edges of one vertex and
+/// label are visited in order. If a vertex has many edges, the rest of them is visited after the
+/// first edges of the other vertices. At first, `first` edges of each range are read, at most 128.
 ///
-/// A remote store reads the edges of up to 1,024 vertices in one round trip.
+/// A remote store reads up to 1,024 ranges in one round trip: one range for each vertex, side and
+/// label.
 pub(crate) fn expand<I, V, E, C, R>(
     view: &GraphView<'_, '_, I, V, E, C, R>,
     from: &[I],

@@ -118,8 +118,8 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         Ok(Self { vertices, edges, incoming, degrees, missing: Missing::Allow })
     }
 
-    /// Makes writes refuse an edge if one of its ends is not in the table of vertices. Costs 2 more
-    /// gets per new edge, in 1 round trip. Delete vertices with
+    /// Makes writes refuse an edge if one of its ends is not in the table of vertices. Costs up to
+    /// 2 more gets per edge that is put, in 1 round trip. Delete vertices with
     /// [`delete_vertex`](Graph::delete_vertex), which also deletes their edges.
     ///
     /// Without this option, a vertex exists as soon as an edge names it, and needs no properties.
@@ -129,8 +129,9 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         self
     }
 
-    /// Makes writes create the ends of a new edge that are not in the table of vertices, with
-    /// default properties. Costs 2 more gets per new edge, in 1 round trip.
+    /// Makes writes create the ends of an edge that are not in the table of vertices, with default
+    /// properties. Costs up to 2 more gets per edge that is put, in 1 round trip, and the puts of
+    /// the new vertices.
     #[must_use]
     pub fn create_missing_vertices(mut self) -> Self
     where
@@ -238,13 +239,13 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         })
     }
 
-    /// Reports every inconsistency between the edges and the data derived from them.
+    /// Reports every inconsistency between the table of edges, the incoming edges and the degrees.
     ///
     /// Also reports edges that were written with the [table](Graph::edges) instead of the graph:
     /// edges of an undirected graph whose source is the larger end, and edges whose ends are not in
     /// the table of vertices, if the graph [refuses](Graph::refuse_missing_vertices) or
-    /// [creates](Graph::create_missing_vertices) missing vertices. For such a graph, the check
-    /// reads the edges once more, and gets their ends.
+    /// [creates](Graph::create_missing_vertices) missing vertices. In both kinds of graphs, the
+    /// check reads the edges once more; in the second kind, it also gets their ends.
     ///
     /// # Errors
     /// The errors of [`Attached::check`].

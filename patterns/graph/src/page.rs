@@ -21,7 +21,7 @@ where
 {
     /// A page of the [`neighbours`](GraphView::neighbours) of a vertex: the label, vertex and
     /// properties of each edge. Use it for vertices with more edges than a response can hold. Costs
-    /// one range per direction.
+    /// one range, or up to two for both directions or in an undirected graph.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

@@ -38,7 +38,7 @@ const VISITED: usize = 1_000_000;
 pub struct Searched<T> {
     /// The result of the search.
     pub found: T,
-    /// The reads: one range per vertex and label, and the entries of these ranges.
+    /// The reads: one range per vertex, direction and label, and the entries of these ranges.
     pub explain: Explain,
 }
 
@@ -160,7 +160,8 @@ where
 
     /// Sets the largest number of vertices that the search may visit; a search that would visit
     /// more returns an error. Default: 1,000,000, which bounds the memory. A search for all
-    /// shortest paths also keeps each edge that lies on one, so parallel edges take more.
+    /// shortest paths also keeps the edges between the levels of the visited vertices, so parallel
+    /// edges take more memory.
     #[must_use]
     pub fn max_visited(mut self, vertices: usize) -> Self {
         self.max_visited = vertices;

@@ -68,7 +68,7 @@ where
         self.graph.vertices.get(self.reader, id)
     }
 
-    /// The properties of an edge. Costs one get.
+    /// The properties of an edge; `None` if there is no such edge. Costs one get.
     ///
     /// # Errors
     /// The errors of [`Table::get`](keyloom_tables::Table::get).
@@ -120,7 +120,8 @@ where
 
     /// The number of edges of a vertex, with one label or with any. A loop counts twice in an
     /// undirected graph, and if both directions are counted. Costs one get for the state of the
-    /// counters. Each direction costs one get with a label, or one range over the labels without.
+    /// counters. Each direction costs one get with a label, or one range over the labels without;
+    /// an undirected graph always reads both directions.
     ///
     /// # Errors
     /// The errors of [`Attached::at`](keyloom_tables::Attached::at) and of

@@ -175,14 +175,14 @@ pub(crate) struct Question {
     pub(crate) order: ClaimOrder,
 }
 
-/// Which claims in the range of a query matter, and in which order they are read.
+/// The kind of claims in the range of a [`Question`], and the order in which they are read.
 #[derive(Debug)]
 pub(crate) enum ClaimOrder {
     /// Held claims: one of them suffices to block.
     Held,
     /// Claims that wait for this resource in this mode, from the nearest predecessor.
     Nearest((Vec<Element>, Mode)),
-    /// By name: the nearest predecessor may be anywhere in the range.
+    /// Claims in the order of names: the nearest predecessor may be anywhere in the range.
     ByName,
 }
 
@@ -243,7 +243,8 @@ fn waiting_for_resource(
 
 /// The held claims on the resource itself, in modes that exclude `mode`.
 fn held_on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
-    // A test compares the runs with `Mode::is_compatible`.
+    // Each run is a half-open range of the kinds that exclude `mode`. A test compares the runs with
+    // `Mode::is_compatible`.
     let runs: &[(i64, i64)] = match mode {
         Mode::IntentShared => &[(4, 5)],
         Mode::IntentExclusive => &[(2, 5)],
@@ -259,7 +260,7 @@ fn held_on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Quest
     })
 }
 
-/// The ranges of children of the parent that contain the resource.
+/// The claims on ranges of siblings that contain the resource, in modes that exclude `mode`.
 fn around(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
     let found = names.split_last().map(|(name, parent)| {
         let name = pack(name).to_vec();

@@ -244,7 +244,8 @@ impl Locks {
         Ok((all, has_own_work))
     }
 
-    /// Reads the rest of a range in the order of names, and sorts its claims.
+    /// Reads the rest of a range that is in the order of names. Then sorts the held claims by
+    /// ticket, and the waiting claims from the nearest predecessor on.
     fn read_whole(
         &self,
         reader: &impl Reader,
@@ -263,7 +264,8 @@ impl Locks {
         Ok(())
     }
 
-    /// Reads the next page of each range whose claims have all been judged, in one round trip.
+    /// If the claims of all ranges have been judged, reads the next page of each range, in one
+    /// round trip. Repeats this until a claim is found or the ranges end.
     fn read_on(
         &self,
         reader: &impl Reader,

@@ -14,7 +14,7 @@ use crate::{Blocker, Lock, LockError};
 // Each visited session costs reads, so this bounds the time of one request.
 const MOST_SESSIONS: usize = 1_000;
 
-/// Up to how many other requests of a session are checked for waiting sessions.
+/// The largest number of other requests of a session that are checked for waiting sessions.
 // Each check costs reads. With more requests, the search is made without the check.
 const MOST_REQUESTS: usize = 16;
 
@@ -23,10 +23,10 @@ impl Locks {
     ///
     /// The session whose request closes the cycle is the victim, as its request is the youngest.
     ///
-    /// `ticket` is the ticket of the request if the request is in the queue. The session searches
-    /// only if another session waits for another request of this session. Requests in a queue wait
-    /// only for earlier requests. So each cycle contains a session that waits with one request
-    /// while some session waits for another of its requests. The request or the polls of that
+    /// `ticket` is the ticket of the request if the request is in the queue. The search is made
+    /// only if another session may wait for a different request of this session. Requests in a
+    /// queue wait only for earlier requests. So in each cycle, some session waits with one request,
+    /// while another session waits for a different request of it. The request or the polls of that
     /// session find the cycle.
     pub(crate) fn refuse_deadlock(
         &self,

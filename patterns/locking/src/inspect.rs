@@ -28,7 +28,7 @@ pub struct RequestInfo {
     pub owner: Option<SessionRecord>,
     /// The number of the request.
     pub ticket: u64,
-    /// The locks, the fencing token and the time.
+    /// The locks, the fencing token, and the time of the request or of its grant.
     pub request: Request,
     /// Sessions for which the request waits, as in [`Outcome::Waiting`](crate::Outcome::Waiting);
     /// empty if the request is granted.
@@ -56,7 +56,8 @@ impl Locks {
     }
 
     /// All requests, granted and waiting, and the sessions that they wait for. Costs a range of the
-    /// requests, and the reads of a poll for each waiting request.
+    /// sessions, a range of the requests, a get for each request, and the reads of a poll for each
+    /// waiting request.
     ///
     /// # Errors
     /// Any error of the store.
@@ -166,7 +167,8 @@ impl Locks {
         Ok((removed as u64, true))
     }
 
-    /// Faults: granted requests that exclude each other, and tokens that were never issued.
+    /// Faults: granted requests that exclude each other, tokens that were never issued, and work
+    /// without a lock.
     pub(crate) fn check_holders(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut faults = Vec::new();
         for (key, _) in self.unfinished(reader)? {

@@ -179,8 +179,9 @@ impl Locks {
     }
 
     /// Ends a session: withdraws its waiting requests, releases its locks, and removes its record.
-    /// Costs a range, and the writes of each release. Locks with unfinished work stay, and another
-    /// program can [take them over](Locks::take_over) at once. Returns the number of these locks.
+    /// Costs a range, a get for each request, and the writes of each release. Locks with unfinished
+    /// work stay, and another program can [take them over](Locks::take_over) at once. Returns the
+    /// number of these locks.
     ///
     /// # Errors
     /// Any error of the store. A session that has ended already is not an error.
@@ -230,8 +231,9 @@ impl Locks {
         requests.map(|found| found.map(|((_, ticket), request)| (ticket, request))).collect()
     }
 
-    /// Reports every inconsistency: requests and claims that contradict each other, and locks of
-    /// two sessions that are both granted although they exclude each other.
+    /// Reports every inconsistency: requests and claims that contradict each other, locks of two
+    /// sessions that are both granted although they exclude each other, tokens that were never
+    /// issued, and work without a lock.
     ///
     /// # Errors
     /// Any error of the store.

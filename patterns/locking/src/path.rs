@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LockError, Mode};
 
-/// The number of levels that a path may have.
+/// The largest number of levels of a path.
 // A request has a claim on each level above its lock, so this limit bounds its reads and writes.
 pub(crate) const MAX_LEVELS: usize = 64;
 
@@ -136,7 +136,7 @@ impl Lock {
         self.mode
     }
 
-    /// Refuses a lock that would lock nothing, or something else than its path and range say.
+    /// Refuses a lock that would lock nothing, or something other than its path and range describe.
     pub(crate) fn validate(&self) -> Result<()> {
         let names = self.path.elements()?;
         let refuse = |why| Err(LockError::BadLock { lock: self.to_string(), why }.into());

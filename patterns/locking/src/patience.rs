@@ -53,7 +53,7 @@ impl From<&Stop> for Patience {
 }
 
 impl Patience {
-    /// Waits at most for `most`, too.
+    /// Also limits the wait to `most`.
     #[must_use]
     pub fn at_most(self, most: Duration) -> Self {
         Self { most: self.most.min(most), ..self }

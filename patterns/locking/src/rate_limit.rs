@@ -1,9 +1,9 @@
 //! Rate limits: how often may each client do something, counted over all processes?
 //!
-//! Each client, or whatever the key names, has a number of permits that is refilled at a steady
-//! rate: with 60 permits per minute, one each second. A request takes permits in a transaction, of
-//! its work or of its own. If that transaction fails, the permits are not taken: where a failure
-//! must count too, as a wrong password, commit the permit before the work begins.
+//! Each key, for example each client, has a number of permits that is refilled at a steady rate:
+//! with 60 permits per minute, one each second. A request takes permits in the transaction of its
+//! work, or in a separate transaction. If that transaction fails, the permits are not taken. If
+//! failed attempts must count, such as wrong passwords, commit the permit before the work begins.
 //!
 //! ```
 //! use std::time::Duration;
@@ -36,16 +36,17 @@
 //!
 //! # Invariants
 //!
-//! * From a time when all permits are there, a client gets at most `limit` permits at once, and
-//!   then one per interval. So within any period as long as `per`, a client gets less than twice
-//!   `limit`. An exact limit of a sliding window would take a record for each permit.
-//! * A record that is further ahead than `per`, as of a clock that is ahead or from before `per`
-//!   was made shorter, counts as if all permits had just been taken. A refusal then writes that
-//!   time, so that the client waits for at most `per`. If the refused transaction does not commit,
-//!   the record stays; [`reset`](RateLimit::reset) removes it.
+//! * A client that has all permits gets at most `limit` permits at once, and then one per interval.
+//!   So within any period as long as `per`, a client gets less than twice `limit`. An exact limit
+//!   of a sliding window would take a record for each permit.
+//! * A record may be further in the future than `per`, because a clock was ahead or `per` was made
+//!   shorter. Such a record counts as if all permits had just been taken. A refusal then writes
+//!   that time, so that the client waits for at most `per`. If the refused transaction does not
+//!   commit, the record stays; [`reset`](RateLimit::reset) removes it.
 //!
-//! Processes on several machines compare their clocks with each other's records. A client that uses
-//! two machines whose clocks differ by d gets permits for the time d more or less.
+//! Processes on several machines compare their clocks with each other's records. If the clocks of
+//! two machines differ by d, a client that uses both gets more or fewer permits: at most those of
+//! the time d.
 //!
 //! # Cost
 //!
@@ -242,8 +243,9 @@ impl<K: RecordKey> RateLimit<K> {
     fn sweep_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {
         let (space, now) = (self.full_at.space(), self.now()?);
         refuse_foreign(space, done.position.last.as_deref())?;
-        // A hint: the deletion reads each record again, and that read is checked. If this one were,
-        // a client who takes its first permit would conflict with the sweep.
+        // This read is only a hint: the deletion reads each record again, and that read is checked
+        // for conflicts. If this read were checked, a client who takes its first permit would
+        // conflict with the sweep.
         let full = txn.snapshot_read(|txn| {
             let EntryPage { entries, last } =
                 page_behind(done.position.last.as_deref(), txn, space, batch)?;

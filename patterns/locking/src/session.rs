@@ -413,7 +413,7 @@ impl<S: Store + Clone> Drop for Unwinding<'_, S> {
 /// The locks that a session requests.
 struct Wanted<'l> {
     locks: &'l [Lock],
-    /// The grant that they replace, and the mode of the upgrade.
+    /// The grant that the locks replace, and the mode of the upgrade.
     replaces: Option<(Grant, Mode)>,
 }
 

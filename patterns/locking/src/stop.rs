@@ -128,7 +128,7 @@ mod tests {
     fn a_wait_ends_with_a_stop_and_with_a_notification() {
         assert!(!woken_by(|stop, _| stop.request()));
         assert!(woken_by(|_, signal| ring(signal)));
-        // A thread that is unparked by others, or beyond its time, waits on or ends.
+        // A thread that is unparked without a stop or a notification waits further.
         assert!(woken_by(|stop, signal| {
             stop.state().waiting.iter().for_each(Thread::unpark);
             ring(signal);

@@ -74,7 +74,8 @@ impl Locks {
         Ok(keys)
     }
 
-    /// [`next_token`](Self::next_token), if `last` was read in the same transaction.
+    /// [`next_token`](Self::next_token) after the token `last`, which was read in the same
+    /// transaction.
     pub(crate) fn next_token_after(
         &self,
         txn: &mut impl Writer,

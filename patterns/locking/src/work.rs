@@ -349,10 +349,10 @@ impl Locks {
         Ok(Grant { session, ticket, token })
     }
 
-    /// Finishes the work of all sessions that have ended, and releases their locks. Returns how
-    /// many works were finished. Several programs may recover concurrently. If the recovery takes
-    /// longer than the lease, renew the lease in another thread, as a [`Session`](crate::Session)
-    /// does.
+    /// Finishes the work of all sessions that have ended, and releases their locks. Returns the
+    /// number of locks whose work was finished. Several programs may recover concurrently. If the
+    /// recovery takes longer than the lease, renew the lease in another thread, as a
+    /// [`Session`](crate::Session) does.
     ///
     /// # Errors
     /// The first error: [`LockError::UnknownOperation`], or an error of
@@ -392,8 +392,8 @@ impl Locks {
         let operation = operations.get(&work.operation)?;
         let on_takeover = operation.on_takeover();
         let taken = store.transact(|txn| {
-            // The snapshot read of the operation decided whether to undo the work, so the operation
-            // is checked again.
+            // The operation was read in a snapshot, and decides whether the work is undone. So the
+            // operation is checked again.
             match self.work.get(txn, &key)? {
                 Some(found) if found.operation == work.operation => {
                     self.take_over(txn, session, key, on_takeover)

@@ -4,7 +4,7 @@
 //! comes first, and its first byte encodes its length. The fraction follows, in base 256. A rank
 //! before the first one decrements the whole part; a rank after the last one increments it. So
 //! ranks at both ends stay short: 1 byte for the first 64, 4 bytes for millions. A rank between two
-//! neighbours gets a longer fraction.
+//! neighbours is a whole number if one fits between them; otherwise it gets a fraction.
 //!
 //! | first byte | whole part |
 //! |---|---|
@@ -86,7 +86,7 @@ pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     }
     // The neighbour with the longer fraction was inserted later. Inserts are often sequential: the
     // next node probably goes between the new node and the other neighbour. So leave more room on
-    // that side.
+    // the side of the other neighbour.
     let (least, most) = match significant_bits(from.fraction).cmp(&significant_bits(to.fraction)) {
         std::cmp::Ordering::Greater => (2, 6),
         std::cmp::Ordering::Equal => (12, 20),

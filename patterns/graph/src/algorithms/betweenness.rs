@@ -18,16 +18,17 @@ pub struct Betweenness {
     pub errors: Vec<f64>,
 }
 
-/// Betweenness centrality: the number of shortest paths through each vertex, estimated from the
-/// shortest paths that begin at `samples` vertices. The sample is drawn with `seed`. If all
-/// vertices are sampled, the scores are exact. Parallel edges count as different paths.
+/// Estimates the betweenness centrality of each vertex: the number of pairs of vertices whose
+/// shortest paths lead through the vertex. Uses the shortest paths that begin at `samples`
+/// vertices, which are drawn with `seed`. If all vertices are sampled, the scores are exact.
+/// Parallel edges count as different paths.
 ///
 /// Keeps two numbers per vertex for each of up to 16 parts of the sample, and the state of one
 /// search per thread.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for fewer than 2 samples, unless the
-/// graph has fewer than 2 vertices.
+/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `samples` is less than 2 and less
+/// than the number of vertices.
 pub fn betweenness(graph: &Adjacency<'_>, samples: usize, seed: u64) -> Result<Betweenness> {
     let vertices = graph.vertices as usize;
     let samples = samples.min(vertices);
@@ -63,8 +64,8 @@ pub fn betweenness(graph: &Adjacency<'_>, samples: usize, seed: u64) -> Result<B
 // Fewer parts would leave cores idle. Each part keeps two sums for every vertex until the end.
 const PARTS: usize = 16;
 
-/// The estimate over `all` from the sum and the sum of squares over a sample without replacement,
-/// and its standard error.
+/// Returns the estimated sum over `all` vertices and its standard error, from the sum and the sum
+/// of squares of a sample without replacement.
 fn estimate(sum: f64, squares: f64, samples: f64, all: f64) -> (f64, f64) {
     if samples >= all {
         return (sum, 0.0);

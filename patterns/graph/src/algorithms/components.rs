@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, each};
 
-/// The number of edges of each vertex that are joined first, to find most of the largest component.
+/// The number of edges of each vertex whose ends are joined first, to find most of the largest
+/// component.
 // As in Afforest. A lower number leaves the largest component in parts, whose edges must all be
 // joined later. A higher number joins edges that the largest component could skip.
 const SAMPLED: usize = 2;
@@ -88,7 +89,8 @@ impl Sets {
         }
     }
 
-    /// The most frequent root among about 1,024 vertices.
+    /// The most frequent root in a sample of 1,024 to 2,047 vertices, or of all vertices if there
+    /// are fewer.
     fn frequent_root(&self) -> Option<u32> {
         let step = (self.parents.len() / 1_024).max(1);
         let mut roots: Vec<u32> =

@@ -3,10 +3,11 @@
 use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, fill};
 
-/// The community of each vertex after `iterations` iterations. A community is named after one of
-/// the vertices. In each iteration, each vertex takes the label that most of its neighbours have;
-/// the smallest id wins a tie. All vertices change at the same time. In a directed graph, a
-/// neighbour in both directions counts twice.
+/// The community of each vertex after `iterations` iterations, named after one of the vertices. The
+/// first label of each vertex is the vertex itself. In each iteration, each vertex takes the most
+/// frequent label of its neighbours; of equally frequent labels, the one with the smallest id. All
+/// vertices change at the same time. In a directed graph, a neighbour in both directions counts
+/// twice.
 pub fn label_propagation(graph: &Adjacency<'_>, iterations: usize) -> Vec<VertexNumber> {
     let sides = graph.sides();
     let ranges = sides.first().map(|side| side.ranges()).unwrap_or_default();

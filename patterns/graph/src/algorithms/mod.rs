@@ -1,6 +1,6 @@
 //! Algorithms over a whole graph in [compressed sparse rows](crate::Csr).
 //!
-//! The functions return one value per vertex, indexed by the [number](crate::VertexNumber) of the
+//! Most functions return one value per vertex, indexed by the [number](crate::VertexNumber) of the
 //! vertex in the rows. [`Csr::zip`](crate::Csr::zip) pairs these values with the ids. If an
 //! algorithm uses several threads, the result does not depend on their number.
 //!

@@ -5,19 +5,19 @@ use keyloom::{Error, Result};
 use super::network::Network;
 use crate::csr::{Adjacency, VertexNumber};
 
-/// A pass over all vertices that raises the modularity by less ends a phase.
+/// The least gain in modularity of a pass over all vertices after which another pass is made.
 // As in the first implementation, by Blondel et al. A lower bound adds passes that move few
-// vertices, and must stay above the rounding of the sum of a pass.
+// vertices. The bound must stay above the rounding error of the sum of a pass.
 const LEAST_GAIN: f64 = 1e-7;
-/// The most passes of one level, and the most levels. With weights near the smallest numbers,
-/// rounding can look like a gain in every pass.
+/// The largest number of passes over a network, of levels in a round, and of rounds. With weights
+/// near the smallest numbers, rounding can seem to be a gain in every pass.
 const MOST_ROUNDS: usize = 1_000;
 
 /// The modularity of a partition: the fraction of the weight of edges inside communities, minus
 /// `resolution` times the fraction that is expected if the ends of all edges are joined at random.
 /// `communities` has one value per vertex, as [`louvain`] and
-/// [`label_propagation`](super::label_propagation) return. Reads the graph like [`louvain`]. A graph
-/// without edges has the modularity 0.
+/// [`label_propagation`](super::label_propagation) return. Treats weights and directions like
+/// [`louvain`]. A graph without edges has the modularity 0.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -64,9 +64,10 @@ pub fn modularity(
 /// rows have weights, else the weight 1. Directions are ignored: edges in both directions add up.
 ///
 /// Moves vertices one by one, in the order of the ids, to the neighbouring community with the
-/// largest gain; then moves whole communities in the same way, until a pass over all of them gains
-/// less than 10<sup>-7</sup>; then begins with the vertices again. So the result depends only on
-/// the graph. A pass takes time for m edges; most graphs take 10 to 50. Takes up to 130 bytes of
+/// largest gain. Then moves whole communities in the same way, until this gains less than
+/// 10<sup>-7</sup>. Both steps are repeated until a round gains less than 10<sup>-7</sup>, at most
+/// 1,000 times. No step is random, so the result depends only on the graph. A pass takes time
+/// proportional to the number of edges; most graphs take 10 to 50 passes. Takes up to 130 bytes of
 /// memory per edge.
 ///
 /// ```
@@ -160,7 +161,8 @@ fn move_all(network: &Network, communities: &mut [u32], resolution: f64) -> f64 
             let (mut best, stay) = (own, score(own));
             let mut most = stay;
             for community in around.iter().copied().skip(1) {
-                // Rounding is no gain: it could move a vertex to and fro for ever.
+                // A gain within the rounding error is ignored: it could move a vertex back and
+                // forth for ever.
                 if score(community) > most + 1e-12 * degree {
                     (best, most) = (community, score(community));
                 }
@@ -178,7 +180,7 @@ fn move_all(network: &Network, communities: &mut [u32], resolution: f64) -> f64 
     gain
 }
 
-/// Whether another pass is worth its time. Not a number is not.
+/// Whether a gain is large enough for another pass; false for a gain that is not a number.
 fn is_gain(gain: f64) -> bool {
     gain >= LEAST_GAIN
 }

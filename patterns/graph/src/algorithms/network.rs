@@ -9,12 +9,13 @@ use crate::csr::Adjacency;
 /// A weighted graph without directions. Its vertices are in the order of their ids, so that results
 /// do not depend on the numbers in the rows.
 pub(super) struct Network {
-    /// The vertex of each place; `None` if a vertex is its own place.
+    /// The vertex number at each place in the order of the ids; `None` if the numbers are already
+    /// in this order.
     order: Option<Vec<u32>>,
     /// The start of the list of each vertex, and the end of the last list.
     starts: Vec<usize>,
-    /// Neighbours in ascending order, and the weights of all edges between the two. Without loops
-    /// and weights of 0.
+    /// For each vertex, its neighbours in ascending order, each with the sum of the weights of the
+    /// edges to it. Loops and weights of 0 are left out.
     arcs: Vec<(u32, f64)>,
     /// The sum of the weights of a vertex. A loop counts twice.
     degrees: Vec<f64>,
@@ -52,7 +53,7 @@ impl Network {
         self.degrees.len()
     }
 
-    /// The vertex of a place.
+    /// The vertex number at a place in the order of the ids.
     pub(super) fn vertex(&self, place: u32) -> u32 {
         self.order.as_ref().map_or(place, |order| order[place as usize])
     }
@@ -71,7 +72,7 @@ impl Network {
         self.arcs[list].iter().copied()
     }
 
-    /// A weight as a fraction of all degrees.
+    /// A weight as a fraction of the sum of all degrees; 0 if this sum is 0.
     pub(super) fn fraction(&self, weight: f64) -> f64 {
         if self.total > 0.0 { weight / self.total } else { 0.0 }
     }
@@ -158,9 +159,9 @@ impl Network {
     }
 }
 
-/// Both directions of all edges, grouped by the first place with a counting sort.
-// Rows keep the weights of outgoing edges only. In an undirected graph these are both directions,
-// except for loops.
+/// Both directions of all edges, grouped by the place of the first end with a counting sort.
+// Rows keep the weights of outgoing edges only. In an undirected graph, the outgoing lists contain
+// each edge in both directions, but each loop once.
 fn lists(graph: &Adjacency<'_>, places: &[u32]) -> (Vec<usize>, Vec<(u32, f64)>) {
     let out = graph.out();
     let each = |mut visit: Box<dyn FnMut(u32, u32, f64) + '_>| {

@@ -8,8 +8,9 @@ use crate::csr::{Adjacency, VertexNumber};
 /// The weight of a cheapest path from `source` to each vertex; infinity for vertices that cannot be
 /// reached.
 ///
-/// Delta-stepping: vertices are settled by buckets of distances, each as wide as the average
-/// weight, instead of one by one from a heap.
+/// Delta-stepping: vertices are settled by buckets of distances, instead of one by one from a heap.
+/// A bucket is as wide as the average weight, or wider if the largest weight is more than 65,536
+/// times the average.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex or the

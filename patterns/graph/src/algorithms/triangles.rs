@@ -95,8 +95,8 @@ impl Oriented {
         &self.ends[self.starts[vertex as usize]..self.starts[vertex as usize + 1]]
     }
 
-    /// Calls `visit` once with each triangle, and with a value that belongs to its range of
-    /// vertices. Returns the values of all ranges.
+    /// Calls `visit` once for each triangle. Also passes the value of the range of vertices that
+    /// contains the first vertex of the triangle. Returns the values of all ranges.
     fn each_triangle<T: Default + Send>(&self, visit: impl Fn(&mut T, Triangle) + Sync) -> Vec<T> {
         collect(Threads::all(), self.ranges.clone(), |range| {
             let mut kept = T::default();
@@ -149,9 +149,9 @@ pub(super) fn simple_neighbours(sides: &[Rows<'_>], vertex: u32, around: &mut Ve
     around.iter_mut().for_each(|end| *end >>= 1);
 }
 
-/// Calls `visit` with each vertex that is in both ascending lists, and with its number of
-/// directions in each. The positions advance without a branch: a processor could not predict which
-/// list is behind.
+/// Calls `visit` with each vertex that is in both lists, and with its number of directions in each.
+/// The lists are ascending and encoded as in [`Oriented::ends`]. The positions advance without a
+/// branch, because a processor could not predict which position is next.
 #[inline]
 fn common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32, [u64; 2])) {
     let (mut i, mut j) = (0, 0);

@@ -31,8 +31,8 @@ impl Probable {
         let (mut sources, mut probabilities) = (vec![0; edges], vec![0.0; edges]);
         let mut has_out = Vec::with_capacity(graph.vertices as usize);
         for vertex in 0..graph.vertices {
-            // Divided by the largest weight, so that no sum is above an `f64` and no quotient of
-            // tiny weights loses its digits.
+            // Weights are divided by the largest weight, so that no sum overflows an `f64` and no
+            // quotient of tiny weights loses its digits.
             let largest = out.weighted(vertex).map(|(_, weight)| weight).fold(0.0, f64::max);
             let total: f64 = out.weighted(vertex).map(|(_, weight)| weight / largest).sum();
             has_out.push(largest > 0.0);
@@ -66,9 +66,8 @@ impl Links for Probable {
 
 /// [`page_rank`](super::page_rank) in which a step follows an edge with a probability proportional
 /// to its weight. A vertex whose outgoing edges all have the weight 0 is treated as one without
-/// outgoing edges. With
-/// equal weights, the ranks are those of `page_rank`. Takes 12 bytes of memory per edge and 33 per
-/// vertex.
+/// outgoing edges. With equal weights, the ranks are those of `page_rank`. Takes 12 bytes of memory
+/// per edge (24 in an undirected graph) and 33 per vertex.
 ///
 /// ```
 /// use keyloom::{Memory, Store};

@@ -190,8 +190,9 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
         Ok(faults)
     }
 
-    /// Marks the vertices whose lists are wrong; the next refresh writes them. If the blocks cannot
-    /// be read, deletes the state, so that the next refresh builds all blocks.
+    /// Marks the vertices whose lists are wrong; the next refresh writes them. Deletes the state if
+    /// the blocks cannot be read or contain a vertex that is not in the graph; then the next
+    /// refresh builds all blocks.
     fn repair_with<S: Store, D: Codec<E>>(
         &self,
         store: &S,
@@ -251,7 +252,8 @@ impl<'c> Named<'c> {
         pairs
     }
 
-    /// The ids and the weights of the neighbours in each direction.
+    /// The ids of the neighbours in each direction. If the rows have weights, the outgoing list
+    /// also has the weights of the edges.
     fn lists(&self, vertex: u32) -> Vec<Vec<(&'c [u8], u64)>> {
         let id = |number: u32| self.ids.get(number as usize).copied().unwrap_or_default();
         let list = |(n, side): (usize, &crate::csr::Rows<'c>)| {

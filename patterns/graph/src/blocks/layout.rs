@@ -10,7 +10,8 @@ use crate::csr::{Adjacency, Bytes, Rows, packed_id, sorted_number};
 /// the blocks that it rewrites. A layout is valid for one state of the blocks.
 pub(super) struct Layout {
     pub(super) stored: Stored,
-    /// The blocks of ids when the layout was loaded; only those in order are searched.
+    /// The blocks of ids that existed when the layout was loaded. Only the ids from the build,
+    /// which are in order, are searched here.
     ids: Vec<Bytes<'static>>,
     /// The numbers of the ids that were added after the build.
     later: HashMap<Vec<u8>, u32>,

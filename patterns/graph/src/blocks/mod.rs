@@ -181,8 +181,9 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 
     /// The rows, if they match the graph in this snapshot or transaction. Costs two gets for the
-    /// state, one range of at most one key for the marks, and one range over the blocks. Every list
-    /// is checked.
+    /// schema entries of the blocks, one get for the state, one range of at most one key for the
+    /// marks, and three ranges over the blocks: ids, outgoing and incoming lists. Every list is
+    /// checked.
     ///
     /// # Errors
     /// [`GraphError::StaleBlocks`] if the graph changed since the last
@@ -205,15 +206,17 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 
     /// Brings the blocks up to date: rewrites the blocks of changed vertices. Each transaction
-    /// rewrites at most 1,000 vertices, and 32 blocks (about 1 MB) or one hub. All blocks are built
-    /// if there are none, or if vertices were deleted. They are also built if many vertices were
-    /// added since the last build, or if the changed vertices have more than a quarter of the
-    /// edges. A build takes about 24 bytes of memory per edge. If a refresh was stopped or killed,
-    /// call it again: rewrites continue, but a build of all blocks starts over.
+    /// rewrites at most 1,000 vertices in at most 32 existing blocks (about 1 MB), where all blocks
+    /// of a hub count as one. All blocks are built if there are none, or if vertices were deleted.
+    /// They are also built if many vertices were added since the last build, or if the changed
+    /// vertices have more than about a quarter of the edges. In a small graph, the limit is about
+    /// 4,000 edges instead of a quarter. A build takes about 24 bytes of memory per edge. If a
+    /// refresh was stopped or killed, call it again: rewrites continue, but a build of all blocks
+    /// starts over.
     ///
-    /// A rewrite first reads one range over the blocks. Then each transaction reads the edges of
-    /// the changed vertices, and the blocks that it rewrites. On LMDB, after changes to 1,000 of
-    /// 1.9 million edges, a rewrite takes an eighth to a third of the time of a build.
+    /// A rewrite first reads all blocks once. Then each transaction reads the edges of the changed
+    /// vertices, and the blocks that it rewrites. On LMDB, after changes to 1,000 of 1.9 million
+    /// edges, a rewrite takes an eighth to a third of the time of a build.
     ///
     /// # Errors
     /// [`GraphError::RefreshTakenOver`] if another program began to build the blocks in the

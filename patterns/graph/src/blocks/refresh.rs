@@ -16,7 +16,8 @@ use crate::keys::VertexId;
 /// The largest number of changed vertices that one transaction rewrites.
 // Bounds the marks that a step reads. `BLOCKS` bounds the writes of a step.
 const VERTICES: usize = 1_000;
-/// The largest number of blocks that one transaction rewrites, about 1 MB.
+/// The largest number of blocks that one transaction of a build writes, or that one transaction of
+/// a rewrite replaces: about 1 MB. In a rewrite, all blocks of a hub count as one.
 // This is less than the 1.3 MiB that a transaction of etcd accepts.
 pub(super) const BLOCKS: usize = 32;
 
@@ -104,7 +105,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         Ok((!self.are_many_marked(&snapshot, &rows, &layout)?).then_some(layout))
     }
 
-    /// Whether the marked vertices have so many edges that a build reads all of them in less time.
+    /// Whether the marked vertices have so many edges that a build takes less time than a rewrite.
     fn are_many_marked(
         &self,
         reader: &impl Reader,
@@ -178,7 +179,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Deletes the marks: the snapshot of the build is taken later, so it contains these changes.
+    /// Stores the state of a new build, and returns the number of the build. Deletes the marks: the
+    /// snapshot of the build is taken later, so it contains these changes.
     fn begin_build(&self, txn: &mut impl Writer) -> Result<u64> {
         let before = self.keys().stored(txn)?.map_or(0, |stored| stored.build);
         let begun =

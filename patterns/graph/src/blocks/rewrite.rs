@@ -56,8 +56,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         marks.map(|mark| Ok(KeyBuf::from(&*mark?.0))).collect()
     }
 
-    /// The number of marked vertices that one transaction rewrites: those in the first [`BLOCKS`]
-    /// blocks, and at least one.
+    /// The number of marks that one transaction handles, at least one. Their vertices are in at
+    /// most [`BLOCKS`] existing blocks. New vertices, which are in no block yet, are not counted.
     fn fitting(&self, layout: &Layout, marks: &[KeyBuf]) -> usize {
         let mut starts = BTreeSet::new();
         for (n, mark) in marks.iter().enumerate() {

@@ -13,8 +13,8 @@
 //! A list contains the neighbours in ascending order. The first neighbour is stored as its distance
 //! from the vertex, zigzag-encoded; each further neighbour as its distance from the previous one.
 //! All distances of a list have the same width of 1 to 4 bytes, so decoding does not branch on the
-//! width of each. The weights follow, with 1, 2 or 4 bytes each if all are whole numbers, else with
-//! 8.
+//! width of each. The weights follow, with 1, 2 or 4 bytes each if all are whole numbers below
+//! 2<sup>32</sup>, else with 8.
 //!
 //! A hub has more neighbours than one block takes. The list of a hub is split over separate blocks
 //! with the same first vertex.

@@ -102,8 +102,9 @@ impl Source {
         Ok(())
     }
 
-    /// Numbers the vertices of the table. A key of the table is an id alone, in which a tuple is
-    /// flat; in the key of an edge, each id is one element.
+    /// Numbers the vertices of the table. In a key of the table, an id that is a tuple takes
+    /// several elements. In the key of an edge, each id is one element, so the ids of the table are
+    /// packed again.
     fn each_vertex<I: VertexId>(
         &self,
         reader: &impl Reader,

@@ -71,7 +71,8 @@ where
     ///
     /// # Errors
     /// Any error of the store; [`GraphError::TooManyVertices`](crate::GraphError::TooManyVertices)
-    /// for 2<sup>31</sup> vertices or more.
+    /// for more than 2<sup>31</sup> vertices; an error if the key of an edge or a vertex does not
+    /// decode.
     pub fn to_csr(&self) -> Result<Csr<'static, I>> {
         self.rows().to_csr()
     }
@@ -115,7 +116,8 @@ where
         self.csr(None::<fn(&E) -> f64>)
     }
 
-    /// The rows with the weights of the edges. Edges of other labels are not decoded.
+    /// The rows with the weights of the edges. The properties of edges with other labels are not
+    /// decoded.
     ///
     /// # Errors
     /// The errors of [`to_csr`](CsrBuilder::to_csr) and of [`GraphView::to_weighted_csr`].

@@ -1,9 +1,10 @@
 //! A whole graph in compressed sparse rows, the input of the [algorithms](crate::algorithms).
 //!
-//! Vertices are numbered from 0, in the order of their ids. The neighbours of a vertex are a list
-//! of numbers in ascending order, stored as distances of 1 to 4 bytes. A graph with 1 million
-//! vertices and 16 million edges takes about 7 bytes per edge for both directions, instead of about
-//! 60 bytes per edge as keys.
+//! Vertices are numbered from 0, in the order of their ids; in [`Blocks`](crate::Blocks), vertices
+//! that were added after the build come last. The neighbours of a vertex are a list of numbers in
+//! ascending order, stored as distances of 1 to 4 bytes. A graph with 1 million vertices and 16
+//! million edges takes about 7 bytes per edge for both directions, instead of about 60 bytes per
+//! edge as keys.
 
 mod block;
 mod build;
@@ -194,7 +195,8 @@ impl Adjacency<'_> {
         Ok(self)
     }
 
-    /// [`check`](Adjacency::check) for blocks without marked vertices.
+    /// Checks that both directions have the same number of edges. This holds for blocks without
+    /// marked vertices; [`check`](Adjacency::check) does not require it.
     pub(crate) fn check_complete(self) -> Result<Self> {
         match self.is_directed && self.incoming().edges() != self.edges {
             true => Err(crate::GraphError::DamagedBlocks.into()),
@@ -203,8 +205,8 @@ impl Adjacency<'_> {
     }
 }
 
-/// A graph in compressed sparse rows, whose vertices have ids of the type `I`. Built from [ordered
-/// keys](crate::GraphView::to_csr), it holds no transaction.
+/// A graph in compressed sparse rows, whose vertices have ids of the type `I`. Rows that are built
+/// from [ordered keys](crate::GraphView::to_csr) hold no transaction.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -271,7 +273,7 @@ impl<'r, I: VertexId> Csr<'r, I> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a number that is not a
-    /// vertex.
+    /// vertex; an error if the id does not decode.
     pub fn id(&self, vertex: VertexNumber) -> Result<I> {
         decode(packed_id(&self.ids, self.number(vertex)?))
     }

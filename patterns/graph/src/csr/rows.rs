@@ -134,7 +134,8 @@ impl<'c> Rows<'c> {
         self.blocks.last().map_or(0, |block| block.first + block.count)
     }
 
-    /// Ranges of vertices with about equal numbers of bytes, for work on several threads.
+    /// One range of vertices for each block, for work on several threads. All blocks of a hub are
+    /// one range.
     pub(crate) fn ranges(&self) -> Vec<Range<u32>> {
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for block in &self.blocks {

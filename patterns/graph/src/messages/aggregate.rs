@@ -1,4 +1,4 @@
-//! What the vertices of a graph compute together.
+//! Aggregates: values that the vertices of a graph compute together.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 /// A value that all vertices contribute to in a superstep, and read in the next one.
 ///
-/// `u64` and `f64` are summed; `()` is empty. Pairs and maps merge each of their parts, so a
-/// `BTreeMap<String, f64>` holds named sums.
+/// `f64` values are summed, and `u64` values modulo 2<sup>64</sup>; `()` is empty. Pairs and maps
+/// merge each of their parts, so a `BTreeMap<String, f64>` holds named sums.
 ///
 /// ```
 /// use keyloom_graph::messages::Aggregate;

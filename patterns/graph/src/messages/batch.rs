@@ -23,7 +23,7 @@ use crate::VertexId;
 // memory.
 const ROUND: usize = 256;
 
-/// A round reads at most one eighth of the bytes of a batch, since the messages that it sends are
+/// A round ends after one eighth of the bytes of a batch, since the messages that it sends are
 /// counted only after the round.
 const ROUND_PART: usize = 8;
 

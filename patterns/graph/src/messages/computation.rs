@@ -81,8 +81,8 @@ where
     E: Send + 'static,
     C: Codec<V> + Codec<E> + 'static,
 {
-    /// Declares a run of `program` on `graph`. The run has the name of a table in `schema`, and is
-    /// not started. [`Schema::drop_table`] deletes the run and its results.
+    /// Declares a run of `program` on `graph`, but does not start it. The run is stored in a table
+    /// of `schema` with the name `name`. [`Schema::drop_table`] deletes the run and its results.
     ///
     /// Raise `version` when the program changes: a stored run with another version is not resumed,
     /// and its results cannot be read.

@@ -50,8 +50,8 @@ impl<M: Clone + Serialize + DeserializeOwned> Outbox<M> {
     /// Adds a message to the receivers `to`, given as packed ids.
     pub(super) fn add(&mut self, payload: &Payload<M>, to: Vec<KeyBuf>) {
         for to in to {
-            // The message is first in a map, and then in a list of entries. A lower estimate was
-            // exceeded: PageRank took 365 kB with a bound of 262 kB.
+            // The message is first in a map, and then in a list of entries. With a lower estimate,
+            // PageRank took 365 kB although the bound was 262 kB.
             let size = to.len() + 6 * OVERHEAD;
             match payload {
                 Payload::Combined(message, combine) => {

@@ -23,9 +23,9 @@ where
     C: Codec<V> + Codec<E> + 'static,
 {
     /// Runs the program until all vertices have halted and no messages are left. For a run that has
-    /// already finished, costs 1 transaction of 2 gets. To begin a run costs 1 get for each [start
-    /// vertex](VertexProgram::begins_at) of the program, and 2 ranges if the vertex is not in the
-    /// table.
+    /// already finished, costs 1 get in a transaction and 1 get in a snapshot. To begin a run costs
+    /// 1 get for each [start vertex](VertexProgram::begins_at) of the program, and up to 2 ranges
+    /// if the vertex is not in the table.
     ///
     /// If the run was stopped or killed, call this method again: the run continues after the last
     /// committed batch, and stores the same bytes as an uninterrupted run. Concurrent runs in

@@ -24,7 +24,8 @@ use run::Run;
 const WALKS: usize = 1_000_000;
 type EdgeTest<'q, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'q>;
 type VertexTest<'q, I, V> = Box<dyn Fn(&I, Option<&V>) -> bool + 'q>;
-/// Sorts walks, given by their places, by their last vertices and the properties of those.
+/// Sorts walks by their last vertices. Each walk is given as its place, its last vertex and the
+/// properties of this vertex.
 type Sort<'q, I, V> = Box<dyn Fn(&mut Vec<(usize, &I, Option<&V>)>) + 'q>;
 
 enum Step<'q, I, V, E> {
@@ -36,9 +37,9 @@ enum Step<'q, I, V, E> {
     Limit(usize),
     Order(Sort<'q, I, V>),
     Repeat(usize, Body<'q, I, V, E>),
-    /// Ends a walk of the repetition before it.
+    /// Ends a walk of the preceding `Repeat` when the last vertex of the walk passes the test.
     Until(VertexTest<'q, I, V>),
-    /// Returns the walks of each round of the repetition before it.
+    /// Returns the walks of each round of the preceding `Repeat`.
     Emit,
     Union([Body<'q, I, V, E>; 2]),
 }
@@ -180,10 +181,10 @@ where
         self.step(Step::Dedup)
     }
 
-    /// Keeps the first `walks` walks, in the order of the walks before: the edges of the first
-    /// vertex come first. Directly after a step along edges, `limit` also bounds the reads of that
-    /// step: for each vertex, direction and label, up to 128 edges at first, and at most about nine
-    /// times the limit.
+    /// Keeps the first `walks` walks. Walks have the order of the walks that they continue: the
+    /// edges of the first vertex come first. Directly after a step along edges, `limit` also bounds
+    /// the reads of that step: for each vertex, direction and label, up to 128 edges at first, and
+    /// at most about nine times the limit.
     #[must_use]
     pub fn limit(self, walks: usize) -> Self {
         self.step(Step::Limit(walks))
@@ -245,8 +246,8 @@ where
     }
 
     /// Also returns the walks of the earlier rounds of a [`repeat`](Steps::repeat), those of the
-    /// first round first. The walks before the first round are not returned, so no round returns
-    /// nothing. Must follow `repeat` or its [`until`](Steps::until).
+    /// first round first. The walks before the first round are not returned, so a `repeat` with 0
+    /// rounds returns nothing. Must follow `repeat` or its [`until`](Steps::until).
     #[must_use]
     pub fn emit(self) -> Self {
         self.step(Step::Emit)

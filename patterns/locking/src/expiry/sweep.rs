@@ -93,8 +93,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         if let Some(last) = &progress.position.last {
             range = range.resume(Order::Ascending, last).into_owned();
         }
-        // A hint: `still_expired` reads the records again, and that read is checked. If this one
-        // were, each writer whose record is due within the range would conflict with the sweep.
+        // This read is only a hint: `still_expired` reads the records again, and that read is
+        // checked for conflicts. If this read were checked, each writer whose record is due within
+        // the range would conflict with the sweep.
         txn.snapshot_read(|txn| {
             let page = txn.page(range, Order::Ascending, batch)?;
             let mut due = Vec::with_capacity(page.entries.len());

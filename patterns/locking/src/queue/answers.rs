@@ -97,8 +97,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Returns a job that was not worked on to the queue, for example at a shutdown. The job can be
-    /// delivered again at once, and the attempt does not count.
+    /// Returns an unprocessed job to the queue, for example at a shutdown. The job can be delivered
+    /// again at once, and the attempt does not count.
     ///
     /// # Errors
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
@@ -121,7 +121,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         })
     }
 
-    /// Counts the attempt of a delivery that was made without counting, and extends its lease.
+    /// Counts an attempt for a delivery that was made without counting one, and extends its lease.
     /// Returns the job without its payload, and the end of the lease.
     pub(super) fn begin(
         &self,

@@ -14,19 +14,21 @@ use super::{JobId, WorkQueue};
 /// The most jobs of one call.
 // One transaction leases all jobs, so more jobs make it larger and more likely to conflict.
 const MOST_JOBS: usize = 1_000;
-/// The most tenants that one step visits, and that one transaction wakes.
-// A tenant has five ranges, so a step reads up to 320 ranges. With fewer tenants, a call needs more
+/// The most active tenants that one step visits, and the most sleeping tenants that it visits and
+/// wakes.
+// A tenant has five ranges, so a step reads up to 640 ranges. With fewer tenants, a call needs more
 // steps to pass tenants that have just run out of jobs.
 const MOST_TENANTS: usize = 64;
-/// The most steps of one call. Each step visits twice as many tenants as the step before, so a call
-/// for one job visits 191 tenants without a job before it returns nothing.
+/// The most steps of one call. Each step visits up to twice as many active tenants as the step
+/// before, at most 64. So a call for one job visits 191 active tenants without a job before it
+/// returns nothing.
 const STEPS: usize = 8;
 
 /// Jobs that were due in a snapshot, in the order in which they should be leased.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     jobs: Vec<Candidate>,
-    /// Sleeping tenants whose wake-up time was over.
+    /// Sleeping tenants whose wake-up time has passed.
     due: Vec<String>,
     /// Tenants without a job to deliver that have been active for at least
     /// [`linger`](super::QueueOptions::linger).

@@ -43,7 +43,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a tenant or a key of more
-    /// than 200 bytes; the errors of [`Table::put`](keyloom_tables::Table::put).
+    /// than 200 bytes, or a repetition interval of less than 1 ms; the errors of
+    /// [`Table::put`](keyloom_tables::Table::put).
     pub fn enqueue(&self, txn: &mut impl Writer, job: impl Into<NewJob<J>>) -> Result<Enqueued> {
         let job = job.into();
         txn.guarded(|txn| {

@@ -35,7 +35,7 @@ pub enum QueueError {
 /// What happened to a job after a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stale {
-    /// Another consumer completed the job, or it was deleted.
+    /// The job was completed or deleted.
     #[error("the job was completed or deleted")]
     Gone,
     /// The lease ended, and the job was delivered again.

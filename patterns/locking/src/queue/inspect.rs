@@ -88,7 +88,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         Ok(counts)
     }
 
-    /// Reports every inconsistency: faults of the indexes by state and by key, jobs without a
+    /// Reports every inconsistency: faults of the four indexes of the queue, jobs without a
     /// payload, payloads that have no job or do not decode, and tenants whose jobs would not be
     /// found.
     ///

@@ -108,11 +108,12 @@ pub struct WorkReport {
     pub stale: u64,
 }
 
-/// The pauses of a consumer that was woken without a job for it: another one has got the job, or
-/// the store has notified of a commit of other keys. Each pause is twice as long as the last.
-// Without them, each of n idle consumers would look at each new job at once, and on LMDB, where
-// commits of other keys notify too, a hundred times a second. Longer pauses delay the jobs that
-// come meanwhile.
+/// The first and the longest pause of a consumer after a wake-up without a job: another consumer
+/// has got the job, or the store has notified the consumer of a commit of other keys. Each pause is
+/// twice as long as the last.
+// Without these pauses, each of n idle consumers would query the queue at once for each new job. On
+// LMDB, where commits of other keys notify too, this would be a hundred times a second. Longer
+// pauses delay the jobs that arrive during a pause.
 const FIRST_AFTER_OTHERS: Duration = Duration::from_millis(10);
 const LONGEST_AFTER_OTHERS: Duration = Duration::from_millis(160);
 
@@ -123,10 +124,10 @@ struct Idle<'o> {
     listener: Option<ChangeListener>,
     /// The length of the next wait.
     pause: Duration,
-    /// Whether a commit ended the last wait. It had no job for this consumer if the next delivery
-    /// is empty.
+    /// Whether a commit ended the last wait. If the next delivery is empty, this commit brought no
+    /// job for this consumer.
     was_woken: bool,
-    /// The pause after the next such wait.
+    /// The pause after the next wake-up without a job.
     after_others: Duration,
 }
 
@@ -185,8 +186,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// While there are no jobs, the consumer pauses with jitter: each pause is twice as long as the
     /// last, up to the longest pause. A pause ends with the commit of a new job where the store can
     /// [wake](keyloom::Writer::wake) its listeners: in memory, on PostgreSQL, on LMDB, and within
-    /// one process on redb and fjall. On LMDB, commits of other keys may end a pause, too. After a
-    /// pause that ended so without a job for this consumer, it waits 5 to 160 ms, each time longer,
+    /// one process on redb and fjall. On LMDB, commits of other keys may end a pause, too. If a
+    /// wake-up brings no job for this consumer, the consumer waits 5 to 160 ms, each time longer,
     /// so that many idle consumers cost little. If `work` panics, the panic propagates to the
     /// caller, and the job is delivered again after its time-out. At the end, delivered jobs whose
     /// work has not begun are released.

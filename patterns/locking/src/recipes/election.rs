@@ -88,8 +88,8 @@ impl Election {
         Ok(self.find(reader)?.map(|(leader, _)| leader))
     }
 
-    /// Waits for a leader whose session or value differs from `seen`, at most for `patience`.
-    /// `None` if there is no such leader by then.
+    /// Waits for a leader that differs from `seen` in its session, its election or its value, at
+    /// most for `patience`. `None` if there is no such leader by then.
     ///
     /// If several elections pass between two reads, an observer misses leaders, but not the latest
     /// leader.

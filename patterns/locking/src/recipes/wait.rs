@@ -32,7 +32,8 @@ impl Awaited {
 }
 
 /// Repeats an attempt until it succeeds, at most for `patience`. Between two attempts, waits for a
-/// change of the key, or for the first end of a lease of the blockers.
+/// change of the key, or until the lease and grace period of the first blocker end, at most 1
+/// second.
 pub(super) fn wait_until<T>(
     store: &impl Store,
     locks: &Locks,

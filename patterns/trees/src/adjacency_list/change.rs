@@ -16,7 +16,7 @@ pub(super) struct Node {
 }
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
-    /// The place of the children of a deleted node.
+    /// The gap that receives the children of a deleted node.
     pub(super) fn gap_for_orphans(
         &self,
         reader: &impl Reader,

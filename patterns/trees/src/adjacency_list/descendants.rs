@@ -116,7 +116,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
         self.open_rest(depth, parent, self.tree.entries_of(parent))
     }
 
-    /// Opens a level at some of its entries.
+    /// Opens a level with only the child entries in `entries`.
     fn open_rest(
         &mut self,
         depth: u32,

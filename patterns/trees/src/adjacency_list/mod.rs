@@ -28,11 +28,11 @@
 //!
 //! A rank is a byte string between the ranks of the neighbours. Ranks at both ends are incremented
 //! or decremented and stay short: 1,000,000 children appended one after the other, or each inserted
-//! first, have ranks of up to 4 bytes. A rank between two neighbours is longer than the ranks of
-//! both. If a rank would grow past a multiple of 16 bytes, some siblings around it get new ranks in
-//! the same transaction. As few siblings as possible are relabelled, at most 1,024. More siblings
-//! are relabelled only if ranks would exceed 100 bytes, which takes millions of inserts at one
-//! place.
+//! first, have ranks of up to 4 bytes. A rank between two neighbours may be longer than the ranks
+//! of both. If a rank would grow past a multiple of 16 bytes, some siblings around it get new ranks
+//! in the same transaction. The number of relabelled siblings starts at 32 and doubles until the
+//! ranks are short, up to 1,024. More siblings are relabelled only if ranks would exceed 100 bytes,
+//! which takes millions of inserts at one place.
 //!
 //! # Invariants
 //!

@@ -24,10 +24,11 @@ type Damaged = (NodeId, Option<(Link, usize)>);
 type Named = (Option<NodeId>, String, Rank, NodeId);
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
-    /// Repairs in this order: unreadable records, from their child entries; paths that do not lead
-    /// to a root; names that two siblings share; entries and names, derived from the records;
-    /// counts, derived from the entries. Each fault is checked again in the transaction that
-    /// repairs it, so other writers may run concurrently.
+    /// Repairs in this order: deletions in steps, which are completed; unreadable records, from
+    /// their child entries or by placeholders; paths that do not lead to a root; names that two
+    /// siblings share; entries and names, derived from the records; counts, derived from the
+    /// entries. Each fault is checked again in the transaction that repairs it, so other writers
+    /// may run concurrently.
     pub(super) fn fix<S: Store>(&self, store: &S, stages: &mut Stages<'_>) -> Result<()> {
         stages.run(|_, report| {
             let written = self.mark_tombstones(store)?;

@@ -55,7 +55,8 @@ impl<V, C> AdjacencyList<V, C> {
         }
     }
 
-    /// Finds the fewest siblings around a gap that can all get short ranks.
+    /// Gives short ranks to the new nodes and to some siblings around a gap. Doubles the number of
+    /// siblings until the ranks are short.
     fn rank_again(
         &self,
         reader: &impl Reader,

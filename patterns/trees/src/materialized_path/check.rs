@@ -259,8 +259,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(1)
     }
 
-    /// The ids that map to a path with no record of that id: the record at the path has another id,
-    /// or an id that cannot be read.
+    /// The ids that map to a path with no record of that id: the record at the path is missing, has
+    /// another id, or has an id that cannot be read.
     fn claims(&self, reader: &impl Reader) -> Result<BTreeMap<Path, NodeId>> {
         let mut claims = BTreeMap::new();
         let mut entries = reader.range(self.layout.nodes.range(), Order::Ascending)?;

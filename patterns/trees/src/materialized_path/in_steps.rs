@@ -99,7 +99,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.resume_from(store, Progress { written: 1, ..Progress::default() }, progress)
     }
 
-    /// There is only one record of work in steps, so refuse a second move.
+    /// There is only one record of work in steps, so other work is refused until this work has
+    /// finished.
     fn refuse_unfinished(&self, reader: &impl Reader) -> Result<()> {
         let steps = self.layout.locate(reader, &[])?.steps;
         self.layout.refuse_in_steps(steps.as_ref(), |_| true)

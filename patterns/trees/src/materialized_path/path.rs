@@ -145,7 +145,7 @@ impl Segments {
 
 impl Measured {
     /// Whether the last segments of two keys have the same shape; `self` is the measure of `other`.
-    /// This check does not depend on a search for the end of the rank.
+    /// This check does not search for the end of the rank.
     #[inline(always)]
     pub(super) fn has_shape_of(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(rank) = one.get(self.last_at + 1..self.id_at.wrapping_sub(1)) else {

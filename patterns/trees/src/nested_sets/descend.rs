@@ -113,7 +113,7 @@ impl<'r, R: Reader> Descend<'r, R> {
         }
     }
 
-    /// Skips the descendants of the last node that is deep enough.
+    /// Skips the descendants of the last node at the greatest depth of the walk.
     fn leave(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let end = self.open.last().copied().unwrap_or(self.now.last);
         match between(end, self.now.last.saturating_add(1)) {

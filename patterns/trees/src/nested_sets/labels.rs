@@ -95,12 +95,11 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Returns labels for `count` places, or `None` if the gap is too small: its width must be at
-    /// least `count` labels per place.
+    /// Returns labels for `count` places, or `None` if the gap is narrower than `count` squared.
     ///
     /// Between two siblings, the labels are spread over the whole gap. At an end of the parent,
-    /// more nodes are likely to follow. So each node takes 3b/4 bits of a gap of b bits there, for
-    /// its descendants, so 2 to the power of b/4 nodes can follow.
+    /// more nodes are likely to follow. There, each node takes 3b/4 bits of a gap of b bits, which
+    /// leaves room for its descendants. So 2 to the power of b/4 nodes can follow.
     pub(super) fn labels(&self, count: u64) -> Option<Vec<Label>> {
         if !self.has_room(count) {
             return None;

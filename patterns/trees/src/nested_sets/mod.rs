@@ -126,7 +126,7 @@
 //! # When not to use it
 //!
 //! * When subtrees move often: a move writes two keys per node of the subtree, while an adjacency
-//!   list writes about five keys in all.
+//!   list writes about five keys per move.
 //! * When many writers insert at one place: relabelling a window conflicts with every change in it.
 //! * When the parent is read more often than the subtree.
 //!

@@ -111,7 +111,8 @@ fn in_chunks<R: Reader>(
     }
 }
 
-/// The ids whose position points to a row with another id, keyed by the left label of that row.
+/// The ids whose position points to no row or to a row with another id, keyed by the left label in
+/// that position.
 fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>> {
     let mut claims = BTreeMap::new();
     let mut entries = reader.range(keys.nodes(), Order::Ascending)?;

@@ -92,7 +92,7 @@
 //!
 //! * When nodes move: a path is part of the keys of all descendants, so a move rewrites all of
 //!   them.
-//! * When paths are longer than a key (511 bytes in all).
+//! * When paths do not fit into a key, which has at most 511 bytes.
 //! * When most patterns begin with `*`: use an inverted index of the labels for these.
 //!
 //! # Source

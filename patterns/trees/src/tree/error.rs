@@ -28,7 +28,7 @@ pub enum TreeError {
         /// The id.
         node: NodeId,
     },
-    /// A node cannot be placed below or beside itself, or below one of its descendants. Move that
+    /// A node cannot be placed below itself, or below or beside one of its descendants. Move that
     /// descendant out first.
     #[error(
         "node {node} cannot go to {target}, which is the node itself or below it; move {target} out of it first"

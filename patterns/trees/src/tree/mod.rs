@@ -61,7 +61,8 @@ fn at_once(mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Progress {
 ///
 /// Methods fail with [`TreeError::UnknownNode`] if a node does not exist; only [`get`](Tree::get)
 /// returns `None` instead. Every method can also return any error of the store, and an error if an
-/// entry does not decode. The tree validates a change before it writes anything.
+/// entry does not decode. The tree validates its arguments before it writes. If a change fails
+/// later, for example because derived data refuses it, the transaction does not commit.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
@@ -475,8 +476,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Moves a node with all its descendants and renames the node, like `mv`. In a tree with unique
     /// names, neither the old name at the new place nor the new name at the old place needs to be
-    /// free. Costs as much as [`move_to`](Tree::move_to), and in nested sets also
-    /// as much as [`rename`](Tree::rename).
+    /// free. Costs as much as [`move_to`](Tree::move_to), and in nested sets and documents also as
+    /// much as [`rename`](Tree::rename).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -684,8 +685,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// transaction. Runs in steps like [`move_in_steps`](Tree::move_in_steps). After the first
     /// transaction, no walk from a node above the subtree reaches its nodes. In all models except
     /// the [adjacency list](super::AdjacencyList), readers cannot find these nodes by id either.
-    /// The ids can be reused after the deletion has ended; until then they are refused
-    /// ([`TreeError::InSteps`]).
+    /// The ids can be reused after the deletion has ended. Until then they are refused with
+    /// [`TreeError::InSteps`], or with [`TreeError::NodeExists`] for a node that an adjacency list
+    /// has not reached yet.
     ///
     /// An adjacency list refuses changes only at nodes that a step has already reached. It accepts
     /// a change below any other node of the subtree, and a later step deletes the data that the

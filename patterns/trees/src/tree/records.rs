@@ -26,8 +26,8 @@
 //! Each node that is added, renamed, deleted or given a value costs 1 get and 1 key written, plus
 //! the updates of the derived data. The gets of one call take one round trip. In a schema, each
 //! transaction that changes the tree also reads the schema entry of the table, even for a move. A
-//! check reads the record and the node of each id sequentially: 3 gets or more per node. A tree
-//! without the table has no additional cost.
+//! check reads the record and the node of each id sequentially, in one pass over the nodes and one
+//! over the records: 6 gets or more per node. A tree without the table has no additional cost.
 //!
 //! Derived data may refuse a change, for example a name that a unique index already has. The error
 //! is returned after the tree has written its own keys, so the transaction [does not
@@ -54,9 +54,8 @@ use super::node::NodeId;
 use super::node::stored_name;
 use super::{Findings, NestedNode, Tree, TreeNode, encode_node};
 
-/// The number of ids that a repair compares in one transaction.
-// A smaller batch needs more commits. A larger batch blocks other LMDB writers for longer, and
-// loses more work in a conflict.
+/// The number of ids that a check reads in one page.
+// A smaller page adds round trips; a larger page takes more memory.
 const BATCH: usize = 500;
 
 /// The name and the value of a node: the input of an index on nodes.

@@ -58,7 +58,8 @@
 //!
 //! * The head and its pieces form one text. Each piece listed in the head exists and has the listed
 //!   length.
-//! * Each change increments the version by one. A change without effect writes nothing.
+//! * Each change increments the version by one; a [`move_as`](super::Tree::move_as) is a move and a
+//!   rename, so it may count as two changes. A change without effect writes nothing.
 //! * Versions are never reused, even if all nodes are deleted, because the head stays. (Deleting
 //!   the whole subspace resets the version.)
 //!
@@ -180,8 +181,8 @@ impl<V, C> TreeDocument<V, C> {
         Self { space: space.clone(), piece_bytes: PIECE_BYTES, types: PhantomData }
     }
 
-    /// Returns the same document with this maximum length of a piece, in bytes. The least accepted
-    /// maximum is 64. Any length that the store accepts as a value is valid; all stores accept the
+    /// Returns the same document with this maximum length of a piece, in bytes. A length below 64
+    /// counts as 64. Any length that the store accepts as a value is valid; all stores accept the
     /// default, 65,520. Larger pieces mean fewer reads; smaller pieces mean smaller writes.
     ///
     /// The length may change between runs of a program. A document with pieces of another length

@@ -134,8 +134,8 @@ fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     runs
 }
 
-/// A version greater than that of any lost head: the number of microseconds since 1970, whereas
-/// versions count changes.
+/// A version greater than that of any lost head: the number of microseconds since 1970. Versions
+/// count changes, so they are smaller.
 fn version_of_today() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)

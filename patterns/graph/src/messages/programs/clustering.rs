@@ -10,15 +10,15 @@ use crate::VertexId;
 use crate::direction::Direction;
 use crate::messages::{Vertex, VertexProgram};
 
-/// The local clustering coefficient: the fraction of the possible edges between the neighbours of a
-/// vertex that exist; 0 with fewer than two neighbours.
+/// The local clustering coefficient: of the possible edges between the neighbours of a vertex, the
+/// fraction that exists. 0 with fewer than two neighbours.
 ///
 /// Vertices with an edge in either direction are neighbours. Parallel edges count once; loops do
 /// not count.
 ///
-/// Each vertex sends the list of its neighbours to each neighbour. So the size of all messages is
-/// the sum of the squares of the degrees. The messages to one vertex must fit [in
-/// memory](crate::messages::Computation::max_vertex_bytes).
+/// Each vertex sends the list of the ends of its outgoing edges to each neighbour. So the size of
+/// all messages is at most the sum of the squares of the degrees. The messages to one vertex must
+/// fit [in memory](crate::messages::Computation::max_vertex_bytes).
 #[derive(Clone, Copy, Debug)]
 pub struct ClusteringCoefficient;
 
