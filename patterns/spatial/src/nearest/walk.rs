@@ -18,9 +18,9 @@ use super::{Cell, NearestPlace, Places, Rank};
 // Reading 16 entries takes about as long as beginning a range (see `STEPS_PER_SEEK`). With fewer
 // entries, ranges cost more than entries; with more, points are read that are too far away.
 const ENTRIES_PER_READ: usize = 16;
-/// On a remote store, a read of a run returns this many times [`ENTRIES_PER_READ`]. If few runs are
-/// read together, a read returns more: a page divided by the number of runs, but at least by
-/// [`RUNS_PER_PAGE`].
+/// On a remote store, a read of a run returns up to this many times [`ENTRIES_PER_READ`]. If few
+/// runs are read together, the limit is higher: a page divided by the number of runs, where fewer
+/// runs than [`RUNS_PER_PAGE`] count as [`RUNS_PER_PAGE`].
 // Further entries cost little compared with the round trip, but more of them turn out to be
 // useless.
 const READS_OF_REMOTE: usize = 4;
@@ -254,7 +254,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, S: Places> Nearest<'r, 'q, R, K, S> {
         let rest = match ends.filter(|_| is_cut) {
             // One code has more points than were read.
             Some((begin, code)) if begin == code => {
-                self.divide_crowd(code, &points, limit)?;
+                self.divide_crowd(code, &points, false, limit)?;
                 code.checked_add(1)
             }
             // The last code may have more points than were read.
@@ -292,7 +292,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, S: Places> Nearest<'r, 'q, R, K, S> {
         Ok(())
     }
 
-    /// Queues the codes of a run within a cell, as whole cells or as parts of cells of one read.
+    /// Queues the part of a run that is in a cell. Cells that are completely in the run are queued
+    /// whole; the others are divided until they have about the size of one read.
     fn divide(&mut self, run: Stretch<S::Cell>, cell: S::Cell) {
         let Some(part) = run.within(cell) else { return };
         let is_whole = cell.codes() == (part.first..=part.last);
@@ -307,22 +308,25 @@ impl<'r, 'q, R: Reader, K: RecordKey, S: Places> Nearest<'r, 'q, R, K, S> {
 
     /// Reads more points of one code.
     fn explore_crowd(&mut self, crowd: Crowd) -> Result<()> {
-        let Crowd { code, rest, limit, .. } = crowd;
+        let Crowd { code, rest, spot, limit } = crowd;
         let read = self.read(&[rest], limit + 1)?;
         let points = self.points(read.into_iter().flatten().collect())?;
         if points.len() > limit {
             let next = limit.saturating_mul(CROWD_GROWTH).min(LARGEST_CROWD);
-            self.divide_crowd(code, &points, next)?;
+            self.divide_crowd(code, &points, spot.is_some(), next)?;
         }
         points.into_iter().try_for_each(|(_, point)| self.take(point))
     }
 
     /// Queues the rest of the points of a code, after `points` were read. If these are at one
-    /// position, the rest of that position is queued with its exact distance.
+    /// position, the rest of that position is queued with its exact distance. `is_spot` states that
+    /// the points are of one such rest: then the other positions of the code are in the queue, or
+    /// were read.
     fn divide_crowd(
         &mut self,
         code: u64,
         points: &[Coded<R::Bytes<'r>, K, S::Place>],
+        is_spot: bool,
         limit: usize,
     ) -> Result<()> {
         let Some(((_, first), (_, last))) = points.first().zip(points.last()) else {
@@ -339,9 +343,11 @@ impl<'r, 'q, R: Reader, K: RecordKey, S: Places> Nearest<'r, 'q, R, K, S> {
             return Ok(());
         };
         let spot = self.space.leading(key, elements)?;
-        let others = of_code.intersect(KeyRange::behind(spot)).into_owned();
-        let others = Crowd { code, rest: others, spot: None, limit: ENTRIES_PER_READ };
-        self.queue.push_part(least, Part::Crowd(Box::new(others)));
+        if !is_spot {
+            let rest = of_code.intersect(KeyRange::behind(spot)).into_owned();
+            let others = Crowd { code, rest, spot: None, limit: ENTRIES_PER_READ };
+            self.queue.push_part(least, Part::Crowd(Box::new(others)));
+        }
         self.push_spot(code, last.place(), key, KeyRange::prefix(spot), limit);
         Ok(())
     }

@@ -3,6 +3,8 @@
 use keyloom::{Memory, Metered, Store};
 use keyloom_spatial::{Circle, GeoCell, LatLng};
 use keyloom_tables::{Continuation, DerivedEntries, Page, Scan};
+use keyloom_testing::laws::property;
+use proptest::prelude::*;
 
 use super::super::keys::index_of;
 use super::fixture::{Places, position};
@@ -129,4 +131,36 @@ fn positions_with_one_code_are_sorted_by_distance() {
             .collect();
         assert_eq!(paged, wanted);
     }
+}
+
+/// Several crowds in one cell of 64 bits: each is read in parts, and each point is found once.
+#[test]
+fn crowds_with_one_code_are_found_once() {
+    let sizes = prop::collection::vec(prop_oneof![2 => 0..6_usize, 2 => 10..140_usize], 1..6);
+    property((sizes, 0..6_u32, 1..40_usize), |(sizes, from, limit)| {
+        let at = |n: u32| (45.0 + f64::from(n) * 1e-10, 7.0 + f64::from(n * 7 % 5) * 1e-10);
+        let all: Vec<(f64, f64)> =
+            (0..).zip(&sizes).flat_map(|(n, size)| std::iter::repeat_n(at(n), *size)).collect();
+        let code = |at: &(f64, f64)| GeoCell::of(&position(*at), 64).unwrap();
+        assert!(all.iter().all(|at| code(at) == code(&all[0])));
+        let (store, places) = (Memory::new(), Places::new());
+        places.put(&store, &all);
+        let snapshot = store.snapshot().unwrap();
+        let from = position(at(from));
+        let nearest = places.index.nearest(&snapshot, from).unwrap().map(Result::unwrap);
+        let found: Vec<(f64, u32)> =
+            nearest.map(|near| (near.distance(), near.record_key().unwrap())).collect();
+        assert!(found.is_sorted_by(|one, next| one.0 <= next.0));
+        let mut keys: Vec<u32> = found.iter().map(|(_, key)| index_of(*key)).collect();
+        keys.sort_unstable();
+        assert!(keys.iter().copied().eq(0..all.len() as u32), "{sizes:?}: {keys:?}");
+        let (paged, _) = read_pages(
+            |after| {
+                let query = places.index.within(GeoCell::WORLD);
+                query.page_by_distance(&snapshot, from, limit, after).unwrap()
+            },
+            |near| near.record_key().unwrap(),
+        );
+        assert_eq!(paged, found.iter().map(|(_, key)| *key).collect::<Vec<_>>());
+    });
 }
