@@ -82,7 +82,7 @@ where
     N::try_from(old).map_err(Into::into)
 }
 
-/// The shape of a type that is packed as these fields.
+/// The shape of a type that is packed as fields with these shapes.
 pub fn shape_of_struct<T>(fields: &[String]) -> String {
     let name = keyloom::value::shape::type_name::<T>();
     match fields {

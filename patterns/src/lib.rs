@@ -137,11 +137,11 @@
 //!
 //! # Crates
 //!
-//! Each family is a crate of its own, which a program may depend on instead: `keyloom-tables`,
-//! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-locking`, `keyloom-spatial`,
-//! `keyloom-text`, `keyloom-trees`.
+//! Each family is a crate of its own, which a program may depend on instead of this crate:
+//! `keyloom-tables`, `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-locking`,
+//! `keyloom-spatial`, `keyloom-text`, `keyloom-trees`.
 
-// Hidden: only the code that the macros generate names it.
+// Hidden: only the code that the macros generate uses it.
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub mod derive_support;

@@ -77,12 +77,13 @@ pub(crate) trait Part<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Called after documents were deleted. They are `depth` levels below the document whose
-    /// deletion deleted them.
+    /// Called after the documents with these keys were deleted. `depth` is the number of levels
+    /// from the document that the caller deleted down to the elements or children of these
+    /// documents.
     fn removed(&self, txn: &mut DynWriter<'_>, keys: &[K], depth: usize) -> Result<()>;
 
-    /// Called after a document was moved to another key. It is `depth` levels below the document
-    /// whose move moved it.
+    /// Called after a document was moved to another key. `depth` is the number of levels from the
+    /// document that the caller moved down to the elements or children of this document.
     fn moved(&self, txn: &mut DynWriter<'_>, from: &K, to: &K, depth: usize) -> Result<()>;
 }
 
@@ -98,7 +99,7 @@ type Parts<K, V> = RwLock<Vec<Arc<dyn Part<K, V>>>>;
 /// Visits entries with their keys and values.
 type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
 
-/// Visits entries with the number of their range, their keys and values.
+/// Visits entries with the index of their range, their keys and values.
 type VisitEach<'v> = dyn FnMut(usize, &[u8], &[u8]) -> Result<()> + 'v;
 
 /// The number of ranges that are read together, and the number of entries read from each.
@@ -149,8 +150,8 @@ impl<R: Reader> ReadEntries for R {
 impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// Declares a table and its text index in a schema. `index` adds the fields of the index.
     ///
-    /// `version` is the version of the index: raise it after `index` changes, and
-    /// [build](Attached::build) it.
+    /// `version` is the version of the index. After `index` changes, raise `version` and
+    /// [build](Attached::build) the index.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -303,11 +304,11 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     ///
     /// Takes pairs or references to pairs. If a key occurs twice, its last document is written.
     ///
-    /// Costs the same reads and writes as [`put`](Self::put) for each document. But all gets take 1
-    /// round trip, the ranges of a path take 1 round trip for 256 documents, and a list of the
-    /// index is written once for all documents. A document with more than 256 elements costs 1 more
-    /// range and 1 more round trip for each path. Keeps the documents and their stored elements in
-    /// memory.
+    /// Costs the same reads and writes as [`put`](Self::put) for each document. But the gets of all
+    /// documents are made together, and so are the gets of the elements of a path that change. The
+    /// ranges of a path take 1 round trip for 256 documents, and a list of the index is written
+    /// once for all documents. For each path, a document with more than 256 elements costs 1 more
+    /// range and 1 more round trip. Keeps the documents and their stored elements in memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -393,8 +394,9 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
 
     /// Moves a document to another key, with its elements and children, in one transaction.
     ///
-    /// The document and each of its elements and children cost 1 read, 2 keys written, and the
-    /// changes of their indexes.
+    /// The document and each of its elements and children cost 3 to 5 gets, 2 keys written, and the
+    /// reads and writes of the changes of their indexes. A child whose key does not change costs 1
+    /// key written instead of 2.
     ///
     /// # Errors
     /// [`DocumentError::NoRecord`] if there is no such document; [`DocumentError::Exists`] if there
@@ -499,7 +501,8 @@ impl<K: RecordKey, V, C> Documents<K, V, C> {
         self.depth
     }
 
-    /// The paths and children. Returns a copy, because a part may declare or use other parts.
+    /// The paths and children. Returns a copy, so that the list is not locked while a part declares
+    /// or uses other parts.
     pub(crate) fn parts(&self) -> Vec<Arc<dyn Part<K, V>>> {
         self.parts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -531,7 +534,8 @@ pub(crate) struct WeakDocuments<K: RecordKey, V: 'static, C> {
 }
 
 impl<K: RecordKey, V, C> WeakDocuments<K, V, C> {
-    /// The documents with their parts. The parts exist: only a value that owns them calls a part.
+    /// The documents with their parts. The parts still exist: a part is only called through a value
+    /// that owns the parts.
     pub(crate) fn upgrade(&self) -> Documents<K, V, C> {
         let Self { name, text, parts, depth } = self;
         let parts = parts.upgrade().unwrap_or_default();

@@ -36,7 +36,8 @@
 //!
 //! # Layout
 //!
-//! Nothing is stored. A look-up reads the ids of both indexes, and the columns of the field.
+//! Nothing is stored. A look-up reads the ids of both indexes, and the columns or the containers of
+//! the field.
 //!
 //! # Cost
 //!
@@ -121,8 +122,8 @@ impl<'i, P: RecordKey, D, K: RecordKey, V> TermsLookup<'i, P, D, K, V> {
         self.found(reader, &wanted.collect())
     }
 
-    /// The records whose field has one of these values, with the score 1: for example the keys that
-    /// a record of another table lists.
+    /// The records whose field has one of these values, each with the score 1. The values may be,
+    /// for example, the keys that a record of another table lists.
     ///
     /// # Errors
     /// The errors of [`records_of`](Self::records_of).

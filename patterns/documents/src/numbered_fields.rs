@@ -67,9 +67,9 @@
 //!
 //! # When not to use it
 //!
-//! When documents have more than a few elements: the cost of a query grows with the greatest
-//! number. The cost of a query on [nested](crate::nested) elements grows with the elements that
-//! match. If elements need inner hits, sorting or counts of their own, they must be records.
+//! When documents have more than a few elements: the cost of a query grows with `most`. The cost of
+//! a query on [nested](crate::nested) elements grows with the elements that match. If elements need
+//! inner hits, sorting or counts of their own, they must be records.
 //!
 //! # Source
 //!
@@ -92,7 +92,7 @@ use crate::error::DocumentError;
 // fields.
 const MOST_FIELDS: usize = 1_024;
 
-/// Passes the values of each element of a record to the last argument.
+/// Calls the last argument with the values of each element of a record.
 pub(crate) type Elements<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&[&str])) + Send + Sync;
 
 /// Numbered fields for the elements of a document; see the [module](self).
@@ -120,8 +120,8 @@ impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
     /// Fields of elements that have a value for each of `names`, for documents of at most `most`
     /// elements.
     ///
-    /// `elements` passes the values of each element of a record, in the order of `names`. An empty
-    /// value means that the value is missing.
+    /// `elements` calls its last argument with the values of each element of a record, in the order
+    /// of `names`. An empty value means that the value is missing.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if `names` is empty, if a name is empty or occurs twice, or if

@@ -1,8 +1,9 @@
 //! Nested documents by proximity: how are elements of any number kept apart in one field?
 //!
 //! The values of all elements are words of one field. The values of one element are close to each
-//! other, so a query for an element is a query of [near](Query::near) words. Its cost does not
-//! depend on the number of elements, unlike that of [numbered fields](crate::numbered_fields).
+//! other, so a query for an element is a query of [near](Query::near) words. The cost of a query
+//! does not depend on the number of elements, unlike with [numbered
+//! fields](crate::numbered_fields).
 //!
 //! Without a gap, the last word of an element is next to the first word of the following element:
 //!
@@ -70,8 +71,9 @@
 //!
 //! # When not to use it
 //!
-//! See above. Also, when elements change often: if the length of the field changes, all of its
-//! postings are written again. A changed [nested](crate::nested) element writes one record.
+//! When the false matches above are not acceptable. Also, when elements change often: if the length
+//! of the field changes, all of its postings are written again. A changed [nested](crate::nested)
+//! element writes one record.
 //!
 //! # Source
 //!
@@ -115,8 +117,8 @@ impl<K, V> fmt::Debug for ProximityField<K, V> {
 }
 
 impl<K: RecordKey, V: 'static> ProximityField<K, V> {
-    /// A field of elements. `elements` passes the values of each element of a record, always in the
-    /// same order.
+    /// A field of elements. `elements` calls its last argument with the values of each element of a
+    /// record, always in the same order.
     pub fn new(
         name: &str,
         analyzer: Analyzer,

@@ -8,16 +8,16 @@ use super::position::{LatLng, check_finite, check_latitude, check_longitude, nor
 /// The relation of an area to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellRelation {
-    /// They have no position in common.
+    /// The area and the cell have no position in common.
     Outside,
-    /// They may have positions in common.
+    /// The area and the cell may have positions in common.
     Across,
     /// All positions of the cell are in the area.
     Inside,
 }
 
-/// The edges of a cell, in degrees. They belong to the cell. A cell does not cross the meridian at
-/// ±180 degrees.
+/// The edges of a cell, in degrees. The edges belong to the cell. A cell does not cross the
+/// meridian at ±180 degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellBounds {
     /// The southern edge.
@@ -241,8 +241,8 @@ impl BoundingBox {
         self.north
     }
 
-    /// The longitude of the eastern edge. If the box crosses ±180 degrees, it is less than the
-    /// western longitude.
+    /// The longitude of the eastern edge. If the box crosses ±180 degrees, this longitude is less
+    /// than that of the western edge.
     pub fn east(&self) -> f64 {
         self.east
     }
@@ -334,7 +334,7 @@ impl<A: Area, B: Area> Area for Combined<A, B> {
     fn relation(&self, cell: &CellBounds) -> CellRelation {
         use CellRelation::{Across, Inside, Outside};
         let first = self.first.relation(cell);
-        // The relation that the first area alone decides.
+        // If one area has this relation, the relation of the other area does not matter.
         let decisive = if let Operation::Union = self.operation { Inside } else { Outside };
         if first == decisive {
             return decisive;

@@ -10,7 +10,7 @@ use super::cover::{Cover, Run};
 use super::located::{Located, Place, code_of};
 
 /// After this many entries in a row outside the region, the walk seeks to the next entry that may
-/// be inside. A seek costs about as much as reading these entries.
+/// be inside, unless it has prefetched entries.
 const MOST_IN_A_ROW: usize = 8;
 
 /// The number of steps that take about as long as a seek.
@@ -220,7 +220,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// Skips everything before a code. No entry from this code on may have been returned yet.
+    /// Skips everything before a code. Call it only if no entry at or after this code was returned
+    /// yet.
     pub(super) fn skip_to(&mut self, code: u64) {
         self.walk.end();
         self.cover.skip_to(code);
@@ -248,7 +249,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// The run that a code is in or before. The code must be greater than all previous codes.
+    /// The run that a code is in or before. The code must not be less than any previous code.
     #[inline]
     fn run_at(&mut self, code: u64) -> Option<Run> {
         let runs = self.cover.runs.get(self.run..).unwrap_or_default();
@@ -293,7 +294,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// The first run after the current range; `None` before the first range.
+    /// The index of the first run after the current range; `None` before the first range.
     fn behind_range(&self) -> Option<usize> {
         self.cover.ranges.get(self.range.checked_sub(1)?).copied()
     }

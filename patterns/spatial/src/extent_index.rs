@@ -81,7 +81,8 @@ use super::xz::{Wanted, code};
 ///
 /// # Invariants
 ///
-/// * A record has one entry if the function returns an extent for it, else none.
+/// * If the function returns an extent for a record, the record has one entry in each of its
+///   groups, or one entry if the index is not grouped. Otherwise it has none.
 /// * The code of the entry is the code of the smallest element that holds the extent. The entry
 ///   covers the extent.
 ///
@@ -161,9 +162,9 @@ impl<K: RecordKey, V, G: 'static> ExtentIndex<K, V, G> {
     /// [`group`](ExtentIndex::group) and reads only the entries of that group; see
     /// [`PointIndex::grouped`](super::PointIndex::grouped).
     ///
-    /// `function` returns the group and the extent of a record, or a collection of these for
-    /// several groups. Nothing else may be in `space`. The errors are the same as for
-    /// [`new`](ExtentIndex::new).
+    /// `function` returns the group and the extent of a record. For a record in several groups, it
+    /// returns a collection of the groups, and the extent. Nothing else may be in `space`. The
+    /// errors are the same as for [`new`](ExtentIndex::new).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -87,7 +87,8 @@ impl<'q, K, A: Shape> ExtentQuery<'q, K, A> {
         self.cover().ranges.len()
     }
 
-    /// A name of this query, independent of the number of its ranges: the bounding box of its area.
+    /// A name of this query, independent of the number of its ranges: the kind of the query, and
+    /// the bounding box of its area.
     fn name(&self) -> Subspace {
         let area = self.area.bounds();
         let edges = (area.south(), area.west(), area.north(), area.east());

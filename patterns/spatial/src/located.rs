@@ -10,10 +10,10 @@ use keyloom_tables::index::Found;
 use super::area::BoundingBox;
 use super::position::{Haversine, LatLng};
 
-/// An entry that a query found, with its place `P`: the [`LatLng`] of a point, the position of a
-/// point and a measure of its distance, the [`BoundingBox`] of an extent, alone or with a measure
-/// of its distance, the position and the time of an event, or the numbers in a
-/// [`CurveIndex`](super::CurveIndex).
+/// An entry that a query found, with its place `P`. The place of a point is a [`LatLng`], that of
+/// an extent a [`BoundingBox`], that of an event its position and time, and that of an entry of a
+/// [`CurveIndex`](super::CurveIndex) its numbers. In a result by distance, the place also holds a
+/// measure of the distance.
 #[derive(Clone, Debug)]
 pub struct Located<B, K, P> {
     found: Found<B, K>,

@@ -25,7 +25,7 @@ pub struct AreaQuery<'q, K, A> {
     /// The subspace of the entries to read: the index, or one group of it.
     space: Subspace,
     area: A,
-    /// `None` uses as many ranges as pay off.
+    /// The number of ranges; `None` for as many as pay off.
     ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
@@ -47,7 +47,7 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
     }
 }
 
-/// The default number of ranges of other queries.
+/// The default number of ranges of an [`ExtentQuery`](super::ExtentQuery).
 // Fewer ranges read more entries outside the area; each further range takes about as long as
 // reading 32 keys. A query can set another number.
 pub(super) const RANGES: usize = 16;
@@ -113,8 +113,8 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     ///
     /// If the [number of ranges](AreaQuery::in_ranges) is set, [`points`](AreaQuery::points),
     /// [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the first
-    /// [`page`](AreaQuery::page) read exactly these parts. Otherwise, on a local store, these
-    /// operations begin with these parts. Queries by distance use a different algorithm.
+    /// [`page`](AreaQuery::page) read no other parts. Otherwise, on a local store, these operations
+    /// begin with these parts. Queries by distance use a different algorithm.
     pub fn cover_parts(&self) -> Vec<CoverPart> {
         self.cover(FIRST_RANGES).parts()
     }
@@ -234,8 +234,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
     /// The cells of `bits` bits that contain points, in code order.
     ///
-    /// This is a skip scan: after the first points of a cell, it seeks the next cell. Costs one
-    /// range per cell with many points, however many they are.
+    /// This is a skip scan: after the first points of a cell, it seeks the next cell. A cell with
+    /// many points costs one range, however many points it has.
     ///
     /// # Errors
     /// Errors of [`grid`](AreaQuery::grid).
@@ -297,7 +297,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     ///
     /// A continuation belongs to the index, the group and the [box around the area](Area::bounds).
     /// The number of ranges may differ from page to page. A page begins after the last key of the
-    /// previous page: it reads no point again, however many points share a code.
+    /// previous page. So it reads no returned point again, however many points share a code.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; errors of

@@ -95,8 +95,8 @@ impl BoundingBox {
     ///
     /// The distance to a box of one position equals [`LatLng::distance`]. The nearest position of
     /// an edge along a meridian is where a great circle through the position meets the edge at a
-    /// right angle. The relative error is less than 1e-12, except near the antipode: a distance of
-    /// half of the circumference has an error of up to 0.1 m.
+    /// right angle, or an end of the edge. The relative error is less than 1e-12, except near the
+    /// antipode: a distance of half of the circumference has an error of up to 0.1 m.
     ///
     /// ```
     /// use keyloom_spatial::{BoundingBox, LatLng};

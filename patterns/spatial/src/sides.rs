@@ -141,7 +141,8 @@ impl Meridian {
         let slope = |parallel: &Parallel| {
             parallel.sine * centre.cosine * self.cosine - parallel.cosine * centre.sine
         };
-        // The slope rises north of a minimum and falls north of a maximum.
+        // North of a minimum the distance rises, and north of a maximum it falls. So the sign of
+        // the slope changes at an extremum.
         let (at_south, at_north) = (slope(south), slope(north));
         let is_between = (at_south <= 0.0) != (at_north <= 0.0);
         is_between.then(|| {

@@ -106,7 +106,7 @@ pub(super) struct Element {
 impl Element {
     pub(super) const WHOLE: Self = Self { level: 0, first: [0, 0], code: 0 };
 
-    /// The quarter in which some steps begin. `bits` are the next bits of the first steps.
+    /// The quarter with these next bits of longitude and latitude.
     fn quarter(&self, bits: [u32; 2]) -> Self {
         let level = self.level + 1;
         let [x, y] = bits;
@@ -130,7 +130,8 @@ impl Element {
         self.grown(1)
     }
 
-    /// The steps that its extents can touch: twice the width and twice the height.
+    /// The steps that the extents of this element can touch: twice the width and twice the height
+    /// of the element.
     pub(super) fn extents(&self) -> Steps {
         self.grown(2)
     }
@@ -181,7 +182,7 @@ pub(super) enum Wanted {
     Overlapping,
     /// Extents whose positions are all in the area.
     Inside,
-    /// Extents that have all positions of the area.
+    /// Extents that contain all positions of the area.
     Containing,
 }
 

@@ -21,7 +21,7 @@ pub struct GroupCounts {
 }
 
 impl<K: RecordKey, V> Collapse<'_, K, V> {
-    /// The exact numbers of matches and of groups on all pages. Visits all matches, and reads the
+    /// Counts the matches and the groups of all pages exactly. Visits all matches, and reads the
     /// column of each block of 1,016 ids that has a match. Keeps 8 bytes in memory for each match,
     /// and one copy of each value.
     ///
@@ -71,7 +71,7 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
         self.check()?;
         let (field, records) = (&self.level.field, self.search.index().records());
         let matches = self.search.matches(reader)?;
-        // The result has a row for each value; the groups are those of the matches.
+        // Each row has a match, so the values of the matches bound the number of rows.
         let both = records.report(&matches).max_groups(usize::MAX);
         let both = both.breakdown_by::<(Element, Element)>(reader, &[facet, field])?;
         let mut values: Vec<Element> = both.rows.into_iter().map(|((value, _), _)| value).collect();

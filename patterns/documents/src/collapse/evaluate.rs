@@ -13,11 +13,13 @@ use super::inner_hits::{InnerHits, Level};
 // reads if the groups are found early.
 const MOST: usize = 4_096;
 
-/// The smallest number of matches that are read while a group lacks inner hits. From 64 matches,
-/// most groups that have several matches get enough inner hits.
+/// If a group lacks inner hits, matches are read up to this number before the inner hits are
+/// searched for group by group. It is also the smallest page of a search that excludes the groups
+/// found so far.
 const FIRST: usize = 64;
 
-/// After this number of matches, the groups found so far are excluded from the search.
+/// If this number of matches does not yield enough groups, the groups found so far are excluded
+/// from the search.
 // Excluding groups restarts the search. A lower number restarts searches that would soon have
 // enough groups. With a higher number, a group with many matches hides the others for longer.
 const UNFILTERED: usize = 1_024;
@@ -165,12 +167,12 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         Ok(())
     }
 
-    /// The ids of a group.
+    /// The ids of the records with this value; for `None`, of the records without a value.
     fn group_of(&self, level: &Level, value: Option<&KeyBuf>) -> Result<BitmapExpr> {
         match value {
             Some(value) => self.records.packed_term(&level.field, value),
             None => {
-                // A field of integers has no container for each value.
+                // Returns the error for a field of integers, which has no container for each value.
                 self.records.packed_term(&level.field, &[])?;
                 self.records.absent(&level.field)
             }

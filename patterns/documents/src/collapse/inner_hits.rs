@@ -11,7 +11,7 @@ pub(super) struct Level {
     pub(super) inner: InnerHits,
 }
 
-/// Selects the hits of each group that a page returns: none by default.
+/// Selects which hits of each group a page returns. By default, a page returns none.
 ///
 /// ```
 /// use keyloom::Order;
@@ -58,15 +58,16 @@ impl InnerHits {
     }
 
     /// Also collapses the matches of each group by a second field, into at most `groups` groups
-    /// with hits of their own: [`Group::groups`](super::Group::groups). They are ordered by their
-    /// best hits.
+    /// with hits of their own: [`Group::groups`](super::Group::groups). These groups are ordered by
+    /// their best hits. [`sort_by`](Self::sort_by) also changes this order.
     #[must_use]
     pub fn groups(self, field: &str, groups: usize, inner: InnerHits) -> Self {
         let level = Level { field: field.to_owned(), groups, keeps_missing: true, inner };
         Self { groups: Some(Box::new(level)), ..self }
     }
 
-    /// The number of hits that a group needs, in the order of the search.
+    /// The number of hits that must be known for a group: `size`, and the `offset` hits that are
+    /// skipped; 0 if no hits are returned.
     pub(super) fn needed(&self) -> usize {
         match self.size {
             0 => 0,

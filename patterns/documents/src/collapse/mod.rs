@@ -56,9 +56,9 @@
 //!
 //! The best matches are read in the order of the search, and each is added to its group. If the
 //! first 1,024 matches are in fewer groups than needed, the groups found so far are excluded by
-//! their bitmaps. So each further match is in a new group. Then a search within the ids of each
-//! group that has too few hits finds its best matches. So the other groups are not visited, unless
-//! the order of the search visits all matches.
+//! their bitmaps. So each further page of matches contains only new groups. If a group has too few
+//! hits, its best matches are then searched within the ids of the group. So the other groups are
+//! not visited, unless the order of the search visits all matches.
 //!
 //! # Cost
 //!
@@ -79,9 +79,9 @@
 //! because they were put in the order of their authors, these reads are few.
 //!
 //! The table counts the keys read, among 10<sup>6</sup> posts on LMDB, for 10 groups with 3 hits
-//! each. The search terms are in 520, 21, 2 and 0.2 of a thousand posts. *Needed* counts the
-//! columns of ten hits, the containers of the ten groups, and the blocks whose upper bound is high
-//! enough:
+//! each. The rows are for search terms that occur in 520, 21, 2 and 0.2 of a thousand posts.
+//! *Needed* counts the columns of ten hits, the containers of the ten groups, and the blocks whose
+//! upper bound is high enough:
 //!
 //! | the search | needed, 10 posts per author | read | needed, authors by Zipf's law | read |
 //! |---|---|---|---|---|
@@ -91,10 +91,11 @@
 //! | 6 | 97 | 118 | 172 | 361 |
 //!
 //! So with this layout, the collapsed search for one term needs more than twice the keys of the
-//! plain search, except for a frequent term and small groups. The CPU time of the page is 1.3, 2.1,
-//! 4.9 and 5.8 times that of the search with 10 posts per author, and 20, 14, 36 and 28 times with
-//! authors by Zipf's law. The evaluation scans over keys that it does not need rather than reading
-//! the needed ones one by one: eight steps of a scan take about as long as one read.
+//! plain search, except for a frequent term and small groups. With 10 posts per author, the page
+//! takes 1.3, 2.1, 4.9 and 5.8 times the CPU time of the plain search. With authors by Zipf's law,
+//! it takes 20, 14, 36 and 28 times as much. The evaluation scans over keys that it does not need
+//! rather than reading the needed ones one by one: eight steps of a scan take about as long as one
+//! read.
 //!
 //! A value must fit in a key: group long strings such as URLs by their [short
 //! form](keyloom_tables::shortened), `single(shortened(&page.url, 200))`.

@@ -58,7 +58,7 @@ impl Files {
         Ok(found)
     }
 
-    /// Raises the stored last id to that of the last entry, if it is smaller. Otherwise ids of
+    /// Raises the stored last id to the greatest id of an entry, if it is smaller. Otherwise ids of
     /// existing entries would be assigned again.
     pub(super) fn repair_last(&self, txn: &mut impl Writer) -> Result<()> {
         let space = self.entries.space();

@@ -45,8 +45,8 @@ fn texts_of(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The end of the first piece of a text: after the last white space in the piece, unless this is
-/// far from the size limit.
+/// The end of the first piece of a text: after the last white space in the piece, or at the size
+/// limit if this white space is in the first half of the piece.
 fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();

@@ -61,12 +61,13 @@ pub enum FilesError {
         /// The new path.
         to: String,
     },
-    /// All ids are used. Copy the files to a new file system, which begins with the first id.
+    /// All blocks of ids are assigned, and the new entry needs another one. Copy the files to a new
+    /// file system, which begins with the first id.
     #[error(
         "a file system has at most {limit} entries in its lifetime; copy the files to a new one"
     )]
     Full {
-        /// The number of ids.
+        /// The greatest id that can be assigned.
         limit: u32,
     },
     /// The stored data contradict each other. Check the schema.

@@ -55,7 +55,7 @@
 //! * Every entry is below the root, or below the trash while [`remove_all`](Files::remove_all) is
 //!   not finished. No directory is below itself.
 //! * Contents that are valid UTF-8 without a NUL are text, and a piece ends after white space if
-//!   there is some near its end. Other contents have no words.
+//!   there is some in its second half. Other contents have no words.
 //!
 //! # Cost
 //!
@@ -192,7 +192,7 @@ impl Files {
     }
 
     /// [`repair`](Files::repair) with options. Calls `progress` after each transaction and stops if
-    /// it breaks.
+    /// `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Files::repair).
@@ -220,8 +220,8 @@ impl Files {
     /// exist or is a file, directories below themselves, and a stored last id smaller than that of
     /// an entry.
     ///
-    /// Reads all entries and pieces once, in addition to the reads of the index checks. Keeps about
-    /// 16 bytes in memory for each entry.
+    /// Reads all entries and pieces once, in addition to the reads of the index checks. Keeps a few
+    /// dozen bytes in memory for each entry.
     ///
     /// # Errors
     /// The errors of [`Attached::check`].

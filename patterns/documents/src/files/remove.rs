@@ -61,7 +61,7 @@ impl Files {
     }
 
     /// [`sweep`](Files::sweep) with options. Calls `progress` after each transaction and stops if
-    /// it breaks. The next sweep removes the rest; no position is needed.
+    /// `progress` breaks. The next sweep removes the rest, and needs no position to resume.
     ///
     /// # Errors
     /// Any error of the store.
@@ -79,7 +79,8 @@ impl Files {
         })
     }
 
-    /// Removes a batch from the trash.
+    /// Removes entries and their pieces from the trash, until at least `batch` records are removed
+    /// or the trash is empty. Returns the number of records removed.
     fn remove_some(&self, txn: &mut impl Writer, batch: u64) -> Result<u64> {
         let (mut removed, mut directories) = (0, Vec::<(u32, FileEntry)>::new());
         while removed < batch {

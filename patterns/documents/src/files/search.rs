@@ -11,7 +11,7 @@ use super::{FileEntry, Files};
 use crate::collapse::{Collapse, InnerHits};
 
 /// The greatest number of pieces returned for each file.
-// Each piece found is read, so a page of n files reads at most 3 n pieces.
+// The key of each piece found is read, so a higher number costs more reads per file.
 const PIECES: usize = 3;
 
 /// A search for files; returned by [`Files::search`]. Nothing is read until
@@ -31,7 +31,7 @@ pub struct FileSearch<'f> {
 enum Scope {
     All,
     Below(String),
-    /// Without the directories below.
+    /// Only this directory, without the directories below it.
     Only(String),
 }
 
@@ -49,15 +49,16 @@ pub struct FoundFile {
 }
 
 impl Files {
-    /// A search for files by their contents, the field `contents` of the query.
+    /// A search for files by their contents. The field of the contents in `query` is `contents`.
     pub fn search(&self, query: impl Into<Query>) -> FileSearch<'_> {
         let (scope, name_prefix, after) = (Scope::All, None, None);
         FileSearch { files: self, query: query.into(), scope, name_prefix, limit: 10, after }
     }
 
     /// Finds files and directories anywhere in the tree whose names begin with `prefix`. Returns at
-    /// most `limit`, ordered by name: path, id and entry. Costs 1 range of at most `limit` entries
-    /// of the index, and a get for each directory above each entry.
+    /// most `limit`, ordered by name: path, id and entry. Costs 1 range of the index, 2 gets for
+    /// each entry, and 1 get for each directory above an entry. Entries that are being removed are
+    /// read and skipped.
     ///
     /// # Errors
     /// Any error of the store.
@@ -120,8 +121,8 @@ impl FileSearch<'_> {
         Self { limit, ..self }
     }
 
-    /// Continues after the page that returned `after`; from the beginning with `None`. Files that
-    /// stay where they are, unchanged, are on exactly one page, also if others are added, moved or
+    /// Continues after the page that returned `after`; from the beginning with `None`. A file that
+    /// is neither changed nor moved is on exactly one page, even if other files are added, moved or
     /// removed between two pages.
     #[must_use]
     pub fn after(self, after: impl Into<Option<Continuation>>) -> Self {
@@ -156,9 +157,9 @@ impl FileSearch<'_> {
         Ok(Page { items: found, next: page.next })
     }
 
-    /// The ids of the files that the search is limited to, and the name of this filter. Ids of
-    /// directories have no pieces. The name contains the id of the directory, so that a
-    /// continuation is refused if another directory has its path now.
+    /// The ids of the files that the search is limited to, and the name of this filter. The ids may
+    /// include ids of directories, which have no pieces. The name contains the id of the directory.
+    /// So a continuation is refused if another directory is now at the path.
     fn ids(&self, reader: &impl Reader) -> Result<Option<(String, BTreeSet<u32>)>> {
         let prefix = self.name_prefix.as_deref().unwrap_or_default();
         Ok(Some(match &self.scope {

@@ -6,7 +6,7 @@ use keyloom_kit::{Continuation, Fnv, Page};
 use super::entry::{names, split};
 use super::{FileEntry, Files, FilesError, Kind, ROOT, TRASH};
 
-/// The number of shards that assign ids in blocks.
+/// The number of shards. Each shard assigns ids from a block of its own.
 // With one counter, all concurrent creations conflict. `IdBlocks` is not an alternative: it
 // allocates ids in its own transaction, and these methods only have a transaction, not a store.
 const SHARDS: u64 = 16;
@@ -20,7 +20,8 @@ const BLOCK: u32 = 256;
 const MAX_DEPTH: usize = 1 << 20;
 
 impl Files {
-    /// The entry at a path, and its id; `None` if the path does not exist. The root has no entry.
+    /// The entry at a path, and its id. `None` if the path does not exist, and for the root, which
+    /// has no entry.
     ///
     /// # Errors
     /// [`FilesError::BadPath`]; [`FilesError::NotADirectory`] if a name before the last is that of
@@ -113,8 +114,8 @@ impl Files {
         self.by_place.query().prefix(directory).limit(limit).after(after).records(reader)
     }
 
-    /// The path of the entry with this id; `None` if the entry was removed. Costs a get for each
-    /// directory above the entry.
+    /// The path of the entry with this id; `None` if the entry was removed or is being removed.
+    /// Costs 1 get for the entry, and 1 for each directory above it.
     ///
     /// # Errors
     /// [`FilesError::Damaged`]; any error of the store.
@@ -182,8 +183,8 @@ impl Files {
         Ok(id)
     }
 
-    /// The next id of the entry's shard: from its current block, or from a new block if that is
-    /// full.
+    /// The next id of the entry's shard: from its current block, or from a new block if the current
+    /// one is full.
     fn new_id(&self, txn: &mut impl Writer, entry: &FileEntry) -> Result<u32> {
         let shard = shard_of(entry);
         let next = self.last.get(txn, &shard)?.and_then(|last| last.checked_add(1));
@@ -206,8 +207,8 @@ impl Files {
     /// Moves a file, or a directory with all its contents, to another path, which must not exist.
     /// [`rename_over`](Files::rename_over) replaces what is there.
     ///
-    /// Readers see it either at the old path or at the new one. Writes one record, however many
-    /// entries are below it.
+    /// Readers see the entry either at the old path or at the new one. Writes one record, however
+    /// many entries are below a directory.
     ///
     /// # Errors
     /// [`FilesError::BadPath`]; [`FilesError::NotFound`] and [`FilesError::NotADirectory`] for
@@ -222,14 +223,15 @@ impl Files {
         })
     }
 
-    /// Moves an entry to another path, and replaces what is there: a file replaces a file, and a
-    /// directory an empty directory, as `rename` does in POSIX. Readers see either the old entry at
-    /// the path or the new one. A rename to the same path changes nothing.
+    /// Moves an entry to another path, and replaces the entry that is there: a file replaces a
+    /// file, and a directory an empty directory, as `rename` does in POSIX. At the new path,
+    /// readers see either the replaced entry or the moved one. A rename to the same path changes
+    /// nothing.
     ///
     /// Use it to publish a file that was written under another name.
     ///
     /// # Errors
-    /// As [`rename`](Files::rename); instead of [`FilesError::Exists`],
+    /// The errors of [`rename`](Files::rename), but instead of [`FilesError::Exists`]:
     /// [`FilesError::IsADirectory`] if a file would replace a directory,
     /// [`FilesError::NotADirectory`] if a directory would replace a file, and
     /// [`FilesError::NotEmpty`].
@@ -249,7 +251,8 @@ impl Files {
         })
     }
 
-    /// The id of an entry, its record at another path, and the entry that is there.
+    /// The id of the entry at `from`, its record after a move to `to`, and the entry at `to` if
+    /// there is one.
     fn moved(
         &self,
         reader: &impl Reader,

@@ -15,7 +15,7 @@ const BATCH: usize = 1_000;
 pub struct FileWalk<'f, 'r, R> {
     files: &'f Files,
     reader: &'r R,
-    /// The entries still to visit, with the paths of their directories. The last element is the
+    /// The entries still to visit, with the paths of their directories. The last element is visited
     /// next.
     stack: Vec<(String, u32, FileEntry)>,
     has_failed: bool,

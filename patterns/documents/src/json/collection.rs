@@ -48,8 +48,9 @@ impl<K: RecordKey> Collection<K> {
         Ok(Self { table, indexes: Vec::new(), texts: Vec::new() })
     }
 
-    /// Adds an index of the values at some paths. Its paths name the index, so other paths are
-    /// another index. [Build](Collection::build) the index if the collection has documents already.
+    /// Adds an index of the values at some paths. The paths are the name of the index, so an index
+    /// with other paths is a different index. [Build](Collection::build) the index if the
+    /// collection has documents already.
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
@@ -230,7 +231,7 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// [`repair`](Collection::repair) with options. Calls `progress` after each transaction and
-    /// stops if it breaks.
+    /// stops if `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Collection::repair).
@@ -250,7 +251,7 @@ impl<K: RecordKey> Collection<K> {
         stages.end()
     }
 
-    /// The paths of the indexes.
+    /// The paths of each index as text, without text indexes.
     pub fn index_names(&self) -> impl Iterator<Item = String> {
         self.indexes.iter().map(|one| one.definition.text())
     }

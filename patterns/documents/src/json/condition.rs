@@ -134,10 +134,10 @@ impl Condition {
     }
 
     /// One of the values at `elements` satisfies the condition, whose paths are relative to the
-    /// value; `$elemMatch` in MongoDB, where the path has no `[]`. Here `items[]` are the elements
-    /// of the array, and `items` is the array itself. A [nested
-    /// index](super::Collection::with_nested) on these elements finds the documents by all of its
-    /// paths, any other index by those of its own.
+    /// value. This is `$elemMatch` in MongoDB, where the path has no `[]`. Here `items[]` are the
+    /// elements of the array, and `items` is the array itself. A [nested
+    /// index](super::Collection::with_nested) on these elements is used with the conditions on all
+    /// of its paths. Any other index is used with the full paths, such as `items[].sku`.
     ///
     /// ```
     /// use keyloom_documents::json::Condition;
@@ -155,8 +155,8 @@ impl Condition {
         Ok(Self::of_element(elements.parse()?, condition))
     }
 
-    /// Alternatives and elements of elements are taken out of the condition, so that an index can
-    /// be used for each.
+    /// Moves alternatives and inner element conditions out of the condition, so that an index can
+    /// be used for each of them.
     fn of_element(elements: JsonPath, condition: Self) -> Self {
         match condition.0 {
             Kind::Any(any) => {
@@ -250,7 +250,8 @@ fn packed_key(key: JsonKey<'_>) -> KeyBuf {
     pack(&List(vec![key]))
 }
 
-/// The range of the packed values. A missing bound is the end of the type of the other bound.
+/// The range of the packed values. If a bound is missing, the range ends where the type of the
+/// other bound ends.
 fn packed_range((start, end): &(Bound<Value>, Bound<Value>)) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let kinds = |bound: &Bound<Value>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),

@@ -141,7 +141,7 @@ impl Definition {
     }
 }
 
-/// All combinations of one key of each list.
+/// All combinations of one key from each list.
 fn combinations<'v>(keys: &[Vec<JsonKey<'v>>]) -> Vec<Vec<JsonKey<'v>>> {
     let mut all: Vec<Vec<JsonKey<'v>>> = vec![Vec::new()];
     for keys in keys {

@@ -72,8 +72,8 @@ impl<K: RecordKey> Collection<K> {
     /// An object matches if each field of the example matches. An array matches if each element of
     /// the example matches some element. Other values match if they are equal.
     ///
-    /// Uses the [built](Collection::build) index with the most leading paths in the example. If no
-    /// index fits, all documents are read.
+    /// Uses the [built](Collection::build) index with the most leading paths at which the example
+    /// has values. If there is no such index, all documents are read.
     ///
     /// # Errors
     /// [`JsonError::TooDeep`]; the errors of [`JsonQuery::page`], which the iterator also returns.

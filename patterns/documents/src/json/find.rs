@@ -28,7 +28,8 @@ const MOST_BRANCHES: usize = 100;
 /// An index query, and the tests that its documents must pass.
 pub(super) struct Branch<'c, K: RecordKey> {
     pub(super) query: JsonQuery<'c, K>,
-    /// The elements of which one must pass all tests; `None` for the document itself.
+    /// The path of the elements: one of them must pass all tests. `None` if the document itself
+    /// must pass.
     each: Option<&'c JsonPath>,
     /// The tests at the first paths of the index.
     tests: Vec<Test>,
@@ -91,11 +92,11 @@ struct Needed<'t> {
     is: &'t Is,
 }
 
-/// What the documents of a condition must have, as far as an index can use it.
+/// The tests that every document of a condition passes and that an index can use.
 struct AllNeeded<'t> {
-    /// In the document.
+    /// Tests of the values of the document.
     anywhere: Vec<Needed<'t>>,
-    /// In one of the elements at a path.
+    /// For a path of elements, the tests that one element must pass.
     in_one: Vec<(&'t JsonPath, Vec<Needed<'t>>)>,
 }
 
@@ -126,14 +127,14 @@ impl<'t> AllNeeded<'t> {
 type Rank = (usize, bool, Reverse<usize>);
 
 impl<K: RecordKey> PathIndex<K> {
-    /// The queries that together find all documents which have what is needed at the paths of the
-    /// index.
+    /// The queries that together find all documents that pass the needed tests at the paths of the
+    /// index, and the rank of the index. `None` if no test is at the first path.
     fn branches(&self, needed: &AllNeeded<'_>) -> Option<(Rank, Vec<Branch<'_, K>>)> {
         let Some(each) = &self.definition.each else {
             return self.branches_by(&needed.anywhere, usize::MAX);
         };
-        // What is needed anywhere may be in different elements, but an entry of a nested index
-        // holds values of one element. So only its first path is used.
+        // Values that pass the tests of the document may be in different elements, but an entry of
+        // a nested index holds values of one element. So only the first path of the index is used.
         let mut anywhere = Vec::new();
         for Needed { path, is } in &needed.anywhere {
             anywhere.extend(path.relative_to(each).map(|path| Needed { path, is }));
@@ -143,7 +144,8 @@ impl<K: RecordKey> PathIndex<K> {
         in_one.chain(self.branches_by(&anywhere, 1)).max_by_key(|(rank, _)| *rank)
     }
 
-    /// As [`branches`](Self::branches), by the first `usable` paths of the index.
+    /// Like [`branches`](Self::branches), but uses only the tests in `needed` and the first
+    /// `usable` paths of the index.
     fn branches_by(
         &self,
         needed: &[Needed<'_>],
@@ -172,7 +174,8 @@ impl<K: RecordKey> PathIndex<K> {
             }
             let range = here().find_map(Is::limits);
             is_range = range.is_some();
-            // The index contains all documents with a value at the first path.
+            // The index contains all documents with a value at the first path, so it also supports
+            // a test for any value there.
             let is = range.or(here().next().filter(|_| known == 0).map(|_| Is::Present));
             if let Some(is) = is {
                 branches = branches.iter().map(|branch| branch.with(path, is.clone())).collect();
@@ -244,8 +247,8 @@ impl<K: RecordKey> Collection<K> {
                 Some(query) => query.clone().after(after).page(reader),
                 None => Ok(Page { items: Vec::new(), next: None }),
             };
-            // Drops documents that an earlier query returned. A query by several paths also returns
-            // documents without a value at the last path; its tests reject these.
+            // Drops documents that an earlier query returned: a document is returned only by the
+            // first query whose tests it passes.
             Pages::new(page).filter(move |found| match found {
                 Ok((_, document)) => {
                     branches.iter().position(|branch| branch.has(document)) == Some(n)

@@ -49,7 +49,7 @@ impl<K: RecordKey> JsonQuery<'_, K> {
     /// [long string](super#long-values), an array or an object, the documents are read. Otherwise
     /// only entries are counted. If no path has `[]`, a store may count the entries without reading
     /// them. If a path has `[]`, the entries are read, and the key of each document is kept in
-    /// memory.
+    /// memory; after a continuation, the documents are read.
     ///
     /// # Errors
     /// The errors of [`page`](JsonQuery::page).

@@ -71,18 +71,19 @@
 //! # Long values
 //!
 //! A key has room for about 500 bytes, which the paths of an index share. So an entry stores a long
-//! string in its [short form](keyloom_tables::shortened): its first bytes, and 32 hexadecimal digits
-//! of its SHA-256. In an index of one path these are the first 192 bytes, and in indexes of two to
-//! nine paths 159, 92, 59, 39, 25, 16, 9 and 4 bytes. A string
-//! that is at most 31 bytes longer than this beginning is stored whole; NUL counts as two bytes. An
-//! array or object whose key would be longer is stored as 16 bytes of its SHA-256. With more paths
-//! the key may still be too long ([`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong)).
+//! string in its [short form](keyloom_tables::shortened): its first bytes, `…`, and 32 hexadecimal
+//! digits of its SHA-256. In an index of one path these are the first 192 bytes, and in indexes of
+//! two to nine paths 159, 92, 59, 39, 25, 16, 9 and 4 bytes. A string that is at most 31 bytes
+//! longer than this beginning is stored whole; NUL counts as two bytes. An array or object whose
+//! key is longer than the longest whole string is stored as 16 bytes of its SHA-256. With more than
+//! nine paths the key may still be too long
+//! ([`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong)).
 //!
 //! A query compares the documents with its conditions, so it returns exact results. But in the
 //! order of the index
 //!
 //! * strings that have the first 189 bytes in common (156 in an index of two paths, and so on) may
-//!   come in any order if one of them is longer than that;
+//!   come in any order if one of them is stored in its short form;
 //! * long arrays come before all other arrays except the empty one, in any order among themselves;
 //!   the same holds for long objects.
 //!

@@ -14,7 +14,7 @@ const STRING: u8 = 5;
 const ARRAY: u8 = 6;
 const OBJECT: u8 = 7;
 
-/// A part of an index.
+/// A part of an index entry.
 #[derive(Clone, Debug)]
 pub(super) enum JsonKey<'v> {
     Value(&'v Value),
@@ -28,8 +28,8 @@ pub(super) enum JsonKey<'v> {
     Kind(u8),
 }
 
-/// The beginning that `text` shares with all strings that may be ordered by a hash next to it;
-/// `None` if there can be no such strings. The stored beginning of a long string ends at a
+/// The beginning that `text` shares with every string whose order relative to `text` may depend on
+/// a hash; `None` if there can be no such string. The stored beginning of a long string ends at a
 /// character, so it can be up to three bytes shorter than `most`.
 pub(super) fn shared_beginning(text: &str, most: usize) -> Option<&str> {
     let shared = most - 3;

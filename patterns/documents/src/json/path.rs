@@ -74,7 +74,8 @@ impl JsonPath {
         Self(other.0.iter().chain(&self.0).cloned().collect())
     }
 
-    /// The path from the values at `other` to those at this path, if it goes through them.
+    /// The path from the values at `other` to those at this path; `None` unless this path begins
+    /// with `other`.
     pub(super) fn relative_to(&self, other: &Self) -> Option<Self> {
         self.0.strip_prefix(&other.0[..]).map(|rest| Self(rest.to_vec()))
     }

@@ -18,7 +18,9 @@ use super::order::{ALL_KINDS, JsonKey, kinds_of, shared_beginning};
 use super::path_index::{DocumentIndex, PathIndex};
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 
-/// The greatest number of entries that are read together, even if the page needs few documents.
+/// The limit of the growing batches of a page: it reads at least 1, then 2, 4, … entries together,
+/// up to this number. If the page needs more documents than this number, more entries are read
+/// together.
 // A higher limit needs more memory, and wastes reads once the page is full. A lower one adds round
 // trips where many entries belong to few documents.
 const BATCH: usize = 1_024;
@@ -195,7 +197,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
 
     /// The document of an entry, if this is the first entry of the document that matches the query.
     ///
-    /// Entries are visited in order. So the document is not needed after this entry.
+    /// Entries are visited in order. So a document is removed from `documents` at its first
+    /// matching entry, and its later entries return `None`.
     fn document(
         &self,
         key: Result<K>,

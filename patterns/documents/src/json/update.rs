@@ -61,9 +61,9 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// [`update_where`](Collection::update_where) with options. Calls `progress` after each
-    /// transaction and stops if it breaks. The next update resumes at the position of `options`.
-    /// Without a position, documents that were already changed and still satisfy the condition are
-    /// changed again.
+    /// transaction and stops if `progress` breaks. To resume, pass the position of the returned
+    /// progress in `options`. Without a position, documents that were already changed and still
+    /// satisfy the condition are changed again.
     ///
     /// [`Progress::records`] counts the documents visited, [`Progress::written`] those changed, and
     /// [`Progress::removed`] those deleted. [`Progress::undecodable`] counts documents that do not

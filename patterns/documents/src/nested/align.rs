@@ -1,11 +1,11 @@
 //! Decides which stored elements keep their records when a list of elements changes.
 
 /// Assigns ordinals to the new elements. Elements of the common prefix and of the common suffix of
-/// both lists keep their ordinals, and so their stored records. `None` if there are not enough
-/// ordinals.
+/// both lists keep their ordinals, and so their stored records. `None` if an ordinal would exceed
+/// [`u32::MAX`].
 ///
-/// The elements in between reuse the ordinals of the old elements in between. If these need more
-/// ordinals than are free before the common suffix, the suffix gets new ordinals, too.
+/// The new elements in between reuse the ordinals of the old elements in between. If more ordinals
+/// are needed than are free before the common suffix, the suffix gets new ordinals, too.
 pub(super) fn align<T: PartialEq>(old: &[(u32, T)], new: &[T]) -> Option<Vec<u32>> {
     let same = |(old, new): &(&(u32, T), &T)| old.1 == **new;
     let start = old.iter().zip(new).take_while(same).count();

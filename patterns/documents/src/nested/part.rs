@@ -27,8 +27,8 @@ where
     E: Clone,
     C: Codec<D> + Codec<E> + 'static,
 {
-    /// Adds the records that change if a document gets these elements, and returns the ordinals of
-    /// the elements.
+    /// Adds to `changes` the records to write and to remove so that a document has these elements.
+    /// Returns the ordinals of the elements.
     fn compare(
         &self,
         key: &P,

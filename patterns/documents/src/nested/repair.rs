@@ -57,7 +57,7 @@ where
     }
 
     /// [`repair`](Nested::repair) with options. Calls `progress` after each transaction and stops
-    /// if it breaks.
+    /// if `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Nested::repair).

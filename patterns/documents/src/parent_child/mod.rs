@@ -74,7 +74,7 @@
 //! # Invariants
 //!
 //! * After each [`put`](Children::put) and [`move_to`](Children::move_to), the parent of the record
-//!   exists, and no record is its own ancestor.
+//!   exists if it has one, and no record is its own ancestor.
 //! * If a parent is deleted through [`Documents`], the [rule](OnParentDelete) of the relation is
 //!   applied to its children in the same transaction.
 //!
@@ -201,8 +201,9 @@ where
     /// Sets a record. Its parent must exist, if it has one.
     ///
     /// # Errors
-    /// [`DocumentError::NoDocument`]; [`DocumentError::OwnAncestor`]; [`DocumentError::TooDeep`]
-    /// for more than [`MAX_DEPTH`] ancestors; the errors of [`Documents::put`].
+    /// [`DocumentError::NoDocument`]; in a relation of a table with itself,
+    /// [`DocumentError::OwnAncestor`], and [`DocumentError::TooDeep`] for more than [`MAX_DEPTH`]
+    /// ancestors; the errors of [`Documents::put`].
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| {
             self.check_parent(txn, key, key, value)?;
@@ -210,7 +211,7 @@ where
         })
     }
 
-    /// Deletes a record, and applies the rules of their relations to its own children. Returns
+    /// Deletes a record, and applies to its own children the rules of their relations. Returns
     /// whether the record existed.
     ///
     /// # Errors
@@ -219,8 +220,8 @@ where
         self.records.delete(txn, key)
     }
 
-    /// Moves a record to another parent, and returns its new key. Its own elements and children
-    /// move too, if their keys contain its key.
+    /// Moves a record to another parent, and returns its new key. If the key changes, the elements
+    /// and children of the record move too, so that their parent is the new key.
     ///
     /// # Errors
     /// [`DocumentError::NoRecord`] if there is no such record; [`DocumentError::Exists`] if there
@@ -309,7 +310,7 @@ where
     }
 
     /// [`repair`](Self::repair) with options. Calls `progress` after each transaction and stops if
-    /// it breaks.
+    /// `progress` breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Self::repair).

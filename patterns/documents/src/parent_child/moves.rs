@@ -99,7 +99,8 @@ where
     fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
         let keys = self.keys_of(txn, from)?;
         keys.iter().try_for_each(|key| {
-            // The parent was just written, and its ancestors and its height were checked then.
+            // No check is needed: the parent was just written at its new key, and its ancestors and
+            // the height of its descendants are either unchanged or were checked before the move.
             let (new, value) = self.moved_to(txn, key, to)?;
             self.records.move_at(txn, key, &new, &value, depth)
         })

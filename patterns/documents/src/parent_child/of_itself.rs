@@ -19,7 +19,7 @@ where
     C: Codec<V> + 'static,
 {
     /// Declares a table whose records have a parent in the same table, or no parent: replies to
-    /// replies, or parts of parts. The table has at most [`MAX_DEPTH`] levels.
+    /// replies, or parts of parts. A record has at most [`MAX_DEPTH`] ancestors.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -66,8 +66,8 @@ where
     }
 }
 
-/// The `Part` of documents that are children of documents in the same table. It must not own the
-/// documents.
+/// The `Part` of documents that are children of documents in the same table. It holds a weak
+/// reference to the documents, because the documents own it.
 struct OfItself<K: RecordKey, V: 'static, C> {
     records: WeakDocuments<K, V, C>,
     link: Link<K, K, V>,

@@ -227,7 +227,8 @@ where
 
     /// The matches of a search among the children of one parent, in the order of the search: at
     /// most `size` of them, after the first `offset`. `search` is a search of the index that
-    /// [`at`](Self::at) returns; its filters and its order apply.
+    /// [`at`](Self::at) returns. Its filters and its order apply; its limit and its continuation
+    /// are ignored.
     ///
     /// ```
     /// # use keyloom::{Memory, Order, Store};

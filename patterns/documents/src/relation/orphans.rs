@@ -21,7 +21,7 @@ where
     C: Codec<D> + Codec<V>,
 {
     /// The children whose parent does not exist, among at most `limit` children after `after`.
-    /// Children that have no parent by their declaration are not orphans.
+    /// Children whose record names no parent are not orphans.
     ///
     /// Costs one range, and one get per child.
     ///

@@ -82,7 +82,8 @@ impl Dimension {
 
     /// The cell of a value among 2^`bits` cells, counted from 0.
     ///
-    /// A value has 53 significant bits, so at most 53 bits distinguish cells.
+    /// A value has 53 significant bits, and so has the result. So with more than 53 bits, not every
+    /// cell has values.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for NaN, and for a number of bits other than 1 to 64.

@@ -22,9 +22,9 @@ pub trait Word:
     fn up_to_highest_bit(self) -> Self;
     /// The lowest set bit; zero for zero.
     fn lowest_bit(self) -> Self;
-    /// The next number.
+    /// The next number; `None` after the greatest number.
     fn successor(self) -> Option<Self>;
-    /// The previous number.
+    /// The previous number; `None` before zero.
     fn predecessor(self) -> Option<Self>;
 }
 

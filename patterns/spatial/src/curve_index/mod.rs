@@ -149,9 +149,9 @@ where
     /// [`group`](CurveIndex::group) and reads only the entries of that group; see
     /// [`PointIndex::grouped`](super::PointIndex::grouped).
     ///
-    /// `function` returns the group and the numbers of a record, or a collection of these for
-    /// several groups. Nothing else may be in `space`. The errors are the same as for
-    /// [`new`](CurveIndex::new).
+    /// `function` returns the group and the numbers of a record. For a record in several groups, it
+    /// returns a collection of the groups, and the numbers. Nothing else may be in `space`. The
+    /// errors are the same as for [`new`](CurveIndex::new).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -225,8 +225,9 @@ where
         })
     }
 
-    /// A query for the records with numbers in `ranges`, one for each dimension. Bounds of
-    /// different kinds are written as pairs of [`Bound`](std::ops::Bound)s.
+    /// A query for the records with numbers in `ranges`, one for each dimension. Ranges of
+    /// different types, such as `1.0..` and `..=5.0`, are written as pairs of
+    /// [`Bound`](std::ops::Bound)s.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a bound that is NaN.

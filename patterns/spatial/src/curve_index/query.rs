@@ -25,7 +25,7 @@ pub struct CurveQuery<'q, K, const N: usize> {
     made_with: u64,
     bounds: Bounds<N>,
     cells: Cells<N>,
-    /// `None` uses as many ranges as pay off.
+    /// The number of ranges; `None` for as many as pay off.
     ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }

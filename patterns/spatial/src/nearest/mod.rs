@@ -57,18 +57,19 @@ pub(super) trait Cell: Copy {
     /// The parts of the cell in code order. A cell without parts is read as a whole.
     fn parts(self) -> impl Iterator<Item = Self>;
 
-    /// The area in which about as many places are as in the codes, in square metres.
+    /// The size, in square metres, of an area in which about as many places are expected as in the
+    /// codes.
     fn size(&self) -> f64;
 
-    /// The bounds of all positions of its places.
+    /// Bounds that contain all positions of the places of the cell.
     fn bounds(&self) -> impl Iterator<Item = CellBounds>;
 
-    /// Bounds in which each place has a position.
+    /// Bounds that contain at least one position of each place of the cell.
     fn inner_bounds(&self) -> impl Iterator<Item = CellBounds>;
 }
 
 /// A page of at most `limit` places, the nearest first, beginning after the continuation `after`.
-/// `query` is the name of the query. `walk` begins after a rank.
+/// `query` is the name of the query. `walk` returns a walk that begins after the given rank.
 pub(super) fn page<'r, 'q, R: Reader, K: RecordKey, S: Places>(
     query: &Subspace,
     limit: usize,

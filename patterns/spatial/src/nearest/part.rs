@@ -70,7 +70,7 @@ const SPARSE: f64 = 2.0;
 const MOST_PARTS: f64 = 64.0;
 
 impl Typical {
-    /// The area before any read.
+    /// The area before any read: no cell is divided.
     pub(super) const UNKNOWN: Self = Self(f64::INFINITY);
 
     /// The typical area if this interval of codes has as many points as `reads` reads return.
@@ -88,7 +88,7 @@ impl Typical {
         Self(size * wanted as f64 / found.max(1) as f64)
     }
 
-    /// The implied area if it is much larger than this area; otherwise this area.
+    /// `implied` if it is much larger than this area; otherwise this area.
     pub(super) fn unless_sparse(self, implied: Self) -> Self {
         if implied.0 > SPARSE * self.0 { implied } else { self }
     }

@@ -53,8 +53,8 @@ impl Polygon {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners,
-    /// crosses itself, or is wider than 360 degrees; for a latitude beyond ±90 degrees; and for a
-    /// number that is not finite.
+    /// crosses itself, or is wider than 360 degrees; for a latitude beyond ±90 degrees or a
+    /// longitude beyond ±540 degrees; and for a number that is not finite.
     pub fn new(ring: &[(f64, f64)]) -> Result<Self> {
         Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()), 0)
     }

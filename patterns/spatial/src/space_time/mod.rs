@@ -163,8 +163,9 @@ impl<K: RecordKey, V, G: 'static> SpaceTimeIndex<K, V, G> {
     /// [`group`](SpaceTimeIndex::group) and reads only the entries of that group; see
     /// [`PointIndex::grouped`](super::PointIndex::grouped).
     ///
-    /// `function` returns the group, the position and the time of a record, or a collection of
-    /// these for several groups. Nothing else may be in `space`.
+    /// `function` returns the group, the position and the time of a record. For a record in several
+    /// groups, it returns a collection of the groups, the position and the time. Nothing else may
+    /// be in `space`.
     ///
     /// ```
     /// use std::time::Duration;

@@ -26,7 +26,7 @@ pub struct SpaceTimeQuery<'q, K, A> {
     area: A,
     /// The first and the last time.
     times: Option<(i64, i64)>,
-    /// `None` uses as many ranges as pay off.
+    /// The number of ranges; `None` for as many as pay off.
     ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
@@ -127,7 +127,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     }
 
     /// The events in the order of their times: the soonest first, or the newest first with
-    /// [`Order::Descending`]. Events of one time are in the order of their record keys.
+    /// [`Order::Descending`]. Events of one time are in the order of their record keys, which is
+    /// also reversed with [`Order::Descending`].
     ///
     /// [`points`](SpaceTimeQuery::points) and [`page`](SpaceTimeQuery::page) have no such order
     /// within a bin. This iterator reads one bin at a time, and keeps the events of that bin in
@@ -268,7 +269,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area + Clone> ByTime<'r, '_, R, K, A> {
         }
     }
 
-    /// The next bin that has events, anywhere.
+    /// The next bin that has events, inside or outside the area.
     fn next_occupied(&mut self) -> Result<Option<i64>> {
         let Some((first, last)) = self.left.take() else { return Ok(None) };
         let (space, width) = (&self.query.space, self.query.bins.made_with());
@@ -310,7 +311,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area + Clone> ByTime<'r, '_, R, K, A> {
         };
         self.bin.sort_by_cached_key(place);
         if self.order == Order::Ascending {
-            // The last is taken first.
+            // `step` takes the last event first.
             self.bin.reverse();
         }
         Ok(())
