@@ -86,7 +86,7 @@ impl<P, D, K, V> Clone for TermsLookup<'_, P, D, K, V> {
 
 impl<P, D, K, V> fmt::Debug for TermsLookup<'_, P, D, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookup").field("field", &self.field).finish_non_exhaustive()
+        f.debug_struct("TermsLookup").field("field", &self.field).finish_non_exhaustive()
     }
 }
 

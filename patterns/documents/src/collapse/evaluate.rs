@@ -75,9 +75,13 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         let chunk = level.groups.min(MOST);
         // If the hits of a group have an order of their own, they are read later.
         let needed = if level.inner.order.is_none() { level.inner.needed() } else { 0 };
+        // Counts matches without a value too, even if they are left out: with many of them, the
+        // search continues without them.
+        let mut read = 0;
         let is_last = loop {
             let hits = matches.next(chunk)?;
             let is_last = hits.len() < chunk;
+            read += hits.len();
             self.add(&mut search, &mut matches, hits)?;
             let Search { found, .. } = &search;
             let is_enough = match found.of_page().count() >= level.groups {
@@ -85,7 +89,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
                     let repeats = || found.repeats(level.groups, needed);
                     found.hits >= FIRST || matches.are_few() || !repeats()
                 }
-                false => found.hits >= UNFILTERED,
+                false => read >= UNFILTERED,
             };
             if is_last || is_enough {
                 break is_last;

@@ -16,7 +16,7 @@ pub(super) struct Level {
 /// ```
 /// use keyloom::Order;
 /// use keyloom_documents::collapse::InnerHits;
-/// // The second and third newest post of each author, and the best post of three countries.
+/// // The second and third newest post of each author, and the newest post of three countries.
 /// let inner = InnerHits::first(2)
 ///     .offset(1)
 ///     .sort_by("date", Order::Descending)

@@ -56,7 +56,7 @@
 //!
 //! The best matches are read in the order of the search, and each is added to its group. If the
 //! first 1,024 matches are in fewer groups than needed, the groups found so far are excluded by
-//! their bitmaps. So each further page of matches contains only new groups. If a group has too few
+//! their bitmaps, and so are records without a value, if they have no group. So each further page of matches contains only new groups. If a group has too few
 //! hits, its best matches are then searched within the ids of the group. So the other groups are
 //! not visited, unless the order of the search visits all matches.
 //!
@@ -66,7 +66,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`page`](Collapse::page), the first | the best hits, g at a time, until there are g groups or 1,024 hits; one column for each block of 1,016 ids with a hit. Then a search for 64 hits, and for twice as many each time, without the groups found so far. For the inner hits, the [best of each](keyloom_text::RankedMatches::best_of_each) group that has too few among the hits |
+//! | [`page`](Collapse::page), the first | the best hits, g at a time, until there are g groups or 1,024 hits; one column for each block of 1,016 ids with a hit. Then a search for g hits, at least 64, and for twice as many each time, without the groups found so far. For the inner hits, the [best of each](keyloom_text::RankedMatches::best_of_each) group that has too few among the hits |
 //! | a further [`page`](Collapse::page) | the same, and the best hit of each group that has hits after the position, including groups of earlier pages |
 //! | [`InnerHits::groups`] | a search in each group |
 //! | [`InnerHits::count`] | visits all matches of each group |

@@ -8,6 +8,7 @@ use keyloom_kit::derived::unless_undecodable;
 use keyloom_kit::{Inconsistency, Rule};
 use keyloom_tables::table::record;
 
+use super::contents::Piece;
 use super::entry::{FileEntry, Kind};
 use super::{Files, ROOT, TRASH};
 
@@ -19,6 +20,7 @@ enum Known {
     },
     File {
         above: u32,
+        bytes: u64,
         pieces: u32,
     },
     /// The record does not decode; the check of the indexes reports it.
@@ -29,7 +31,7 @@ impl Known {
     fn of(entry: &FileEntry) -> Self {
         match entry.kind {
             Kind::Directory => Self::Directory { above: entry.directory },
-            Kind::File { pieces, .. } => Self::File { above: entry.directory, pieces },
+            Kind::File { bytes, pieces } => Self::File { above: entry.directory, bytes, pieces },
         }
     }
 
@@ -41,12 +43,22 @@ impl Known {
     }
 }
 
+/// The pieces of a file that are stored.
+#[derive(Clone, Copy, Default)]
+struct Stored {
+    /// One more than the number of the last piece.
+    pieces: u32,
+    bytes: u64,
+    /// Whether the length cannot be compared: a piece is missing or does not decode.
+    is_unknown: bool,
+}
+
 /// The entries by id.
 type All = HashMap<u32, Known>;
 
 impl Files {
     /// The faults of the records: entries without a directory, cycles of directories, missing and
-    /// surplus pieces, and a stored last id that is smaller than the id of an entry.
+    /// surplus pieces, pieces of another length than the file, and a stored last id that is smaller than the id of an entry.
     pub(super) fn check_records(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let all = self.all_entries(reader)?;
         let mut found = self.check_directories(&all);
@@ -104,28 +116,38 @@ impl Files {
         let space = self.pieces.space();
         let fault =
             |id: u32, number: u32, rule| Inconsistency::new(space.pack(&(id, number)), rule);
-        // Counts the pieces of each file, and finds gaps in their numbers.
-        let (mut found, mut there) = (Vec::new(), HashMap::<u32, u32>::new());
+        // Counts the pieces and the bytes of each file, and finds gaps in the numbers.
+        let (mut found, mut there) = (Vec::new(), HashMap::<u32, Stored>::new());
         for entry in reader.range(space.range(), Order::Ascending)? {
-            let (key, _) = entry?;
-            let Ok((id, number)) = space.unpack::<(u32, u32)>(&key) else { continue };
+            let entry = entry?;
+            let Ok((id, number)) = space.unpack::<(u32, u32)>(&entry.0) else { continue };
             let pieces = match all.get(&id) {
                 Some(Known::File { pieces, .. }) => *pieces,
                 Some(Known::Unknown) => continue,
                 Some(Known::Directory { .. }) | None => 0,
             };
             if number >= pieces {
-                found.push(Inconsistency::new(KeyBuf::from_slice(&key), Rule::Dangling));
+                found.push(Inconsistency::new(KeyBuf::from_slice(&entry.0), Rule::Dangling));
                 continue;
             }
-            let next = there.entry(id).or_default();
-            found.extend((*next..number).map(|number| fault(id, number, Rule::Missing)));
-            *next = number.saturating_add(1);
+            let piece = unless_undecodable(record::<_, (u32, u32), Piece, Postcard>(space, entry))?;
+            let there = there.entry(id).or_default();
+            found.extend((there.pieces..number).map(|number| fault(id, number, Rule::Missing)));
+            // The check of the text index reports a piece that does not decode.
+            there.is_unknown |= piece.is_none() || there.pieces < number;
+            there.pieces = number.saturating_add(1);
+            there.bytes += piece.map_or(0, |(_, piece)| piece.bytes().len() as u64);
         }
+        let entries = self.entries.space();
         for (id, entry) in all {
-            if let Known::File { pieces, .. } = entry {
-                let from = there.get(id).copied().unwrap_or(0);
-                found.extend((from..*pieces).map(|number| fault(*id, number, Rule::Missing)));
+            if let Known::File { pieces, bytes, .. } = entry {
+                let there = there.get(id).copied().unwrap_or_default();
+                let missing = there.pieces..*pieces;
+                if there.bytes != *bytes && !there.is_unknown && missing.is_empty() {
+                    let text = format!("has {bytes} bytes, but its pieces have {}", there.bytes);
+                    found.push(Inconsistency::new(entries.pack(id), Rule::Wrong).with_text(text));
+                }
+                found.extend(missing.map(|number| fault(*id, number, Rule::Missing)));
             }
         }
         found.sort_by(|a, b| a.key.cmp(&b.key));

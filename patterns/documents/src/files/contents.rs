@@ -19,7 +19,7 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,

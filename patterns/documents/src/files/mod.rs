@@ -63,7 +63,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | look-up of a path | 1 get of the state of the index, and d gets one after the other |
+//! | look-up of a path | 3 gets for each of d names, one after the other: the state of the index, its entry, and the record |
 //! | [`read`](Files::read) | 1 get, 1 range of p keys |
 //! | [`write`](Files::write) | 1 entry and p pieces, and the postings of the words that change |
 //! | [`rename`](Files::rename), of a file or of a directory | 1 entry, and up to 2 keys in each of 2 indexes; a get for each directory above the new path |
@@ -72,7 +72,7 @@
 //! | [`list`](Files::list) | 1 range of the index, 1 get for each entry, in one round trip |
 //! | [`walk`](Files::walk) | a list of each directory |
 //! | [`search`](Files::search) | the search in pieces, and the paths of the files found |
-//! | the same with a [name](FileSearch::named) | also 1 range of the index of names, a get for each entry found and for each directory above it, and the bitmap of each such file |
+//! | the same with a [name](FileSearch::named) | also 1 range of the index of names, 2 gets for each entry found and 1 for each directory above it, and the bitmap of each such file |
 //! | the same [within](FileSearch::within) a directory | also a walk of the directory, and the bitmap of each file in it |
 //! | the same [directly in](FileSearch::directly_in) a directory | also 1 range of its entries, and the bitmap of each |
 //!

@@ -99,7 +99,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | [`put`](Documents::put) of a document | 1 get, 1 range per path of the document, and per path of each element; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
-//! | [`put_many`](Documents::put_many) | the same for each document, but all gets take 1 round trip, the ranges of each 256 documents 1 more, and a list of an index is written once |
+//! | [`put_many`](Documents::put_many) | the same for each document, but all gets take up to 3 round trips, the ranges of each 256 documents 1 more, and a list of an index is written once |
 //! | [`get`](Documents::get) of a document | 1 get, 1 range per path of the document, and per path of each element; 1 get for the entry of the table and of each path in the schema; 1 round trip, and 1 per path |
 //! | [`replace`](Nested::replace) an element | 3 gets, 1 key written and the changes of its index; 1 range per path of the element |
 //! | [`push`](Nested::push) | 3 gets, 1 range, 1 key written and the changes of its index |

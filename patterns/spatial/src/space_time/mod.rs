@@ -42,7 +42,7 @@
 //! | put of a record | 1 key written; also 1 deleted if the event moves to another code; 0 if it is unchanged |
 //! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 empty ranges; for each non-empty bin 1 key to find it, [a few](SpaceTimeQuery::in_ranges) ranges, and seeks that skip events outside the area and the times |
 //! | [`by_time`](SpaceTimeQuery::by_time) | the same; the first events cost those of their bin |
-//! | within one bin | the same, without the key to find it |
+//! | `points` and `count` within one bin | the same, without the key to find it |
 //! | an empty bin | nothing |
 //! | [`page`](SpaceTimeQuery::page) | the same, from the beginning of the page on |
 //! | any of these in a [`group`](SpaceTimeIndex::group) | the same, as if the other groups did not exist |

@@ -38,3 +38,21 @@ fn a_page_of_groups_reads_a_part_of_the_matches() {
     assert!(groups <= 4 * plain, "{groups} keys, {plain} without groups");
     assert!(hits <= 6 * plain, "{hits} keys, {groups} without inner hits");
 }
+
+/// Most of the best matches have no author: after 1,024 of them, the search leaves them out.
+#[test]
+fn matches_without_a_value_are_not_read_one_by_one() {
+    let post = |n: u32| Post {
+        author: (n >= 19_900).then(|| format!("author {}", n % 20)),
+        country: 0,
+        body: if n < 19_900 { "a a a".to_owned() } else { "a b c d e f".to_owned() },
+        date: None,
+    };
+    let store = Metered::new(keyloom_testing::memory());
+    let index = stored(&store, &(0..20_000).map(post).collect::<Vec<_>>());
+    let search = index.search(Query::term("body", "a")).limit(10);
+    let collapse = Collapse::new(search, "author").without_missing();
+    let (page, cost) = store.measure(|store| collapse.page(&store.snapshot().unwrap()));
+    assert_eq!(page.unwrap().items.len(), 10);
+    assert!(cost.gets + cost.ranges < 300, "{cost}");
+}

@@ -51,6 +51,13 @@ pub fn missing_and_surplus_pieces_are_found(store: &impl Store) {
         put(store, lost, &all[&lost[..]]);
         assert_eq!(faults(&files, store), []);
     }
+    // A piece with the bytes of another one: the file is shorter than its entry says.
+    let shortened = (space_of_entries(store).pack(&id), Rule::Wrong);
+    put(store, pieces[1].0, pieces[3].1);
+    assert!(faults(&files, store).contains(&shortened));
+    assert!(files.read(&store.snapshot().unwrap(), "/file").is_err());
+    put(store, pieces[1].0, pieces[1].1);
+    assert_eq!(faults(&files, store), []);
     // Pieces after the last one, and a piece of an entry that does not exist.
     for surplus in [piece(id, 4), piece(id, 400), piece(id + 1, 0)] {
         put(store, &surplus, pieces[3].1);
