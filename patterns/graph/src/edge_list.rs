@@ -120,7 +120,11 @@ impl<R: BufRead> Lines<R> {
                     return Err(self.bad("is of a Matrix Market file that lists no coordinates"));
                 }
                 // A file that is not `general` contains only one half of the matrix.
-                if !is_of("general") && (self.is_directed || !is_of("symmetric")) {
+                if !is_of("general") && !is_of("symmetric") {
+                    return Err(self
+                        .bad("is of a Matrix Market file that is neither general nor symmetric"));
+                }
+                if !is_of("general") && self.is_directed {
                     return Err(self.bad(
                         "is of a symmetric Matrix Market file, which is imported into undirected graphs",
                     ));

@@ -154,7 +154,7 @@ pub enum GraphError {
         key: String,
     },
     /// The graph has more than 2<sup>31</sup> vertices, too many for compressed sparse rows.
-    #[error("the graph has 2^31 vertices or more; process a part of it")]
+    #[error("the graph has more than 2^31 vertices; process a part of it")]
     TooManyVertices,
     /// The blocks of a graph are inconsistent.
     #[error("the blocks of the graph are damaged; rebuild them from the edges")]

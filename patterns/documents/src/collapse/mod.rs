@@ -56,9 +56,10 @@
 //!
 //! The best matches are read in the order of the search, and each is added to its group. If the
 //! first 1,024 matches are in fewer groups than needed, the groups found so far are excluded by
-//! their bitmaps, and so are records without a value, if they have no group. So each further page of matches contains only new groups. If a group has too few
-//! hits, its best matches are then searched within the ids of the group. So the other groups are
-//! not visited, unless the order of the search visits all matches.
+//! their bitmaps, and so are records without a value, if they have no group. So each further page
+//! of matches contains only new groups. If a group has too few hits, its best matches are then
+//! searched within the ids of the group. So the other groups are not visited, unless the order of
+//! the search visits all matches.
 //!
 //! # Cost
 //!

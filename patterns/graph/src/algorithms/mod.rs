@@ -36,8 +36,8 @@
 //! | [`local_clustering`], [`triangles`] | how connected neighbours are | m<sup>1.5</sup> | Graphalytics LCC |
 //! | [`core_numbers`] | how densely a vertex is embedded | n + m | Batagelj and Zaveršnik 2003 |
 //! | [`betweenness`] | the number of shortest paths through a vertex | (n + m) per sample | Brandes 2001, sampled |
-//! | [`topological_order`] | an order in which all edges point forward | n + m | Kahn 1962 |
-//! | [`degree_stats`] | how edges are distributed | n | |
+//! | [`topological_order`] | an order in which all edges point forward | n log n + m | Kahn 1962 |
+//! | [`degree_stats`] | how edges are distributed | n, in undirected graphs n + m | |
 //!
 //! n is the number of vertices, m the number of edges, and d the largest degree. Each parallel edge
 //! counts. Triangles, clustering and cores are defined on simple graphs: there, loops and repeated

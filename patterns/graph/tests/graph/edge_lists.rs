@@ -105,6 +105,9 @@ fn the_size_in_a_matrix_market_file_is_no_edge() {
     assert!(error.to_string().contains("undirected"), "{error}");
     let error = import(&graph, &store, "%%MatrixMarket matrix array real general\n1 1\n5");
     assert!(error.unwrap_err().to_string().contains("coordinates"));
+    let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 1\n1 2 5";
+    let error = import(&graph, &store, skew).unwrap_err();
+    assert!(error.to_string().contains("neither general nor symmetric"), "{error}");
 }
 
 /// An input that fails after its text.

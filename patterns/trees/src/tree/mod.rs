@@ -476,8 +476,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
 
     /// Moves a node with all its descendants and renames the node, like `mv`. In a tree with unique
     /// names, neither the old name at the new place nor the new name at the old place needs to be
-    /// free. Costs as much as [`move_to`](Tree::move_to), and in nested sets and documents also as
-    /// much as [`rename`](Tree::rename).
+    /// free. Costs as much as [`move_to`](Tree::move_to), and in nested sets also as much as
+    /// [`rename`](Tree::rename).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

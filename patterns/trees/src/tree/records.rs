@@ -26,8 +26,9 @@
 //! Each node that is added, renamed, deleted or given a value costs 1 get and 1 key written, plus
 //! the updates of the derived data. The gets of one call take one round trip. In a schema, each
 //! transaction that changes the tree also reads the schema entry of the table, even for a move. A
-//! check reads the record and the node of each id sequentially, in one pass over the nodes and one
-//! over the records: 6 gets or more per node. A tree without the table has no additional cost.
+//! check makes 3 gets or more for each node, in a pass over the nodes, and 1 get for each record,
+//! in a pass over the records; it makes them one after the other. A tree without the table has no
+//! additional cost.
 //!
 //! Derived data may refuse a change, for example a name that a unique index already has. The error
 //! is returned after the tree has written its own keys, so the transaction [does not
@@ -290,10 +291,12 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
                 let (ids, last) = ids_of(reader, space, from.as_deref(), BATCH)?;
                 for id in ids {
                     keys += 1;
-                    let fault = fault_of(tree, nodes, table, reader, id)?;
-                    // A node that exists was already compared in the pass over `nodes`.
-                    let is_first = |rule: &_| space == nodes || *rule == Rule::Dangling;
-                    if let Some(rule) = fault.filter(is_first) {
+                    // The pass over `nodes` has compared the records of nodes that exist.
+                    let fault = match space == nodes {
+                        true => fault_of(tree, nodes, table, reader, id)?,
+                        false => reader.get(&nodes.pack(&id))?.is_none().then_some(Rule::Dangling),
+                    };
+                    if let Some(rule) = fault {
                         findings.report(&table.space().pack(&id), rule);
                     }
                 }

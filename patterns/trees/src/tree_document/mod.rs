@@ -58,8 +58,7 @@
 //!
 //! * The head and its pieces form one text. Each piece listed in the head exists and has the listed
 //!   length.
-//! * Each change increments the version by one; a [`move_as`](super::Tree::move_as) is a move and a
-//!   rename, so it may count as two changes. A change without effect writes nothing.
+//! * Each change increments the version by one. A change without effect writes nothing.
 //! * Versions are never reused, even if all nodes are deleted, because the head stays. (Deleting
 //!   the whole subspace resets the version.)
 //!

@@ -187,6 +187,21 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         txn.guarded(|txn| self.update(txn, |document| document.move_to(id, place)))
     }
 
+    fn move_as(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        place: InsertAt,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            self.update(txn, |document| {
+                document.rename(id, name)?;
+                document.move_to(id, place)
+            })
+        })
+    }
+
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
         txn.guarded(|txn| self.update(txn, |document| document.delete_subtree(id)))
     }

@@ -217,6 +217,9 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     // The operations of the contract increment the version as well.
     store.transact(|txn| tree.insert(txn, 3, "three", &text(3), InsertAt::Last(None))).unwrap();
     assert_eq!(read().version(), 3);
+    // A move with another name is one change.
+    store.transact(|txn| tree.move_as(txn, 3, "three!", InsertAt::sorted(None))).unwrap();
+    assert_eq!(read().version(), 4);
 }
 
 fn nodes_are_found_with_their_paths(store: &(impl Store + Clone)) {

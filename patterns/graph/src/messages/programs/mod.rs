@@ -7,7 +7,7 @@
 //! | [`ShortestPaths`] | the smallest sum of weights from the source | at most the number of vertices | a number, combined |
 //! | [`ConnectedComponents`] | the smallest vertex of its component | the largest distance to it + 2 | an id, combined |
 //! | [`LabelPropagation`] | the label of its community | iterations + 1 | an id per edge |
-//! | [`ClusteringCoefficient`] | its local clustering coefficient | 2 | the list of neighbours, to each neighbour |
+//! | [`ClusteringCoefficient`] | its local clustering coefficient | 2 | the ends of its outgoing edges, to each neighbour |
 
 mod clustering;
 mod communities;
