@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use geohash::Coord;
+use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
 use keyloom::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,9 @@ use super::position::{EARTH_RADIUS, LatLng, cosine};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
+/// A cell can be a key, or a part of a key: its first code, and its number of bits. A cell sorts
+/// before the cells in it, and these are [one range](GeoCell::and_inner).
+///
 /// With serde, a cell is a struct of its `first` code and the number of its `bits`. Deserialization
 /// refuses more than 64 bits, and a code that is not the first code of a cell with this number of
 /// bits.
@@ -39,6 +43,21 @@ pub struct GeoCell {
     first: u64,
     bits: u32,
 }
+
+impl Pack for GeoCell {
+    fn pack(&self, out: &mut Packer) {
+        (self.first, self.bits).pack(out);
+    }
+}
+
+impl<'k> Unpack<'k> for GeoCell {
+    fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
+        let (first, bits) = Unpack::unpack(input)?;
+        Self::try_from(Prefix { first, bits }).map_err(|error| input.refuse(error.to_string()))
+    }
+}
+
+keyloom_kit::impl_parts!(GeoCell as (u64, u32));
 
 /// The serialized form of a [`GeoCell`].
 #[derive(Deserialize)]
@@ -141,6 +160,27 @@ impl GeoCell {
     /// The codes of the positions in the cell.
     pub fn codes(&self) -> RangeInclusive<u64> {
         self.first..=self.first | u64::MAX.checked_shr(self.bits).unwrap_or(0)
+    }
+
+    /// The keys of the cell and of all cells in it, for [`within`](keyloom_kit::within()).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::GeoCell;
+    /// use keyloom_tables::{Table, within};
+    /// let weather = Table::<(GeoCell, u32), i64>::new(&Subspace::new("weather")); // cell, day
+    /// let store = Memory::new();
+    /// let cell = GeoCell::from_geohash;
+    /// let rows = [((cell("u09t")?, 1), 21), ((cell("u09w")?, 1), 20), ((cell("u0b")?, 1), 17)];
+    /// store.transact(|txn| weather.put_many(txn, rows))?;
+    /// // In Paris and around it.
+    /// let (first, last) = cell("u09")?.and_inner().into_inner();
+    /// let around = weather.range(&store.snapshot()?, within((first,)..=(last,)))?.count();
+    /// assert_eq!(around, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn and_inner(&self) -> RangeInclusive<Self> {
+        *self..=Self { first: *self.codes().end(), bits: u64::BITS }
     }
 
     /// The edges of the cell.

@@ -1,7 +1,7 @@
 //! Cells, compared with a geohash crate and with published geohashes.
 
 use geohash::Direction;
-use keyloom::Error;
+use keyloom::{Error, pack, unpack};
 use keyloom_spatial::GeoCell;
 
 use super::fixture::{place, position};
@@ -89,4 +89,29 @@ fn what_is_no_cell_is_refused() {
     let odd = GeoCell::of(&position((1.0, 1.0)), 24).unwrap();
     assert!(odd.geohash().is_err());
     assert!(GeoCell::of(&position((1.0, 1.0)), 65).is_err());
+}
+
+/// As keys, the cells in a cell are those between the two ends, and no others.
+#[test]
+fn inner_cells_are_one_range_of_keys() {
+    let bits = || 0..=64_u32;
+    property((place(), bits(), place(), bits(), 0..=64_u32), |(one, a, other, b, shared)| {
+        let one = GeoCell::of(&position(one), a).unwrap();
+        // A cell anywhere, or one that shares some bits.
+        let far = GeoCell::of(&position(other), b).unwrap();
+        let near = std::iter::successors(Some(one), |cell| cell.children().map(|[low, _]| low));
+        let near = near.take(1 + shared as usize).last().unwrap();
+        for cell in [far, near, one, one.parent().unwrap_or(one)] {
+            let is_inner = cell.bits() >= one.bits() && one.codes().contains(cell.codes().start());
+            let (first, last) = one.and_inner().into_inner();
+            let is_between = (pack(&first)..=pack(&last)).contains(&pack(&cell));
+            assert_eq!(is_between, is_inner, "{one} {cell}");
+            assert_eq!(unpack::<GeoCell>(&pack(&cell)).unwrap(), cell);
+            assert_eq!(pack(&one).cmp(&pack(&cell)), one.cmp(&cell));
+        }
+    });
+    // A code with bits after those of the cell.
+    let error = unpack::<GeoCell>(&pack(&(1_u64, 8_u32))).unwrap_err();
+    assert!(error.to_string().contains("the bits after them are 0"), "{error}");
+    assert!(unpack::<GeoCell>(&pack(&(0_u64, 65_u32))).is_err());
 }
