@@ -75,7 +75,7 @@
 //! | [`facet_groups`](Collapse::facet_groups) | visits all matches; a [report](keyloom_bitmaps::report) by two fields |
 //!
 //! Inner hits need reads that the search itself does not need: the group of each of the best hits,
-//! one container for each chunk of 65,024 ids that a group has, and each block of postings that may
+//! one container for each chunk of 32,512 ids that a group has, and each block of postings that may
 //! have one of the best postings of a group. If records of a group have adjacent ids, for example
 //! because they were put in the order of their authors, these reads are few.
 //!

@@ -28,7 +28,7 @@ pub(crate) fn with_values<K: RecordKey, V>(
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    // The greatest id costs one read. A count would read a container for each 65,024 records.
+    // The greatest id costs one read. A count would read a container for each 32,512 records.
     let last = records.all().last(reader)?.unwrap_or(0);
     let mut all = Vec::new();
     if last / IDS_PER_RANGE >= wanted.len() as u64 {

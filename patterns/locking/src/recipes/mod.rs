@@ -1,8 +1,8 @@
 //! Recipes: how do sessions share a limited number of permits, or elect a leader?
 //!
-//! The recipes have the names of etcd's concurrency package and of Apache Curator. Each recipe
-//! stores one record per owner and no counter. So the share of a dead owner is known, and is freed
-//! when the owner's lease and grace period have ended.
+//! The recipes are those of etcd's concurrency package and of Apache Curator. Each recipe stores
+//! one record per owner and no counter. So the share of a dead owner is known, and is freed when
+//! the owner's lease and grace period have ended.
 //!
 //! | recipe | what it does | in etcd | in Curator |
 //! |---|---|---|---|

@@ -60,9 +60,9 @@
 //! # When not to use it
 //!
 //! * Many writers change the table concurrently, on a store with conflicts (PostgreSQL, etcd,
-//!   FoundationDB). All changes of a table take their numbers from one sequence, so any two writers
-//!   of the table conflict. Group the writes ([`Batched`](keyloom::Batched)), or append to a
-//!   [`Sharded`](crate::sequence::Sharded) log if the order within a shard is enough.
+//!   fjall, FoundationDB). All changes of a table take their numbers from one sequence, so any two
+//!   writers of the table conflict. Group the writes ([`Batched`](keyloom::Batched)), or append to
+//!   a [`Sharded`](crate::sequence::Sharded) log if the order within a shard is enough.
 //! * The program only needs the records that have changed since yesterday: use an index on the time
 //!   of the change, which needs no consumer.
 //!

@@ -9,7 +9,7 @@
 //! | subspace, 0, … | the ids of the records, and their filters: an [`InvertedIndex`] |
 //! | subspace, 1, field, term | a [counter](keyloom::Writer::add): the documents that contain the term. These keys are the dictionary |
 //! | subspace, 2, field, term, last id | a block: up to 128 postings of an aligned range of ids |
-//! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they take more than 1,000 bytes |
+//! | subspace, 3, field, term, last id | the positions of the same block, if they take more than 1,000 bytes |
 //! | subspace, 4, field, 0 | a counter: the documents with a text in this field |
 //! | subspace, 4, field, 1 | a counter: the sum of the lengths of these texts. A length is the number of positions with a token |
 //! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of up to 16 summaries of the layer below; only in lists with more than 16 blocks |

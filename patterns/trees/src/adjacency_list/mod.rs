@@ -22,9 +22,9 @@
 //!
 //! On a store with atomic additions, such as [`Memory`](keyloom::Memory), inserts below one parent
 //! conflict only if they go to the same place. All inserts at the end conflict, because each goes
-//! after the last child. On PostgreSQL and etcd an addition reads the counter, so all inserts and
-//! deletions below one parent conflict. On these stores each parent whose count changes also costs
-//! one more round trip: two for a move between parents.
+//! after the last child. On PostgreSQL, etcd and fjall an addition reads the counter, so all
+//! inserts and deletions below one parent conflict. On these stores each parent whose count changes
+//! also costs one more round trip: two for a move between parents.
 //!
 //! A rank is a byte string between the ranks of the neighbours. Ranks at both ends are incremented
 //! or decremented and stay short: 1,000,000 children appended one after the other, or each inserted
