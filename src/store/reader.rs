@@ -173,8 +173,8 @@ pub trait Reader {
     /// the engine.
     ///
     /// Callers use this number to decide whether to step over unwanted entries or to open another
-    /// range after them. Opening a range costs a round trip on a remote store, and as much as some
-    /// dozen steps otherwise.
+    /// range after them. Opening a range costs a round trip on a remote store, and as much as about
+    /// 16 steps otherwise.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};

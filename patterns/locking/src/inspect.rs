@@ -122,11 +122,14 @@ impl Locks {
         let mut ended = sessions.iter().filter(|(_, session)| now >= session.dead_at()).peekable();
         done.finished = ended.peek().is_none();
         while let Some((session, _)) = ended.peek() {
-            let (some, is_complete) =
+            let step =
                 size.transact(store, |txn, batch| self.remove_ended(txn, *session, batch))?;
-            done.removed += some;
-            if is_complete {
-                done.records += 1;
+            if let Some((some, is_complete)) = step {
+                done.removed += some;
+                done.records += u64::from(is_complete);
+            }
+            // Without a result, the session was renewed or removed after the snapshot.
+            if step.is_none_or(|(_, is_complete)| is_complete) {
                 ended.next();
             }
             done.finished = ended.peek().is_none();
@@ -137,18 +140,18 @@ impl Locks {
         Ok(done)
     }
 
-    /// Removes some requests of a session if the session has ended, and its record with the last
-    /// request.
+    /// Removes some requests of a session, and its record with the last request. Returns `None` if
+    /// the session has not ended or is gone.
     fn remove_ended(
         &self,
         txn: &mut impl Writer,
         session: u64,
         batch: usize,
-    ) -> Result<(u64, bool)> {
+    ) -> Result<Option<(u64, bool)>> {
         let now = self.clock.now()?;
         let ended = self.sessions.get(txn, &session)?.is_some_and(|s| now >= s.dead_at());
         if !ended {
-            return Ok((0, true));
+            return Ok(None);
         }
         let (mut removed, mut kept) = (0, false);
         for (ticket, _) in self.requests_of(txn, session)? {
@@ -158,13 +161,13 @@ impl Locks {
                 self.requests.delete(txn, &(session, ticket))?;
                 removed += 1;
             } else {
-                return Ok((removed as u64, false));
+                return Ok(Some((removed as u64, false)));
             }
         }
         if !kept {
             self.sessions.delete(txn, &session)?;
         }
-        Ok((removed as u64, true))
+        Ok(Some((removed as u64, true)))
     }
 
     /// Faults: granted requests that exclude each other, tokens that were never issued, and work

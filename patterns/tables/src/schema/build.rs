@@ -57,10 +57,11 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// turns. To limit the load on a server, or to let writers of other processes write to the same
     /// LMDB file, sleep in `progress`.
     ///
-    /// On a store with concurrent writers, a batch that conflicts with a writer is made smaller.
-    /// After two conflicts, the writers of the table wait during each of the next batches. Such a
-    /// batch takes about half a second, and the build pauses for as long after it. The writers wait
-    /// only if the clocks of the programs differ by less than two seconds.
+    /// On a store with concurrent writers, a batch that conflicts with a writer and took more than
+    /// half a second is made smaller. After two conflicts, the writers of the table wait during
+    /// each of the next batches. Such a batch takes about half a second, and the build pauses for
+    /// as long after it. The writers wait only if the clocks of the programs differ by less than
+    /// two seconds.
     ///
     /// # Errors
     /// [`SchemaError::Changed`] if the store has a newer version; [`SchemaError::Gone`]; errors of
