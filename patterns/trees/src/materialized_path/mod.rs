@@ -150,6 +150,7 @@ mod check;
 mod in_steps;
 mod layout;
 mod load;
+mod matching;
 mod path;
 mod place;
 mod read;

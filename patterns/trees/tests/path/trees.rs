@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 use keyloom::{Order, Reader, Result, Store, Subspace};
 use keyloom_tables::in_order;
-use keyloom_trees::path::{PathPattern, Paths};
+use keyloom_trees::path::PathPattern;
 use keyloom_trees::{InsertAt, MaterializedPath, NodeId, Tree};
 
 use crate::language::lquery;
@@ -43,13 +43,11 @@ fn fill(store: &impl Store, rng: &mut Rng) -> Nodes {
     nodes
 }
 
-/// The paths that a scan finds, and the ids in their values.
+/// The nodes that a scan finds, with their paths.
 fn found(reader: &impl Reader, pattern: &PathPattern, order: Order) -> Vec<(Vec<String>, NodeId)> {
-    let paths = Paths::new(&tree().space().child("path"));
-    let found = paths.matching(reader, in_order(pattern, order)).unwrap().map(|found| {
-        let found = found?;
-        let labels = found.path()?.labels().map(str::to_owned).collect();
-        Ok((labels, NodeId::from_be_bytes(*found.value().first_chunk().unwrap())))
+    let found = tree().matching(reader, in_order(pattern, order)).unwrap().map(|node| {
+        let id = node?.id();
+        Ok((tree().names_to(reader, id)?, id))
     });
     found.collect::<Result<Vec<_>>>().unwrap()
 }
@@ -74,15 +72,20 @@ pub fn trees_of_names_are_searched_as_they_are(store: &impl Store) {
     }
     assert!(seen > 500, "{seen}");
     drop(snapshot);
-    a_move_in_steps_shows_both_places(store);
+    a_move_in_steps_shows_one_place(store);
+    a_deletion_in_steps_shows_no_place(store);
 }
 
-fn a_move_in_steps_shows_both_places(store: &impl Store) {
+fn subtree(store: &impl Store) {
     clear(store);
     let nodes = [(1, "from", None), (2, "below", Some(1)), (3, "to", None)];
     for (id, name, parent) in nodes {
         store.transact(|txn| tree().insert(txn, id, name, &0, InsertAt::Sorted(parent))).unwrap();
     }
+}
+
+fn a_move_in_steps_shows_one_place(store: &impl Store) {
+    subtree(store);
     let mut shown = Vec::new();
     let all = lquery("*.from.*");
     let done = tree().move_in_steps(store, 1, InsertAt::sorted(3), |_| {
@@ -91,14 +94,31 @@ fn a_move_in_steps_shows_both_places(store: &impl Store) {
         ControlFlow::Continue(())
     });
     assert!(done.unwrap().finished);
-    let [old, old_below, new, new_below] =
-        [("from", 1), ("from.below", 2), ("to.from", 1), ("to.from.below", 2)]
-            .map(|(path, id)| (path.to_owned(), id));
-    // The root is copied first, so that its position is taken.
-    let first = vec![old.clone(), old_below.clone(), new.clone()];
-    assert_eq!(shown.first(), Some(&first));
-    let both = vec![old, old_below, new.clone(), new_below.clone()];
-    assert!(shown.contains(&both), "{shown:?}");
+    let of = |paths: [&str; 2]| vec![(paths[0].to_owned(), 1), (paths[1].to_owned(), 2)];
+    let (old, new) = (of(["from", "from.below"]), of(["to.from", "to.from.below"]));
+    assert!(shown.iter().all(|shown| *shown == old || *shown == new), "{shown:?}");
+    assert!(shown.contains(&old) && shown.contains(&new), "{shown:?}");
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(text(found(&snapshot, &all, Order::Ascending)), [new, new_below]);
+    assert_eq!(text(found(&snapshot, &all, Order::Ascending)), new);
+}
+
+fn a_deletion_in_steps_shows_no_place(store: &impl Store) {
+    subtree(store);
+    let mut shown = Vec::new();
+    let done = tree().delete_in_steps(store, 1, |_| {
+        let snapshot = store.snapshot().unwrap();
+        shown.extend(found(&snapshot, &lquery("*.from.*"), Order::Ascending));
+        ControlFlow::Continue(())
+    });
+    assert!(done.unwrap().finished);
+    assert_eq!(shown, []);
+}
+
+#[test]
+fn a_tree_of_ids_has_no_names_in_its_paths() {
+    let tree = MaterializedPath::<u32>::new(&Subspace::new("tree"));
+    let store = keyloom::Memory::new();
+    let snapshot = store.snapshot().unwrap();
+    let Err(error) = tree.matching(&snapshot, &lquery("*")).map(drop) else { panic!("it matches") };
+    assert!(error.to_string().contains("of_names"), "{error}");
 }
