@@ -15,8 +15,8 @@ impl<V: 'static, C: Codec<V>> MaterializedPath<V, C> {
     /// The tree must have [paths of names](MaterializedPath::of_names). During a move or a deletion
     /// in steps, each node is found at one place, as in every other query.
     ///
-    /// Costs 1 get, and the skip scan of [`Paths::matching`] over the keys of the tree: 1 range, the
-    /// matches, and for each gap at most 16 steps and 1 range.
+    /// Costs 1 get, and the skip scan of [`Paths::matching`] over the keys of the tree: 1 range,
+    /// the matches, and for each gap at most 16 steps and 1 range.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -38,8 +38,8 @@ impl<V: 'static, C: Codec<V>> MaterializedPath<V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a tree with paths of ids; any error of the store. The iterator
-    /// also returns an error if a key is not a path.
+    /// [`Error::InvalidArgument`] for a tree with paths of ids; any error of the store. The
+    /// iterator also returns an error if a key is not a path.
     pub fn matching<'r, 'p, R: Reader, N: Into<InOrder<&'p PathPattern>>>(
         &self,
         reader: &'r R,
