@@ -11,7 +11,7 @@ use keyloom_patterns::graph::{Direction, Graph, Hop};
 use serde::Deserialize;
 
 use crate::options::Options;
-use crate::report::{ask, grouped, say};
+use crate::report::{ask, grouped, say, some_of};
 use crate::{About, Step, Tour, TourResult, TourStore};
 
 pub const ABOUT: About = About {
@@ -24,6 +24,8 @@ pub const ABOUT: About = About {
 };
 
 const FLIES_TO: &str = "flies to";
+/// Large airports.
+const LARGE: [&str; 7] = ["ATL", "ORD", "DFW", "DEN", "IAH", "BOS", "SEA"];
 
 /// Airports by their IATA code. The value of an edge is the number of flights in a year.
 type Flights = Graph<String, (), u32>;
@@ -76,7 +78,7 @@ impl Step for AdjacencyLists {
         ask(store, "Which of the large airports have most routes?", |snapshot| {
             let view = self.flights.at(snapshot)?;
             let mut airports = Vec::new();
-            for airport in ["ATL", "ORD", "DFW", "DEN", "IAH", "BOS", "SEA"] {
+            for airport in LARGE {
                 airports.push((view.degree(airport, Direction::Out, None)?, airport));
             }
             airports.sort_unstable_by(|a, b| b.cmp(a));
@@ -114,6 +116,18 @@ impl Step for AdjacencyLists {
                 let new = far.found.iter().filter(|airport| !near.contains(airport));
                 let line = format!("{} airports; {}", new.count(), far.explain);
                 Ok((vec![line], ()))
+            },
+        )?;
+        ask(
+            store,
+            "Which large airports are reached first from Adak? (steps until)",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let flights = view.from(["ADK"]).repeat(5, |steps| steps.out([FLIES_TO]).dedup());
+                let paths =
+                    flights.until(|airport, _| LARGE.contains(&airport.as_str())).paths()?.found;
+                let lines: Vec<_> = paths.iter().map(|path| path.join(" → ")).collect();
+                Ok((some_of(&lines, 3, "ways"), ()))
             },
         )?;
         ask(

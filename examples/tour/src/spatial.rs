@@ -1,6 +1,7 @@
 //! Cities by position: around a place, nearest to a place, within an outline, and counts per area.
 
 use std::cmp::Reverse;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -49,6 +50,30 @@ const SWITZERLAND: [(f64, f64); 18] = [
     (45.92, 7.04),
     (46.13, 5.96),
 ];
+
+/// The cities of a cell, and the sums of their coordinates.
+#[derive(Default)]
+struct Cluster {
+    count: u64,
+    latitudes: f64,
+    longitudes: f64,
+}
+
+impl Cluster {
+    fn add(&mut self, position: &LatLng) {
+        self.count += 1;
+        self.latitudes += position.latitude();
+        self.longitudes += position.longitude();
+    }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let middle = |sum: f64| sum / self.count as f64;
+        let (latitude, longitude) = (middle(self.latitudes), middle(self.longitudes));
+        write!(f, "{}, around {latitude:.1}, {longitude:.1}", grouped(self.count))
+    }
+}
 
 pub struct DimensionalityReduction {
     cities: Table<u32, City>,
@@ -132,12 +157,16 @@ impl Step for DimensionalityReduction {
             let [inside, beyond] = [inside, beyond].map(|some| grouped(some.len() as u64));
             Ok((vec![format!("{inside} Swiss cities, and {beyond} beyond the border")], ()))
         })?;
-        ask(store, "Where are the most? (all of them in cells of 2 characters)", |snapshot| {
-            let cells = self.by_position.at(snapshot)?.within(GeoCell::WORLD).grid(snapshot, 10)?;
-            let mut cells = cells.collect::<Result<Vec<(GeoCell, u64)>>>()?;
-            cells.sort_by_key(|(_, count)| Reverse(*count));
-            let line = |(cell, count): &(GeoCell, u64)| format!("{cell}: {}", grouped(*count));
-            let lines: Vec<_> = cells.iter().map(line).collect();
+        ask(store, "Where are the most? (folded into cells of 2 characters)", |snapshot| {
+            let everywhere = self.by_position.at(snapshot)?.within(GeoCell::WORLD);
+            let cells = everywhere.fold_grid(snapshot, 10, |cluster: &mut Cluster, city| {
+                cluster.add(&city.position());
+                Ok(())
+            })?;
+            let mut cells = cells.collect::<Result<Vec<(GeoCell, Cluster)>>>()?;
+            cells.sort_by_key(|(_, cluster)| Reverse(cluster.count));
+            let lines: Vec<_> =
+                cells.iter().map(|(cell, cluster)| format!("{cell}: {cluster}")).collect();
             Ok((some_of(&lines, 3, "cells"), ()))
         })
     }
