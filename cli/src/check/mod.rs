@@ -95,7 +95,11 @@ impl Check {
         if self.names.is_empty() && has_others(&store, &catalog)? {
             left.push("keys outside of the schemas".into());
         }
-        work.each(parts, |work, part| visit(work, part, &mut findings))?;
+        match work.each(parts, |work, part| visit(work, part, &mut findings)) {
+            // Only faults are printed, so there is one, even if the rest is not read.
+            Err(Failure::Closed) => return Ok(Outcome::Different),
+            checked => checked?,
+        }
         report(&findings, work.progress.entries(), &left);
         work.end()?;
         Ok(if findings.faults == 0 { Outcome::Fine } else { Outcome::Different })

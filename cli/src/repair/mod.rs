@@ -122,12 +122,15 @@ impl Repair {
             "incoming edges" | "reversed pairs" => mirror::repair(work, part, &mut done),
             _ => entries::repair(work, part, &mut done),
         });
-        repaired.map_err(|failure| match failure {
-            Failure::Closed => Failure::Closed,
-            other => {
-                let [removed, written] = [done.removed, done.written].map(grouped);
-                Failure::new(format!("{other}; {removed} entries were removed, {written} written"))
-            }
+        repaired.map_err(|failure| {
+            let why = match failure {
+                Failure::Closed => {
+                    "the reader closed the pipe; the repair is incomplete".to_owned()
+                }
+                other => other.to_string(),
+            };
+            let [removed, written] = [done.removed, done.written].map(grouped);
+            Failure::new(format!("{why}; {removed} entries were removed, {written} written"))
         })?;
         done.report(work.progress.entries());
         work.end()?;

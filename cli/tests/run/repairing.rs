@@ -5,7 +5,7 @@ use keyloom_tables::schema::TableInfo;
 use keyloom_tables::{Index, Schema, Table, entry};
 
 use crate::engines::entries;
-use crate::support::{Directory, Ran, run};
+use crate::support::{Directory, Ran, run, run_into_head};
 
 const SOME: u32 = 500;
 
@@ -186,4 +186,26 @@ fn records_with_optional_tuples_as_keys_are_found() {
     assert_eq!(ran.out.lines().count(), 1, "{}", ran.out);
     assert!(ran.out.contains("(1, 3)"), "{}", ran.out);
     assert_eq!(run(&["check", &address, "orders.by_note"]).code, 0);
+}
+
+/// A reader that stops after a line, such as `head`, hides neither the faults nor that a repair
+/// ended early.
+#[test]
+fn a_closed_pipe_hides_no_fault() {
+    const MANY: u32 = 5_000;
+    let directory = Directory::new();
+    let address = directory.lmdb(|store: &Lmdb| {
+        let orders = orders_of(store);
+        let note = |id| (("a".to_owned(), id), format!("note {id}"));
+        store.transact(|txn| orders.put_many(txn, (0..MANY).map(note))).unwrap();
+        store.transact(|txn| txn.delete_range(orders.space().range())).unwrap();
+    });
+    let limit = (2 * MANY).to_string();
+    let checked = run_into_head(&["check", &address, "--limit", &limit]);
+    assert_eq!(checked.code, 1, "{}", checked.err);
+    let repaired = run_into_head(&["repair", &address, "orders.by_note", "--write"]);
+    assert_eq!(repaired.code, 2, "{}", repaired.err);
+    assert!(repaired.err.contains("the repair is incomplete"), "{}", repaired.err);
+    let rest = run(&["repair", &address, "orders.by_note", "orders.unique", "--write"]);
+    assert_eq!((rest.code, run(&["check", &address]).code), (0, 0), "{}", rest.err);
 }
