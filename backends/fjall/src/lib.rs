@@ -23,7 +23,7 @@
 //! | reads | return reference-counted slices of cached blocks or of the writes in memory |
 //! | a crash | loses no commit ([`Durability::Full`]) |
 //! | a failed write or flush | [`StorageError::Unusable`] until the store is opened again |
-//! | limits | values of 4 GiB; a transaction must fit into memory |
+//! | limits | values of 4 GiB - 1; a transaction must fit into memory |
 //!
 //! The directory contains the keyspace `keyloom` with the keys and the keyspace `keyloom.meta` with
 //! the format version.
