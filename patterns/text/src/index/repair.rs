@@ -274,8 +274,12 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
                     self.table.check_repair(txn)?;
                     self.count(txn, rest, batch)
                 })?;
-                rest = rest.get(taken..).unwrap_or_default();
-                done.written += taken as u64;
+                let (repaired, others) = rest.split_at(taken);
+                let is_stray = |fault: &&&Fault| matches!(fault.remedy, Remedy::Delete);
+                let removed = repaired.iter().filter(is_stray).count();
+                rest = others;
+                done.removed += removed as u64;
+                done.written += (taken - removed) as u64;
                 done.finished = rest.is_empty();
                 if progress(&done).is_break() || done.finished {
                     return Ok(done);
