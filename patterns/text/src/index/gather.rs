@@ -145,7 +145,8 @@ impl FieldTerms {
 
     /// Passes each term that differs between `old` and `new` to `visit`, with its new frequency and
     /// positions, or `None` if `new` does not have the term. If the lengths of `old` and `new`
-    /// differ, every term differs.
+    /// differ, every term differs. If `new` only adds terms, the term of the lengths is passed too:
+    /// the other postings do not show whether the index already has the record.
     pub(super) fn differences<'f>(
         old: &'f Self,
         new: &'f Self,
@@ -153,18 +154,25 @@ impl FieldTerms {
     ) {
         let (mut olds, mut news) = (old.postings().peekable(), new.postings().peekable());
         let same_len = old.len == new.len;
+        let (mut has_added, mut has_others) = (false, false);
         loop {
             let (before, after) = (olds.peek().copied(), news.peek().copied());
             let term = match (before, after) {
-                (None, None) => return,
+                (None, None) => break,
                 (Some((term, ..)), None) | (None, Some((term, ..))) => term,
                 (Some((a, ..)), Some((b, ..))) => a.min(b),
             };
             let before = olds.next_if(|(of, ..)| *of == term);
             let after = news.next_if(|(of, ..)| *of == term);
             if before != after || !same_len {
+                has_added |= before.is_none();
+                has_others |= before.is_some();
                 visit(term, after.map(|(_, freq, positions)| (freq, positions)));
             }
+        }
+        if has_added && !has_others && same_len {
+            let lengths = new.postings().next();
+            lengths.into_iter().for_each(|(term, freq, none)| visit(term, Some((freq, none))));
         }
     }
 }

@@ -11,7 +11,7 @@ use super::edit::Edit;
 use super::fetch::blocks;
 use super::gather::{FieldTerms, Gathered, LENGTHS, Terms};
 use super::lists::{ListChanges, PostingChange, grouped};
-use super::{TextError, TextIndex};
+use super::{TextError, TextIndex, with_id};
 
 /// The maximum number of characters of a term in an error.
 const SHOWN_CHARS: usize = 60;
@@ -30,7 +30,8 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     /// Returns [`TextError::TermTooLong`] if a term is too long for a key.
     pub(super) fn check_terms(&self, terms: &Terms) -> Result<()> {
         terms.all().try_for_each(|(scope, term)| {
-            let bytes = self.spaces.list(scope, term).block(u32::MAX).len();
+            // The longest key of a list is that of a summary, which a list gets when it grows.
+            let bytes = with_id(&self.spaces.list(scope, term).layer(1), u32::MAX).len();
             let is_short = bytes <= MAX_KEY_BYTES;
             if is_short { Ok(()) } else { Err(self.too_long(scope.field(), term, bytes)) }
         })

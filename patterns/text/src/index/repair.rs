@@ -256,13 +256,18 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
                 let list = Remedy::List(scope.clone(), Arc::clone(term));
                 let faulty = found.all.iter().filter(|fault| fault.remedy == list);
                 let faulty: Vec<&KeyBuf> = faulty.map(|fault| &fault.what.key).collect();
-                let changed = store.transact(|txn| {
-                    self.table.check_repair(txn)?;
-                    self.write_list(txn, (scope, term), docs, &faulty)
-                })?;
-                done.written += changed;
-                if progress(&done).is_break() {
-                    return Ok(done);
+                // A list may differ in more keys than a transaction can write.
+                let mut is_complete = false;
+                while !is_complete {
+                    let changed;
+                    (changed, is_complete) = size.transact(store, |txn, batch| {
+                        self.table.check_repair(txn)?;
+                        self.write_list(txn, (scope, term), docs, &faulty, batch)
+                    })?;
+                    done.written += changed;
+                    if progress(&done).is_break() {
+                        return Ok(done);
+                    }
                 }
             }
             if !found.docs.is_empty() {
@@ -309,15 +314,19 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         Ok(taken)
     }
 
-    /// Rewrites a list from the records of the documents that it may contain, and returns how many
-    /// keys changed.
+    /// Rewrites at most `batch` keys of a list from the records of the documents that it may
+    /// contain. Returns how many keys changed, and whether these are all.
+    ///
+    /// Summaries are deleted first and written last: a search reads all blocks of a list without
+    /// summaries, but a summary of a missing block is an error.
     fn write_list(
         &self,
         txn: &mut impl Writer,
         (scope, term): (&Scope, &str),
         docs: &[u32],
         faulty: &[&KeyBuf],
-    ) -> Result<u64> {
+        batch: usize,
+    ) -> Result<(u64, bool)> {
         let index = self.index;
         let keys = index.spaces.list(scope, term);
         let ranges = [&keys.blocks, &keys.occurrences, &keys.summaries];
@@ -337,17 +346,33 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         let detail = index.detail(scope.field(), term);
         let due = entries_of(&index.spaces, scope, term, &postings, detail)?;
         let due: BTreeMap<KeyBuf, Vec<u8>> = due.into_iter().flatten().collect();
-        let mut writes = SortedWrites::default();
-        let all = stored.keys().chain(faulty.iter().copied());
-        for key in all.filter(|key| !due.contains_key(*key)) {
-            writes.delete(key)?;
+        let is_summary = |key: &KeyBuf| key.starts_with(&keys.summaries);
+        let mut stray: BTreeSet<&KeyBuf> =
+            stored.keys().filter(|key| !due.contains_key(*key)).collect();
+        for key in faulty.iter().filter(|key| !due.contains_key(**key)) {
+            // An earlier step may have deleted it.
+            if txn.get(key)?.is_some() {
+                stray.insert(key);
+            }
         }
-        for (key, value) in due.iter().filter(|(key, value)| stored.get(*key) != Some(*value)) {
-            writes.put(key, value)?;
+        let differs = |(key, value): &(&KeyBuf, &Vec<u8>)| stored.get(*key) != Some(*value);
+        let mut differing: Vec<(&KeyBuf, Option<&[u8]>)> =
+            stray.iter().map(|key| (*key, None)).collect();
+        differing.extend(due.iter().filter(differs).map(|(key, value)| (key, Some(&value[..]))));
+        let rank = |(key, value): &(&KeyBuf, Option<&[u8]>)| match (is_summary(key), value) {
+            (true, None) => 0,
+            (false, _) => 1,
+            (true, Some(_)) => 2,
+        };
+        differing.sort_by_key(rank);
+        let is_complete = differing.len() <= batch;
+        let mut writes = SortedWrites::default();
+        for (key, value) in differing.iter().take(batch) {
+            writes.push(key, *value)?;
         }
         let changed = writes.len() as u64;
         writes.apply(txn)?;
-        Ok(changed)
+        Ok((changed, is_complete))
     }
 
     /// The postings of a term in the documents `docs`. Documents without the term are left out.

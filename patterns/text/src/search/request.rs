@@ -218,19 +218,19 @@ impl Request {
         count(&mut self.root(catalog, reader, &prepared)?)
     }
 
-    /// The cost of [`top`](Request::top).
+    /// The cost of `hits`, which returns the number of hits that it finds.
     ///
     /// # Errors
-    /// As [`top`](Request::top).
-    pub(crate) fn reads(
+    /// As [`top`](Request::top), and the errors of `hits`.
+    pub(crate) fn reads<R: Reader>(
         &self,
         catalog: &impl Catalog,
-        reader: &impl Reader,
+        reader: &R,
+        hits: impl FnOnce(&Budgeted<'_, R>) -> Result<usize>,
     ) -> Result<SearchExplain> {
         let counting = Budgeted::new(reader, Budget::new());
-        let prepared = self.prepare(catalog, &counting)?;
-        let hits = self.best(catalog, &counting, &prepared)?.len() as u64;
-        let lists = prepared.plan.lists() as u64;
+        let hits = hits(&counting)? as u64;
+        let lists = self.prepare(catalog, reader)?.plan.lists() as u64;
         Ok(SearchExplain { lists, hits, ..SearchExplain::of(counting.spent()) })
     }
 

@@ -362,7 +362,12 @@ fn the_automata_of_a_query_have_one_limit_in_every_use() {
             request.top(&Digits, &snapshot).err().map(|error| error.to_string()),
             request.count(&Digits, &snapshot).err().map(|error| error.to_string()),
             request.ids(&Digits, &snapshot).err().map(|error| error.to_string()),
-            request.reads(&Digits, &snapshot).err().map(|error| error.to_string()),
+            request
+                .reads(&Digits, &snapshot, |counting| {
+                    request.top(&Digits, counting).map(|(hits, _)| hits.len())
+                })
+                .err()
+                .map(|error| error.to_string()),
             request.explain(&Digits, &snapshot, 1).err().map(|error| error.to_string()),
             highlighter.err().map(|error| error.to_string()),
         ];
@@ -400,7 +405,11 @@ fn patterns_of_a_query_read_a_limited_dictionary() {
     let snapshot = store.snapshot().unwrap();
     let one = Query::wildcard("body", "*7");
     let keys = |query: &Query| {
-        limited(query, 10_000, 100).reads(&Digits, &snapshot).unwrap().keys_read as usize
+        let request = limited(query, 10_000, 100);
+        let cost = request.reads(&Digits, &snapshot, |counting| {
+            request.top(&Digits, counting).map(|(hits, _)| hits.len())
+        });
+        cost.unwrap().keys_read as usize
     };
     // No document matches, so all keys read are those of the dictionary.
     let read = keys(&one);

@@ -372,13 +372,17 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         id.map(|id| self.request.explain(self.index, reader, id)).transpose()
     }
 
-    /// Runs this search and returns the cost of finding its [`hits`](Search::hits), without the
-    /// reads of their keys.
+    /// Runs this search in its order and returns the cost of finding its [`hits`](Search::hits),
+    /// without the reads of their keys. If the order is a [function of the key](Search::rescore),
+    /// the reads of all keys are part of it.
     ///
     /// # Errors
     /// See [`Search`].
     pub fn explain(&self, reader: &impl Reader) -> Result<SearchExplain> {
-        self.request.reads(self.index, reader)
+        self.request.reads(self.index, reader, |counting| {
+            let (hits, _) = self.request.ordered(self.index, counting, &self.ordering)?;
+            Ok(hits.len())
+        })
     }
 
     /// Replaces ids by keys. Costs one round trip, or none if keys are ids.

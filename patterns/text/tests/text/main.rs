@@ -21,6 +21,7 @@ on_every_store! {
     maintenance::rebuilt_indexes_have_the_same_bytes,
     maintenance::statistics_are_those_of_the_records,
     maintenance::batches_leave_the_bytes_of_single_puts,
+    maintenance::updates_that_only_add_terms_count_a_record_once,
     maintenance::damage_of_any_entry_is_found_and_repaired,
     search::queries_match_the_documents_of_their_definition,
     search::fields_are_ranked_as_if_they_were_one,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Reader, Store, Writer};
-use keyloom_tables::Maintained;
+use keyloom::{Limits, Memory, Reader, Store, Subspace, Writer};
+use keyloom_tables::{Maintained, Table};
 use keyloom_testing::laws;
+use keyloom_text::{Analyzer, Query, TextError, TextIndex};
 
 use super::corpus::{FIELDS, Model, history, index, post, posts, tokens};
 
@@ -132,4 +133,102 @@ pub fn damage_of_any_entry_is_found_and_repaired(store: &impl Store) {
         index.repair(store, &table).unwrap();
         assert!(dump(store) == whole, "{n} at {key:?}");
     }
+}
+
+/// Texts whose terms are grams or parents: an update may only add terms at positions that have one.
+pub fn updates_that_only_add_terms_count_a_record_once(store: &impl Store) {
+    let analyzers = [
+        Analyzer::simple().edge_ngrams(1..=4).unwrap(),
+        Analyzer::simple().ngrams(2..=3).unwrap(),
+        Analyzer::paths(),
+        Analyzer::simple(),
+    ];
+    let texts = ["", "a", "ab", "abc", "abcd", "ba", "/a", "/a/b", "a b", "abc abc"];
+    for (seed, analyzer) in (0..).zip(analyzers) {
+        laws::clear(store);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let index = TextIndex::with_keys_as_ids(&Subspace::new("text")).field(
+            "text",
+            analyzer,
+            |_: &u32, text: &String, add| add(text),
+        );
+        let table = Table::<u32, String>::new(&Subspace::new("texts")).with(&index);
+        let mut model = BTreeMap::new();
+        for _ in 0..60 {
+            let (id, text) = (random.u32(..6), texts[random.usize(..texts.len())].to_owned());
+            store.transact(|txn| table.put(txn, &id, &text)).unwrap();
+            model.insert(id, text);
+            assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), [], "{model:?}");
+        }
+        let with_text = index.search(Query::exists("text")).count(&store.snapshot().unwrap());
+        let has_terms = |text: &&String| text.chars().any(char::is_alphanumeric);
+        if seed != 1 && seed != 2 {
+            assert_eq!(with_text.unwrap(), model.values().filter(has_terms).count() as u64);
+        }
+        store.transact(|txn| table.delete_many(txn, model.keys())).unwrap();
+        assert_eq!(dump(store).len(), 0, "what is left of no records");
+    }
+}
+
+/// A list that differs in more keys than a transaction can write is repaired in several.
+#[test]
+fn lists_larger_than_a_transaction_are_repaired() {
+    const SMALL: usize = 50;
+    let limits = Limits::default().with_max_transaction(None, Some(SMALL));
+    let store = Memory::builder().limits(limits).build();
+    let index = TextIndex::with_keys_as_ids(&Subspace::new("text")).field(
+        "text",
+        Analyzer::simple(),
+        |_: &u32, text: &String, add| add(text),
+    );
+    let plain = Table::<u32, String>::new(&Subspace::new("texts"));
+    let table = plain.clone().with(&index);
+    let ids: Vec<u32> = (0..9_000).collect();
+    // Missing lists, lists without records, and lists of other records.
+    for step in [1, 2] {
+        for some in ids.chunks(SMALL) {
+            store
+                .transact(|txn| plain.put_many(txn, some.iter().map(|id| (*id, "a b".to_owned()))))
+                .unwrap();
+        }
+        index.repair(&store, &table).unwrap();
+        assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+        let gone: Vec<u32> = ids.iter().step_by(step).copied().collect();
+        for some in gone.chunks(SMALL) {
+            store.transact(|txn| plain.delete_many(txn, some)).unwrap();
+        }
+        assert!(!index.check(&store.snapshot().unwrap(), &table).unwrap().is_empty());
+        index.repair(&store, &table).unwrap();
+        assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    }
+    let left = index.search(Query::term("text", "a")).count(&store.snapshot().unwrap());
+    assert_eq!(left.unwrap(), 4_500);
+}
+
+/// A term is refused at its first record, or accepted for any number of records.
+#[test]
+fn a_term_that_is_accepted_stays_accepted() {
+    let index = TextIndex::with_keys_as_ids(&Subspace::new(&"s".repeat(270))).field(
+        "text",
+        Analyzer::keyword(),
+        |_: &u32, text: &String, add| add(text),
+    );
+    let table = Table::<u32, String>::new(&Subspace::new("texts")).with(&index);
+    let mut refused = 0;
+    for bytes in 210..=250 {
+        let (store, term) = (Memory::new(), "x".repeat(bytes));
+        let put = |id: u32| store.transact(|txn| table.put(txn, &id, &term));
+        match put(4_000_000_000) {
+            Err(error) => {
+                let is_named = matches!(error.downcast_ref(), Some(TextError::TermTooLong { .. }));
+                assert!(is_named, "{error}");
+                refused += 1;
+            }
+            Ok(()) => {
+                let ids = (0..2_200).map(|n| (3_999_999_999 - n * 5, term.clone()));
+                store.transact(|txn| table.put_many(txn, ids.clone())).unwrap();
+            }
+        }
+    }
+    assert!((3..39).contains(&refused), "{refused}");
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use keyloom::{Budget, Budgeted, Desc, Error, Memory, Order, Reader, Store, Subspace};
+use keyloom::{Budget, Budgeted, Desc, Error, Memory, Metered, Order, Reader, Store, Subspace};
 use keyloom_tables::Table;
 use keyloom_testing::laws;
 use keyloom_text::{
@@ -346,4 +346,36 @@ pub fn similar_records_have_the_most_typical_words(store: &impl Store) {
     }
     assert!(many > 20);
     assert_eq!(index.more_like_this(&snapshot, &table, &999_999, &options).unwrap(), None);
+}
+
+/// What `explain` counts is what the search reads, in each order and on each page.
+#[test]
+fn explain_counts_the_reads_of_the_order() {
+    let store = Metered::new(Memory::new());
+    let (index, ..) = prepared(22, &store);
+    let snapshot = store.snapshot().unwrap();
+    let word = || Query::exists("body");
+    let search = || index.search(word()).limit(7);
+    let searches = [
+        search(),
+        search().sort_by("year", Order::Ascending),
+        search().sort_by("year", Order::Descending),
+        search().score_by("year", |score, year| score + year.unwrap_or(0) as f64),
+        search().rescore(|id, score| score + f64::from(*id)),
+    ];
+    let mut pages = 0;
+    for search in searches {
+        let mut after = None;
+        for _ in 0..2 {
+            let page = search.clone().after(after.take());
+            let (hits, cost) = store.measure(|_| page.hits(&snapshot).unwrap());
+            let explain = page.explain(&snapshot).unwrap();
+            assert_eq!(explain.hits, hits.items.len() as u64);
+            assert_eq!((explain.gets, explain.ranges), (cost.gets, cost.ranges));
+            assert_eq!(explain.keys_read, cost.keys_read);
+            after = hits.next;
+            pages += usize::from(after.is_some());
+        }
+    }
+    assert!(pages >= 5, "{pages}");
 }
