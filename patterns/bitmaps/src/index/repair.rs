@@ -14,7 +14,7 @@ use super::InvertedIndex;
 use super::check::record_keys;
 use super::counts::Counted;
 use super::ids::Ids;
-use super::span::{Fault, Span};
+use super::span::{COMPARED_TOGETHER, Fault, Span};
 use crate::dense_ids::State;
 use crate::{CHUNK_IDS, DenseIds};
 
@@ -133,6 +133,7 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
     refuse_foreign(index.space(), last.as_deref())?;
     let mut writes = SortedWrites::default();
     for _ in 0..(batch / CHUNK_IDS as usize).max(1) {
+        let before = last.clone();
         let from = match last.filter(|last| last[..] != *index.space().prefix()) {
             None => Some(0),
             Some(last) => index.direct.unpack::<u64>(&last)?.checked_add(1),
@@ -149,15 +150,27 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
             true => index.end(txn)?,
             false => end,
         };
-        let (faults, records) = index.compare(table, txn, &span, end)?;
-        if let Ids::Same(_) = index.ids {
-            done.records += records;
+        let (mut faults, records) = index.compare(table, txn, &span, end)?;
+        // The smallest span may have more faults than a transaction can write: the next step
+        // compares it again, and finds the rest.
+        let is_whole = batch as u64 >= COMPARED_TOGETHER || faults.len() <= batch;
+        for Fault { what, value } in &faults {
+            let bytes = value.as_ref().map_or(0, Vec::len);
+            index.check_column(&what.key, bytes, txn.limits())?;
+        }
+        if !is_whole {
+            faults.truncate(batch);
         }
         done.written += faults.len() as u64;
         for Fault { what, value } in faults {
-            let bytes = value.as_ref().map_or(0, Vec::len);
-            index.check_column(&what.key, bytes, txn.limits())?;
             writes.push(&what.key, value.as_deref())?;
+        }
+        if !is_whole {
+            last = Some(before.unwrap_or_else(|| KeyBuf::from_slice(index.space().prefix())));
+            break;
+        }
+        if let Ids::Same(_) = index.ids {
+            done.records += records;
         }
         last = Some(index.direct.pack(&span.last()));
     }

@@ -109,7 +109,9 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         for field in &mut self.fields {
             match (&leaf, field.kind) {
                 (Leaf::Stored(space), FieldKind::Values) => {
-                    let Some(value) = space.prefix().strip_prefix(&field.prefix[..]) else {
+                    let value = space.prefix().strip_prefix(&field.prefix[..]);
+                    // A field whose name continues this one with a NUL has the same prefix.
+                    let Some(value) = value.filter(|value| value.first() != Some(&0xFF)) else {
                         continue;
                     };
                     return Ok(match *value == null()[..] {

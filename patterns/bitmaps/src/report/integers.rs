@@ -22,6 +22,11 @@ const PASSES: u64 = 4;
 // visits each about 20 times. So a sort costs no more than eight selections.
 const SELECTED: usize = 8;
 
+/// The maximum number of ids in the first 4,096 chunks of a larger audience whose integers are
+/// gathered.
+// Gathered integers take 16 bytes each: 2 MB for every 133 million ids of the universe.
+const GATHERED: u64 = 1 << 17;
+
 /// The integers of an audience.
 enum Source<'i> {
     /// The integers from the forward index, each with its id, by ascending id.
@@ -222,7 +227,9 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         let mut audience = Audience::open(&self.audience, reader)?;
         let Some(first) = audience.next_window()? else { return Ok(Source::Gathered(Vec::new())) };
         let known = Known::of(Some(&first));
-        let cheaper = match audience.is_finished() && known.prefers_integers(passes) {
+        // The costs of both ways grow with the number of windows, so the first one decides.
+        let is_small = audience.is_finished() || first.ids <= GATHERED;
+        let cheaper = match is_small && known.prefers_integers(passes) {
             true => Way::Walk,
             false => Way::Intersect,
         };

@@ -279,3 +279,21 @@ fn the_largest_number_is_an_id_unless_a_universe_excludes_it() {
     let error = refused(&store, |txn| bounded.put(txn, &u64::MAX, &6));
     assert!(error.to_string().contains("not below 18446744073709551615"), "{error}");
 }
+
+/// The smallest span of ids may have more missing entries than a transaction can write.
+#[test]
+fn a_repair_writes_within_the_limit_of_a_transaction() {
+    let index = InvertedIndex::new(&Subspace::new("index"))
+        .field("value", |key: &u32, _: &()| (0..17).map(|n| key * 17 + n).collect());
+    let plain = Table::<u32, ()>::new(&Subspace::new("table"));
+    let table = plain.clone().with(&index);
+    for most in [50, 300] {
+        let limits = keyloom::Limits::default().with_max_transaction(None, Some(most));
+        let store = Memory::builder().limits(limits).build();
+        for id in 0..60 {
+            store.transact(|txn| plain.put(txn, &id, &())).unwrap();
+        }
+        assert!(index.repair(&store, &table).unwrap().finished);
+        assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    }
+}

@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Metered, Store, unpack};
-use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS};
+use keyloom::{Metered, Store, Subspace, unpack};
+use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, InvertedIndex, one};
+use keyloom_tables::Table;
 use proptest::collection::vec;
 
 use super::fixture::{Ask, Fixture, User, ask, crowd, users};
@@ -84,4 +85,26 @@ pub fn a_batch_is_one_pass_and_can_be_stopped(store: &(impl Store + Clone)) {
     assert_eq!(stop(0).unwrap(), [2, 2, 2, 0, 2]);
     assert_eq!(stop(3).unwrap(), [5, 5, 5, 0, 5]);
     assert_eq!(stop(6).unwrap(), [6, 6, 6, 0, 6]);
+}
+
+/// A name that continues another one with a NUL is another field.
+#[test]
+fn a_batch_tells_apart_names_that_continue_with_a_nul() {
+    let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+        .field("a", |_: &u32, number: &u32| one(number % 2))
+        .field("a\0b", |_, number| (number % 3 > 0).then(|| number % 3).into_iter().collect());
+    let table = Table::<u32, u32>::new(&Subspace::new("numbers")).with(&index);
+    let store = keyloom::Memory::new();
+    store.transact(|txn| table.put_many(txn, (0..600).map(|n| (n, n)))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let audiences = [
+        index.term("a\0b", 1_u32),
+        index.absent("a\0b"),
+        index.has("a\0b"),
+        index.term("a", 1_u32),
+    ];
+    let audiences = audiences.map(Result::unwrap);
+    let batch = index.batch(&audiences).unwrap();
+    let counts = batch.counts(&snapshot, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(counts, [200, 200, 400, 300]);
 }
