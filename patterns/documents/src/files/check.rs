@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use keyloom::value::Postcard;
 use keyloom::{KeyBuf, Order, Reader, Result, Writer};
 use keyloom_kit::derived::unless_undecodable;
-use keyloom_kit::{Inconsistency, Rule};
+use keyloom_kit::{Inconsistency, Rule, within};
 use keyloom_tables::table::record;
 
 use super::contents::Piece;
@@ -65,18 +65,25 @@ impl Files {
         let mut found = self.check_directories(&all);
         found.extend(self.check_pieces(reader, &all)?);
         let last = self.last.get(reader, &0)?.unwrap_or(ROOT);
-        if all.keys().any(|id| *id > last) {
+        if last < all.keys().copied().fold(self.last_of_shards(reader)?, u32::max) {
             found.push(Inconsistency::new(self.last.space().pack(&0_u8), Rule::Wrong));
         }
         Ok(found)
     }
 
-    /// Raises the stored last id to the greatest id of an entry, if it is smaller. Otherwise ids of
-    /// existing entries would be assigned again.
+    /// The greatest id that a shard has assigned; its entry may have been removed.
+    fn last_of_shards(&self, reader: &impl Reader) -> Result<u32> {
+        let lasts = self.last.range(reader, within(1..))?;
+        lasts.map(|last| Ok(last?.1)).try_fold(ROOT, |most, last: Result<u32>| Ok(most.max(last?)))
+    }
+
+    /// Raises the stored last id to the greatest id of an entry or a shard, if it is smaller.
+    /// Otherwise ids that are in use, or blocks of a shard, would be assigned again.
     pub(super) fn repair_last(&self, txn: &mut impl Writer) -> Result<()> {
         let space = self.entries.space();
         let last = txn.range(space.range(), Order::Descending)?.next().transpose()?;
         let id = last.map(|(key, _)| space.unpack::<u32>(&key)).transpose()?.unwrap_or(ROOT);
+        let id = id.max(self.last_of_shards(txn)?);
         match self.last.get(txn, &0)?.unwrap_or(ROOT) < id {
             true => self.last.put(txn, &0, &id),
             false => Ok(()),

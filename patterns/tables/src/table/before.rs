@@ -126,8 +126,14 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                     are_queued(txn, &keys.collect::<Vec<_>>(), queued)?
                 }
             };
-            let unknown =
-                lost.iter().enumerate().zip(is_queued).filter(|(_, is_queued)| !is_queued);
+            // A build has not added the records after its position.
+            let visited = follow.visited();
+            let is_added = |packed: &[u8]| visited.as_ref().is_none_or(|last| packed <= &**last);
+            let unknown = lost
+                .iter()
+                .enumerate()
+                .zip(is_queued)
+                .filter(|((_, (change, _)), is_queued)| !is_queued && is_added(change.packed));
             let (places, keys): (Vec<usize>, Vec<&K>) =
                 unknown.map(|((place, (change, _)), _)| (place, change.key)).unzip();
             let Some(first) = places.first() else { continue };

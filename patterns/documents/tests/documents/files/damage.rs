@@ -128,3 +128,21 @@ pub fn a_lost_last_id_is_repaired(store: &impl Store) {
     let next = store.transact(|txn| files.create_directory(txn, "/b")).unwrap();
     assert!(next > id, "{next} after {id}");
 }
+
+/// The blocks of the shards count too, even if no entry of them is left.
+pub fn lost_blocks_of_removed_entries_are_repaired(store: &impl Store) {
+    let files = fresh(store);
+    let path = |n: u32| format!("/file {n}");
+    let write = |n: u32| store.transact(|txn| files.write(txn, &path(n), b"")).unwrap();
+    let ids: Vec<u32> = (0..40).map(write).collect();
+    (0..40).for_each(|n| store.transact(|txn| files.remove(txn, &path(n))).unwrap());
+    let last = Schema::open(store, "files").unwrap().table::<u8, u32>("last").unwrap();
+    let key = last.space().pack(&0_u8);
+    store.transact(|txn| txn.delete(&key).map(drop)).unwrap();
+    assert_eq!(faults(&files, store), [(key, Rule::Wrong)]);
+    assert!(files.repair(store).unwrap().finished);
+    assert_eq!(faults(&files, store), []);
+    let mut all: Vec<u32> = (40..2_000).map(write).chain(ids).collect();
+    all.sort_unstable();
+    assert!(all.windows(2).all(|two| two[0] < two[1]), "an id was assigned twice");
+}

@@ -34,5 +34,6 @@ keyloom_testing::on_every_store_and_server! {
     damage::entries_without_a_directory_are_found,
     damage::circles_of_directories_are_found,
     damage::a_lost_last_id_is_repaired,
+    damage::lost_blocks_of_removed_entries_are_repaired,
     bad_input::refused_changes_leave_everything_as_it_is,
 }

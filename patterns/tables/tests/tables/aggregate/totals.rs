@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Metered, Result, Store};
+use keyloom::{Error, Memory, Metered, Result, Store, Writer};
 use keyloom_tables::aggregate::{Totals, contribution};
 use keyloom_tables::derived::RepairOptions;
 
 use crate::aggregate::fixture::{Click, Clicks, sample};
-use keyloom_tables::Maintained;
+use keyloom_tables::{Maintained, Progress, Schema};
 use keyloom_testing::laws::{clear, dump};
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
@@ -177,5 +177,37 @@ fn writers_of_one_total_do_not_conflict_with_atomic_add() {
     store.transact(|txn| ranked.put_many(txn, (100..1_100).map(|id| (id, sample(id))))).unwrap();
     for n in 0..50 {
         assert_eq!(conflicts_in(&ranked, [2_000 + n, 3_000 + n], ["site 0", "site 2"]), 1);
+    }
+}
+
+/// A build stops at a record that does not decode. Its remedies, a delete or a put, take nothing
+/// from totals that do not have the record yet.
+#[test]
+fn totals_being_built_do_not_lose_a_record_that_they_lack() {
+    for (is_put, left) in [(false, 9), (true, 10)] {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "numbers").unwrap();
+        let table = schema.table::<u32, String>("numbers").unwrap();
+        let records = (0..10).map(|n| (n, n.to_string()));
+        store.transact(|txn| table.put_many(txn, records.clone())).unwrap();
+        store.transact(|txn| txn.put(&table.space().pack(&7_u32), b"\xFF\xFF\xFF")).unwrap();
+        let totals = schema.derive(&table, "count", 1, |space| {
+            Ok(Totals::of_keys(space, |_: &u32| contribution((), 1)))
+        });
+        let totals = totals.unwrap();
+        let until = |done: &Progress| match done.records < 4 {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        assert!(!totals.build_with(&store, 2, until).unwrap().finished);
+        let remedy = store.transact(|txn| match is_put {
+            true => table.put(txn, &7, &"seven".to_owned()),
+            false => table.delete(txn, &7).map(drop),
+        });
+        remedy.unwrap();
+        assert!(totals.build(&store).unwrap().finished);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(totals.at(&snapshot).unwrap().get(&snapshot, ()).unwrap(), left);
+        assert_eq!(totals.check(&snapshot).unwrap(), []);
     }
 }

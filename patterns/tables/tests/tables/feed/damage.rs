@@ -64,6 +64,9 @@ pub fn check_finds_and_repair_repairs_what_can_be(store: &(impl Store + Clone)) 
         acknowledge(damaged);
         acknowledge(poll().map_or(damaged, |batch| batch.last));
     }
+    // The changes before the gap are returned, whatever the limit.
+    let after_7 = feed.read(&store.snapshot().unwrap(), 7, 100).unwrap();
+    assert_eq!(after_7.last().map(|change| change.number), Some(10));
     acknowledge(10);
     let error = poll().unwrap_err();
     assert!(error.to_string().contains("the changes 11 to 12 of the feed"), "{error}");
