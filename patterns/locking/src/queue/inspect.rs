@@ -138,9 +138,10 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         let mut stages = Stages::new(options, progress);
-        stages.run(|_, progress| self.remove_all_unpaired(store, progress))?;
+        // The removal of a job deletes its entries, so they must decode.
         stages.run(|options, progress| self.by_state.repair_with(store, options, progress))?;
         stages.run(|options, progress| self.by_key.repair_with(store, options, progress))?;
+        stages.run(|_, progress| self.remove_all_unpaired(store, progress))?;
         stages.run(|options, progress| self.done.index().repair_with(store, options, progress))?;
         stages.run(|options, progress| {
             self.tenants.by_turn().repair_with(store, options, progress)

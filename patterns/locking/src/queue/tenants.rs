@@ -7,6 +7,7 @@
 
 use keyloom::value::Postcard;
 use keyloom::{Error, Reader, Result, Store, Writer};
+use keyloom_kit::derived::unless_undecodable;
 use keyloom_kit::within;
 use keyloom_tables::index::Found;
 use keyloom_tables::{Attached, Index, Schema, Table, entry};
@@ -84,8 +85,10 @@ impl Tenants {
         &self.by_turn
     }
 
+    /// The state of a tenant. A state that does not decode counts as missing: it follows from the
+    /// jobs, so the next job or a repair writes it again.
     pub(super) fn get(&self, reader: &impl Reader, tenant: &str) -> Result<Option<Tenant>> {
-        self.table.get(reader, tenant)
+        Ok(unless_undecodable(self.table.get(reader, tenant))?.flatten())
     }
 
     pub(super) fn packed(&self, tenant: &str) -> keyloom::KeyBuf {
@@ -123,18 +126,19 @@ impl Tenants {
         if tenants.is_empty() {
             return Ok(tenants);
         }
-        let states = self.table.get_many(reader, &tenants)?;
+        // A state that does not decode must not stop the deliveries to other tenants.
+        let states = self.table.find_many(reader, &tenants)?;
         let found = tenants.into_iter().zip(states).filter(|(_, state)| match state {
-            Some(state) => state.is_active_for(now, linger),
-            None => false,
+            Ok(Some(state)) => state.is_active_for(now, linger),
+            Ok(None) | Err(_) => false,
         });
         Ok(found.map(|(tenant, _)| tenant).collect())
     }
 
     /// Activates the tenants of `due` whose time has come.
     pub(super) fn wake(&self, txn: &mut impl Writer, due: &[String], now: u64) -> Result<()> {
-        let states = self.table.get_many(txn, due)?;
-        let woken = due.iter().zip(states).filter_map(|(tenant, state)| match state? {
+        let states = self.table.find_many(txn, due)?;
+        let woken = due.iter().zip(states).filter_map(|(tenant, state)| match state.ok()?? {
             Tenant::Sleeping { until } if until <= now => {
                 Some((tenant.clone(), Tenant::with_job(until, now)))
             }

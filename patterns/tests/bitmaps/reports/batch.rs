@@ -89,7 +89,7 @@ pub fn a_batch_is_one_pass_and_can_be_stopped(store: &(impl Store + Clone)) {
 
 /// A name that continues another one with a NUL is another field.
 #[test]
-fn a_batch_tells_apart_names_that_continue_with_a_nul() {
+fn a_batch_separates_names_that_continue_with_a_nul() {
     let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
         .field("a", |_: &u32, number: &u32| one(number % 2))
         .field("a\0b", |_, number| (number % 3 > 0).then(|| number % 3).into_iter().collect());

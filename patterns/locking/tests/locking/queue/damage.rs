@@ -246,3 +246,56 @@ pub fn many_damaged_jobs_do_not_block_a_tenant(store: &AnyStore) {
     let delivered = queue.dequeue(store, 1).unwrap();
     assert_eq!(payloads(&delivered), [ids[1_000].1.payload]);
 }
+
+/// The state of a tenant follows from its jobs: if it does not decode, neither this tenant nor the
+/// others stop, and a repair writes it again.
+pub fn damaged_tenants_do_not_block_others(store: &AnyStore) {
+    for is_repaired in [true, false] {
+        let (queue, _) = open(store);
+        store.transact(|txn| queue.enqueue(txn, ("acme", 1))).unwrap();
+        store.transact(|txn| queue.enqueue(txn, ("globex", 2))).unwrap();
+        let of_acme = keyloom::pack(&"acme");
+        let whole = dump_all(store);
+        // The record of the tenant has the shortest of these keys.
+        let of_tenant = whole.keys().filter(|key| key.ends_with(&of_acme));
+        let key = of_tenant.min_by_key(|key| key.len()).unwrap();
+        store.transact(|txn| txn.put(key, b"")).unwrap();
+        assert!(!queue.check(&store.snapshot().unwrap()).unwrap().is_empty());
+        let mut delivered = Vec::new();
+        match is_repaired {
+            true => drop(queue.repair(store).unwrap()),
+            false => {
+                // Deliveries to the other tenant continue, and a new job restores the state.
+                let of_globex = queue.dequeue(store, 5).unwrap();
+                assert!(of_globex.iter().any(|delivery| delivery.job.payload == 2));
+                delivered.extend(of_globex);
+                store.transact(|txn| queue.enqueue(txn, ("acme", 3))).unwrap();
+            }
+        }
+        assert_sound(store, &queue);
+        delivered.extend(queue.dequeue(store, 5).unwrap());
+        let mut found = payloads(&delivered);
+        found.sort_unstable();
+        assert_eq!(found, if is_repaired { vec![1, 2] } else { vec![1, 2, 3] });
+    }
+}
+
+/// A job without its payload is removed after its entries are repaired.
+pub fn a_lost_payload_and_a_damaged_key_are_repaired(store: &AnyStore) {
+    let (queue, _) = open(store);
+    let job = keyloom_locking::queue::NewJob::new("acme", 7).key("order 17");
+    let id = store.transact(|txn| queue.enqueue(txn, job.clone())).unwrap().id();
+    store.transact(|txn| queue.enqueue(txn, ("globex", 8))).unwrap();
+    let end = keyloom::pack(&("acme", "order 17"));
+    let whole = dump_all(store);
+    let entry = whole.keys().find(|key| key.ends_with(&end)).unwrap();
+    store
+        .transact(|txn| {
+            txn.put(entry, b"x")?;
+            txn.delete(&queue.payloads().space().pack(&id))
+        })
+        .unwrap();
+    queue.repair(store).unwrap();
+    assert_sound(store, &queue);
+    assert_eq!(payloads(&queue.dequeue(store, 5).unwrap()), [8]);
+}

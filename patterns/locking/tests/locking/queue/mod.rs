@@ -113,6 +113,8 @@ on_every_store! {
     damage::a_queue_of_whole_jobs_is_refused,
     damage::many_damaged_entries_do_not_block_a_tenant,
     damage::many_damaged_jobs_do_not_block_a_tenant,
+    damage::damaged_tenants_do_not_block_others,
+    damage::a_lost_payload_and_a_damaged_key_are_repaired,
     faults::faults_leave_nothing_half_done,
     faults::conflicts_are_retried,
     faults::faulty_deliveries_lose_nothing,
