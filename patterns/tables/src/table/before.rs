@@ -128,7 +128,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             };
             // A build has not added the records after its position.
             let visited = follow.visited();
-            let is_added = |packed: &[u8]| visited.as_ref().is_none_or(|last| packed <= &**last);
+            let is_added = |packed: &[u8]| visited.is_none_or(|last| *packed <= last[..]);
             let unknown = lost
                 .iter()
                 .enumerate()
