@@ -84,11 +84,11 @@ fn terms_of(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| known(word).map_or(word, |(_, term)| term))
 }
 
-/// Declares fields with offsets, with positions, and with frequencies only.
+/// Declares fields with positions and with frequencies only.
 fn declare(index: ByText) -> ByText {
     let title = |_: &u16, article: &Article, add: &mut dyn FnMut(&str)| add(&article.title);
     index
-        .field_with("title", Detail::Offsets, Analyzer::names(), title)
+        .field("title", Analyzer::names(), title)
         .field("body", Analyzer::names(), |_, article, add| {
             article.body.iter().for_each(|text| add(text));
         })
