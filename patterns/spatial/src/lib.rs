@@ -16,6 +16,7 @@
 //! | which points are nearest, without a radius? | [`nearest`](PointIndex::nearest) |
 //! | the same among the points of one tenant, or of one tenant and category? | an index that is [`grouped`](PointIndex::grouped), and [`group`](PointIndex::group) |
 //! | how many points are there, in total or in each [`GeoCell`] of a grid? | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
+//! | what is the sum, the largest value or the middle of the points of each cell? | [`fold_grid`](AreaQuery::fold_grid) |
 //! | which points are in one cell, such as a geohash? | [`in_cell`](PointIndex::in_cell) |
 //! | which records are these, and some of their fields without reading them? | [`records`](AreaQuery::records), [`records_by_distance`](AreaQuery::records_by_distance), [`covering`](PointIndex::covering) |
 //! | the same queries, limited to records that another query found | [`only`](AreaQuery::only) |

@@ -59,7 +59,7 @@ type All = HashMap<u32, Known>;
 impl Files {
     /// The faults of the records: entries without a directory, cycles of directories, missing and
     /// surplus pieces, pieces of another length than the file, and a stored last id that is smaller
-    /// than the id of an entry.
+    /// than an id of an entry or of a shard.
     pub(super) fn check_records(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let all = self.all_entries(reader)?;
         let mut found = self.check_directories(&all);

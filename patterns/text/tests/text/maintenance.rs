@@ -162,6 +162,7 @@ pub fn updates_that_only_add_terms_count_a_record_once(store: &impl Store) {
         }
         let with_text = index.search(Query::exists("text")).count(&store.snapshot().unwrap());
         let has_terms = |text: &&String| text.chars().any(char::is_alphanumeric);
+        // A text of one letter has no grams of two, and a path has a term for each slash.
         if seed != 1 && seed != 2 {
             assert_eq!(with_text.unwrap(), model.values().filter(has_terms).count() as u64);
         }

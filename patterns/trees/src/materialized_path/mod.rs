@@ -85,6 +85,7 @@
 //! | `descendant_count` | 2 gets, a count of n keys | | 2 |
 //! | `children`, `sibling`, `descendants` to a depth | 2 gets; the walk skips deeper subtrees by reading past them (up to 16 keys) or by a new range, whichever costs less: up to two ranges and a few keys per child | | 1 and those of the ranges |
 //! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
+//! | `matching` of names | 1 get, 1 range of the matches, and 1 more for a long gap | | 2, and 1 for each further range |
 //! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](InsertAt::At) and [`Sorted`](InsertAt::Sorted) walk over the children. Of names: 4 gets | 2, and relabelled nodes | 2 or 3, and the commit; more if ranks are relabelled |
 //! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
 //! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use fastrand::Rng;
-use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom::{Metered, Order, Reader, Result, Store, Subspace};
 use keyloom_tables::in_order;
 use keyloom_trees::path::PathPattern;
-use keyloom_trees::{InsertAt, MaterializedPath, NodeId, Tree};
+use keyloom_trees::{InsertAt, MaterializedPath, NestedNode, NodeId, Tree};
 
 use crate::language::lquery;
 use crate::naive;
@@ -112,6 +112,21 @@ fn a_deletion_in_steps_shows_no_place(store: &impl Store) {
     });
     assert!(done.unwrap().finished);
     assert_eq!(shown, []);
+}
+
+/// The record of work in steps, and the range of the literal beginning of the pattern.
+#[test]
+fn a_pattern_costs_what_the_documentation_says() {
+    let store = Metered::new(keyloom::Memory::new());
+    let children = |n: u64| NestedNode::new(n, format!("child {n}"), 0);
+    let some = (10..60).map(children).fold(NestedNode::new(1, "some", 0), NestedNode::with);
+    let others = (100..900).map(children).fold(NestedNode::new(2, "others", 0), NestedNode::with);
+    store.transact(|txn| tree().import(txn, None, &[some.clone(), others.clone()])).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let (found, cost) =
+        store.measure(|_| tree().matching(&snapshot, &lquery("some.*{1}")).unwrap().count());
+    assert_eq!((found, cost.gets, cost.ranges, cost.round_trips), (50, 1, 1, 2));
+    assert!(cost.keys_read <= 53, "{cost}");
 }
 
 #[test]
