@@ -5,24 +5,30 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::*;
 
-/// The descriptor with which the engine syncs the data of `store`.
-fn data_descriptor(store: &Lmdb) -> RawFd {
+/// The descriptors with which the engine writes and syncs the data of `store`. It has two, and
+/// either may have the lower number, because other tests open and close files at the same time.
+fn data_descriptors(store: &Lmdb) -> Vec<RawFd> {
     let data = store.path().join("data.mdb");
-    let descriptors = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
-    let mut found = descriptors.filter(|link| fs::read_link(link).is_ok_and(|to| to == data));
-    let name = found.next().unwrap();
-    name.file_name().unwrap().to_str().unwrap().parse().unwrap()
+    let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let of_data = open.filter(|link| fs::read_link(link).is_ok_and(|to| to == data));
+    of_data.map(|link| link.file_name().unwrap().to_str().unwrap().parse().unwrap()).collect()
 }
 
-/// Runs `work` while `descriptor` refers to a file that cannot be synced.
-fn with_failing_sync<T>(descriptor: RawFd, work: impl FnOnce() -> T) -> T {
+/// Runs `work` while `descriptors` refer to a file that cannot be synced.
+fn with_failing_sync<T>(descriptors: &[RawFd], work: impl FnOnce() -> T) -> T {
     let unwaitable = File::open("/proc/self/status").unwrap();
-    // SAFETY: the descriptor is restored before anything else can use it.
+    // SAFETY: the descriptors are restored before anything else can use them.
     unsafe {
-        let saved = libc::dup(descriptor);
-        assert!(saved >= 0 && libc::dup2(unwaitable.as_raw_fd(), descriptor) == descriptor);
+        let replace = |&descriptor: &RawFd| {
+            let saved = libc::dup(descriptor);
+            assert!(saved >= 0 && libc::dup2(unwaitable.as_raw_fd(), descriptor) == descriptor);
+            (descriptor, saved)
+        };
+        let replaced: Vec<_> = descriptors.iter().map(replace).collect();
         let outcome = work();
-        assert!(libc::dup2(saved, descriptor) == descriptor && libc::close(saved) == 0);
+        for (descriptor, saved) in replaced {
+            assert!(libc::dup2(saved, descriptor) == descriptor && libc::close(saved) == 0);
+        }
         outcome
     }
 }
@@ -31,7 +37,7 @@ fn fail_flush(durability: Durability) -> (tempfile::TempDir, Lmdb) {
     let directory = tempdir().unwrap();
     let store = Lmdb::options().durability(durability).open(directory.path()).unwrap();
     fill(&store, 10).unwrap();
-    let error = with_failing_sync(data_descriptor(&store), || store.flush().unwrap_err());
+    let error = with_failing_sync(&data_descriptors(&store), || store.flush().unwrap_err());
     assert!(matches!(error, Error::Storage(StorageError::Io { .. })), "{error:?}");
     (directory, store)
 }
