@@ -71,3 +71,62 @@ pub fn in_batches<S: Store>(
     }
     Ok(done)
 }
+
+/// Repairs a list of items in batches, one transaction per batch. `repair` returns the number of
+/// keys that it changed.
+///
+/// The next repair lists the remaining faults again, so there is no position to resume from. Only
+/// batches that changed something are reported. Otherwise a repair that `progress` stops each time
+/// would never get past items that cannot be repaired.
+///
+/// ```
+/// use keyloom::{Memory, Store, Writer};
+/// use keyloom_kit::{RepairOptions, repair_each};
+/// use std::ops::ControlFlow;
+/// let store = Memory::new();
+/// let lost: Vec<[u8; 1]> = (0..250).map(|n| [n]).collect();
+/// let options = RepairOptions { batch: 100, ..RepairOptions::default() };
+/// let mut commits = 0;
+/// let on_commit = |_: &_| {
+///     commits += 1;
+///     ControlFlow::Continue(())
+/// };
+/// let done = repair_each(&store, &options, on_commit, &lost, |txn, key| {
+///     txn.put(key, b"found")?;
+///     Ok(1)
+/// })?;
+/// assert_eq!((done.written, commits), (250, 3));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// The errors of `repair` and of [`BatchSize::transact`]. Earlier transactions stay committed.
+pub fn repair_each<S: Store, I>(
+    store: &S,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    items: &[I],
+    mut repair: impl FnMut(&mut S::Transaction<'_>, &I) -> Result<u64>,
+) -> Result<Progress> {
+    if items.is_empty() {
+        return Ok(Progress::complete());
+    }
+    let options = RepairOptions { batch: options.batch, resume: None };
+    let mut reported = 0;
+    let report = |done: &Progress| {
+        if done.changed() == reported && !done.finished {
+            return ControlFlow::Continue(());
+        }
+        reported = done.changed();
+        progress(done)
+    };
+    in_batches(store, &options, report, |txn, batch, done| {
+        let rest = items.iter().skip(usize::try_from(done.records).unwrap_or(usize::MAX));
+        for item in rest.take(batch) {
+            done.written += repair(txn, item)?;
+            done.records += 1;
+        }
+        done.finished = done.records >= items.len() as u64;
+        Ok(())
+    })
+}

@@ -11,7 +11,7 @@
 //! | scans that skip entries and count their reads | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
 //! | reads on several threads, estimates of sizes | [`in_parallel`], [`split()`], [`sample()`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
-//! | work in bounded transactions | [`in_batches`], [`Stages`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
+//! | work in bounded transactions | [`in_batches`], [`repair_each`], [`Stages`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
 //!
 //! This example scans the first entry of each group. It steps over the other entries or begins a
 //! new range, whichever is cheaper:
@@ -90,7 +90,7 @@ pub use check_in_steps::check_in_steps;
 pub use continuation::{Continuation, Page, UnreadableEntry, answers};
 pub use explain::{Explain, Reading, Scan, scan};
 pub use fnv::Fnv;
-pub use in_batches::in_batches;
+pub use in_batches::{in_batches, repair_each};
 pub use in_order::{InOrder, OrderedRange, descending, in_order};
 pub use inconsistency::{Inconsistency, Rule};
 pub use parallel::{in_parallel, in_parallel_each};

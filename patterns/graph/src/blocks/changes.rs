@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Order, Reader, Result, Store, Subspace, Writer, pack};
+use keyloom::{DynWriter, Order, Reader, Result, Snapshots, Store, Subspace, Writer, pack};
 use keyloom_kit::derived::{Derived, LostRecords, RecordChange, SortedWrites, is_undecodable};
-use keyloom_kit::{Inconsistency, Progress, RepairOptions, Rule};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions, Rule, repair_each};
 use keyloom_tables::{Maintained, Table};
 
 use super::keys::{Keys, Side, Stored};
@@ -197,29 +197,27 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
         &self,
         store: &S,
         edges: &Table<EdgeKey<I>, E, D>,
-        _: &RepairOptions,
+        options: &RepairOptions,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let done = store.transact(|txn| {
-            txn.guarded(|txn| {
-                let faults = self.check(&*txn, edges)?;
-                let mut done = Progress { finished: true, ..Progress::default() };
-                for fault in &faults {
-                    match fault.rule {
-                        Rule::Undecodable => {
-                            done.undecodable += 1;
-                            continue;
-                        }
-                        Rule::Missing => txn.put(&fault.key, &[])?,
-                        _ => txn.delete(&fault.key)?,
-                    }
-                    done.written += 1;
-                }
-                Ok(done)
+        let (state, faults) = {
+            let snapshot = Snapshots::lasting(store);
+            (self.keys.stored(&snapshot)?, self.check(&snapshot, edges)?)
+        };
+        let (unreadable, wrong): (Vec<_>, Vec<_>) =
+            faults.into_iter().partition(|fault| fault.rule == Rule::Undecodable);
+        let first = Progress { undecodable: unreadable.len() as u64, ..Progress::complete() };
+        let report = |done: &Progress| progress(&first.followed_by(done));
+        let done = repair_each(store, options, report, &wrong, |txn, fault| {
+            txn.guarded(|txn| match fault.rule {
+                // A mark for a vertex that was rewritten meanwhile only costs another rewrite.
+                Rule::Missing => txn.put(&fault.key, &[]).map(|()| 1),
+                // Blocks that were built meanwhile are not those that were checked.
+                _ if self.keys.stored(txn)? != state => Ok(0),
+                _ => txn.delete(&fault.key).map(|()| 1),
             })
         })?;
-        let _ = progress(&done);
-        Ok(done)
+        Ok(first.followed_by(&done))
     }
 }
 

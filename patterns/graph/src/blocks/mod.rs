@@ -207,12 +207,13 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
 
     /// Brings the blocks up to date: rewrites the blocks of changed vertices. Each transaction
     /// rewrites at most 1,000 vertices in at most 32 existing blocks (about 1 MB), where all blocks
-    /// of a hub count as one. All blocks are built if there are none, or if vertices were deleted.
-    /// They are also built if many vertices were added since the last build, or if the changed
-    /// vertices have more than about a quarter of the edges. In a small graph, the limit is about
-    /// 4,000 edges instead of a quarter. A build takes about 24 bytes of memory per edge. If a
-    /// refresh was stopped or killed, call it again: rewrites continue, but a build of all blocks
-    /// starts over.
+    /// of a hub count as one. All blocks are built if there are none, if vertices were deleted, or
+    /// if the blocks of one changed hub do not fit into a transaction (on etcd, a hub of some
+    /// 200,000 edges). They are also built if many vertices were added since the last build, or if
+    /// the changed vertices have more than about a quarter of the edges. In a small graph, the
+    /// limit is about 4,000 edges instead of a quarter. A build takes about 24 bytes of memory per
+    /// edge. If a refresh was stopped or killed, call it again: rewrites continue, but a build of
+    /// all blocks starts over.
     ///
     /// A rewrite first reads all blocks once. Then each transaction reads the edges of the changed
     /// vertices, and the blocks that it rewrites. On LMDB, after changes to 1,000 of 1.9 million

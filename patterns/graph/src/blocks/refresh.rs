@@ -58,8 +58,14 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let mut layout: Option<Layout> = None;
         loop {
             let known = layout.as_ref();
-            let step = size
-                .transact(store, |txn, most| txn.guarded(|txn| self.rewrite(txn, most, known)))?;
+            let step =
+                size.transact(store, |txn, most| txn.guarded(|txn| self.rewrite(txn, most, known)));
+            // A single vertex can have more blocks than a transaction can write. A build writes
+            // them in several transactions.
+            let step = match step {
+                Err(error) if error.is_batch_too_large() => Step::Build,
+                step => step?,
+            };
             match step {
                 Step::UpToDate => {
                     done.finished = true;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Fault, Faulty, Result, Store, Writer};
+use keyloom::{Error, Fault, Faulty, Limits, Memory, Result, Store, Writer};
 use keyloom_graph::{Blocks, Csr, Direction, GraphError, VertexNumber, algorithms};
-use keyloom_tables::{Progress, Schema};
+use keyloom_tables::{BatchSize, Progress, RepairOptions, Schema};
 use keyloom_testing::laws::{clear, dump_all, failing_operations, long_property};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -347,4 +347,70 @@ pub fn damaged_blocks_are_found_and_repaired(store: &impl Store) {
             assert_eq!(of_blocks(store, &blocks).unwrap(), expected);
         }
     }
+}
+
+/// A store whose transactions take `operations` writes.
+fn narrow(operations: usize) -> Memory {
+    let limits = Limits::default().with_max_transaction(None, Some(operations));
+    Memory::builder().limits(limits).build()
+}
+
+fn put_in_steps(store: &impl Store, graph: &Numbers, edges: impl IntoIterator<Item = (u32, u32)>) {
+    let edges: Vec<_> =
+        edges.into_iter().map(|(from, to)| ((from, "to".to_owned(), to), to)).collect();
+    let mut size = BatchSize::new(100);
+    size.transact_all(store, &edges, |txn, some| graph.put_edges(txn, some.iter().cloned()))
+        .unwrap();
+}
+
+/// A transaction that takes 8 writes cannot replace the 6 blocks of a hub and its state, so all
+/// blocks are built. The control is a store whose transactions take 50 writes: it is rewritten.
+#[test]
+fn a_hub_with_more_blocks_than_a_transaction_takes_is_refreshed() {
+    const HUB: u32 = 24_000;
+    let wide = keyloom_testing::memory();
+    let graph = directed(&wide);
+    let blocks = declare(&wide, &graph);
+    // So many other edges that one changed hub alone causes no build.
+    let others = (0..4 * HUB).map(|n| (1 + n % HUB, 1 + (n * 7 + n / HUB) % HUB));
+    let edges = (1..=HUB).map(|n| (0, n)).chain(others);
+    let edges = edges.map(|(from, to)| ((from, "to".to_owned(), to), to));
+    wide.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    blocks.refresh(&wide).unwrap();
+    let entries: Vec<_> = dump_all(&wide).into_iter().collect();
+    for (operations, is_built) in [(50, false), (8, true)] {
+        let store = narrow(operations);
+        let mut size = BatchSize::new(operations);
+        size.transact_all(&store, &entries, |txn, some| {
+            some.iter().try_for_each(|(key, value)| txn.put(key, value))
+        })
+        .unwrap();
+        put_in_steps(&store, &graph, [(0, 0)]);
+        let done = blocks.refresh(&store).unwrap();
+        assert!(done.finished);
+        assert_eq!(done.records > 1, is_built, "{done:?}");
+        are_those_of_the_graph(&store, &graph, &blocks);
+    }
+}
+
+/// All marks are lost, and there are more than a transaction takes.
+#[test]
+fn lost_marks_of_many_vertices_are_repaired() {
+    let store = narrow(50);
+    let graph = directed(&store);
+    let blocks = declare(&store, &graph);
+    put_in_steps(&store, &graph, (0..200).map(|n| (n, n + 1)));
+    blocks.refresh(&store).unwrap();
+    put_in_steps(&store, &graph, (0..200).map(|n| (n, n + 2)));
+    let marks = blocks.space().child(&(0_u8,)).range();
+    store.transact(|txn| txn.delete_range(marks.clone())).unwrap();
+    let faults = blocks.check(&store.snapshot().unwrap()).unwrap().len();
+    assert!(faults > 150, "{faults}");
+    // A repair that is stopped after each commit ends after some calls.
+    let stopped = |_: &Progress| ControlFlow::Break(());
+    let calls = (0..50).take_while(|_| {
+        !blocks.repair_with(&store, &RepairOptions::default(), stopped).unwrap().finished
+    });
+    assert!((2..50).contains(&calls.count()));
+    are_those_of_the_graph(&store, &graph, &blocks);
 }

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_kit::{Inconsistency, Progress, Rule};
+use keyloom_kit::{Inconsistency, Progress, Rule, repair_each};
 
 use super::AdjacencyList;
 use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
-use crate::tree::{ONE, Stages, placeholder, repair_each};
+use crate::tree::{ONE, Stages, placeholder};
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
 /// The number of characters of a name that are kept when its id is appended, so that the key fits.

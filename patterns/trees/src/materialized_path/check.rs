@@ -10,7 +10,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::SortedWrites;
 use keyloom_kit::{
-    Inconsistency, Progress, RepairOptions, Rule, get_many, in_batches, page_behind,
+    Inconsistency, Progress, RepairOptions, Rule, get_many, in_batches, page_behind, repair_each,
 };
 
 use super::super::rank;
@@ -21,7 +21,7 @@ use super::change::Rewrite;
 use super::layout::Layout;
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
-use crate::tree::{ONE, Report, Stages, repair_each};
+use crate::tree::{ONE, Report, Stages};
 
 /// The number of keys that are read together.
 const CHUNK: usize = 1_000;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_kit::{Progress, RepairOptions};
+use keyloom_kit::{Progress, RepairOptions, repair_each};
 
 use super::change::Going;
 use super::check::{Open, dangling};
@@ -15,7 +15,7 @@ use super::labels::{Label, Span};
 use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
-use crate::tree::{Report, fresh_id, placeholder, repair_each};
+use crate::tree::{Report, fresh_id, placeholder};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of keys that are read together.

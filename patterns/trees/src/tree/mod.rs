@@ -26,7 +26,7 @@ use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress, RepairOptions};
 
-pub(crate) use batches::{ONE, Report, Stages, in_stages, repair_each};
+pub(crate) use batches::{ONE, Report, Stages, in_stages};
 pub(crate) use children::NestedNodes;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
