@@ -10,7 +10,7 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::SortedWrites;
 use keyloom_kit::{
-    Inconsistency, Progress, RepairOptions, Rule, get_many, in_batches, page_behind, repair_each,
+    Inconsistency, Progress, RepairOptions, Rule, get_many, in_batches, page_behind,
 };
 
 use super::super::rank;
@@ -21,7 +21,7 @@ use super::change::Rewrite;
 use super::layout::Layout;
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
-use crate::tree::{ONE, Report, Stages};
+use crate::tree::{Report, Stages};
 
 /// The number of keys that are read together.
 const CHUNK: usize = 1_000;
@@ -32,6 +32,16 @@ const SHORT_CHARS: usize = 60;
 type Found = (NodeId, Path);
 /// An entry with its value.
 type Stored = (KeyBuf, Vec<u8>);
+
+/// A node that a repair moves to another path, or gives another id.
+struct Replanted {
+    id: NodeId,
+    from: Path,
+    to: Path,
+    record: Vec<u8>,
+    /// The other node with the old id, and its path.
+    other: Option<(NodeId, Vec<u8>)>,
+}
 
 /// The existing ancestors of the last record.
 #[derive(Default)]
@@ -231,14 +241,25 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             })
         })?;
         stages.run(|_, report| self.root_orphans(store, report))?;
-        stages.run(|options, report| {
+        let fix_records = |options: &RepairOptions, report: &mut Report<'_>| {
             in_pages(store, options, report, paths, |txn, entries, writes| {
                 self.fix_records(txn, entries, writes)
             })
-        })?;
+        };
+        stages.run(|options, report| fix_records(options, report))?;
+        // A resumed repair does not know what the earlier one changed.
+        let mut has_changed = true;
         stages.run(|_, report| {
             let doubles = self.all_doubles(&Snapshots::lasting(store))?;
-            repair_each(store, &ONE, report, &doubles, |txn, key| self.renumber(txn, key))
+            let done =
+                self.replant_each(store, report, &doubles, |txn, key| self.renumbered(txn, key))?;
+            has_changed = done.changed() > 0;
+            Ok(done)
+        })?;
+        // A node that was renumbered in several repairs has the entries of its old id.
+        stages.run(|options, report| match has_changed {
+            true => fix_records(options, report),
+            false => Ok(Progress::complete()),
         })?;
         stages.run(|options, report| {
             in_pages(store, options, report, nodes, |txn, entries, writes| {
@@ -389,51 +410,41 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Gives a new id to a record whose id maps to another record.
-    fn renumber(&self, txn: &mut impl Writer, key: &KeyBuf) -> Result<u64> {
+    /// The record whose id maps to another record, with a new id.
+    fn renumbered(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Replanted>> {
         let layout = &self.layout;
-        let Some(record) = txn.get(key)?.map(|record| record.to_vec()) else { return Ok(0) };
+        let Some(record) = reader.get(key)?.map(|record| record.to_vec()) else { return Ok(None) };
         let id = layout.id_at(key, &record)?;
-        let entry = (key.clone(), record);
-        if self.doubles(txn, &[&entry], &[Some(id)])? != [true] {
-            return Ok(0);
+        let entry = (KeyBuf::from_slice(key), record);
+        if self.doubles(reader, &[&entry], &[Some(id)])? != [true] {
+            return Ok(None);
         }
         let (_, record) = entry;
-        let fresh = fresh_id(id, |id| Ok(txn.get(&layout.node(id))?.is_some()))?;
+        let fresh = fresh_id(id, |id| Ok(reader.get(&layout.node(id))?.is_some()))?;
         let from = Path::from_slice(layout.path(key));
-        let mut rewrite = Rewrite::default();
-        match layout.segments.rank(&from) {
+        // The id still maps to the other node.
+        let other = reader.get(&layout.node(id))?.map(|path| (id, path.to_vec()));
+        Ok(Some(match layout.segments.rank(&from) {
             // The id is part of the path.
             Some(rank) if !layout.names() => {
-                let index = txn.get(&layout.node(id))?.map(|path| path.to_vec());
                 let to = by_rank(layout.segments.parent(&from), &rank, fresh);
-                rewrite.replant(layout, txn, &from, &to)?;
-                rewrite.put(layout, fresh, &to, &record)?;
-                let keys = rewrite.apply(txn)?.changed();
-                // The id still maps to the other node.
-                if let Some(index) = index {
-                    txn.put(&layout.node(id), &index)?;
-                }
-                Ok(keys)
+                Replanted { id: fresh, from, to, record, other }
             }
             _ => {
                 let node = record.get(layout.header()..).unwrap_or_default();
                 let mut renumbered = Vec::with_capacity(record.len());
                 layout.put_header(fresh, &mut renumbered);
                 renumbered.extend_from_slice(node);
-                rewrite.put(layout, fresh, &from, &renumbered)?;
-                rewrite.apply(txn)?;
-                Ok(2)
+                Replanted { id: fresh, to: from.clone(), from, record: renumbered, other: None }
             }
-        }
+        }))
     }
 
-    /// Makes every node without a parent a root, with its descendants, in one transaction per node.
-    /// Repeats the search for orphans, because moving an orphan changes the keys of other orphans
-    /// below it.
+    /// Makes every node without a parent a root, with its descendants. Repeats the search for
+    /// orphans, because moving an orphan changes the keys of other orphans below it.
     fn root_orphans<S: Store>(&self, store: &S, report: &mut Report<'_>) -> Result<Progress> {
-        let mut all = Progress::complete();
-        loop {
+        let mut all = self.finish_steps(store, report)?;
+        while all.finished {
             let mut orphans = Vec::new();
             self.check_all(&Snapshots::lasting(store), |fault| {
                 if fault.rule == Rule::NoParent {
@@ -442,49 +453,135 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 ControlFlow::Continue(())
             })?;
             let mut report = |done: &Progress| report(&all.followed_by(done));
-            let done = repair_each(store, &ONE, &mut report, &orphans, |txn, key| {
-                self.root_orphan(txn, key)
-            })?;
+            let done =
+                self.replant_each(store, &mut report, &orphans, |txn, key| self.rooted(txn, key))?;
             all = all.followed_by(&done);
-            if !done.finished || done.changed() == 0 {
-                return Ok(all);
+            if done.changed() == 0 {
+                break;
             }
+        }
+        Ok(all)
+    }
+
+    /// Continues the steps in which an earlier repair was stopped, since there can be only one
+    /// record of steps.
+    fn finish_steps<S: Store>(&self, store: &S, report: &mut Report<'_>) -> Result<Progress> {
+        match self.layout.locate(&store.snapshot()?, &[])?.steps {
+            Some(_) => self.resume(store, Progress::default(), report),
+            None => Ok(Progress::complete()),
         }
     }
 
-    fn root_orphan(&self, txn: &mut impl Writer, key: &[u8]) -> Result<u64> {
+    /// The node without a parent, as a root.
+    fn rooted(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Replanted>> {
         let layout = &self.layout;
-        let path = Path::from_slice(layout.path(key));
-        let parent = layout.key(layout.segments.parent(&path));
-        let values = txn.get_many(&[key, &parent])?;
-        let [Some(record), None] = &values[..] else { return Ok(0) };
+        let from = Path::from_slice(layout.path(key));
+        let parent = layout.key(layout.segments.parent(&from));
+        let values = reader.get_many(&[key, &parent])?;
+        let [Some(record), None] = &values[..] else { return Ok(None) };
         let id = layout.id_at(key, record)?;
         let record = record.to_vec();
-        drop(values);
-        let mut rewrite = Rewrite::default();
-        if layout.names() {
-            let name = layout.segments.name(&path).unwrap_or_default();
-            let short: String = name.chars().take(SHORT_CHARS).collect();
-            let more = (0_u64..).map(|n| format!("lost {id} {n}"));
-            let names = [name.clone(), format!("{short} ({id})")].into_iter().chain(more);
-            let free = names.map(|name| (by_name(&[], &name), name)).find_map(|(to, name)| {
-                let taken = txn.get(&layout.key(&to)).map(|record| record.is_some());
-                match taken {
-                    Ok(true) => None,
-                    Ok(false) => Some(Ok((to, name))),
-                    Err(error) => Some(Err(error)),
-                }
-            });
-            let Some((to, name)) = free.transpose()? else { return Ok(0) };
-            rewrite.replant(layout, txn, &path, &to)?;
-            rewrite.put(layout, id, &to, &layout.renamed::<V, C>(id, &record, &name)?)?;
-        } else {
-            let last = layout.beside(txn, &[], None, Order::Descending, Some(&path))?;
+        if !layout.names() {
+            let last = layout.beside(reader, &[], None, Order::Descending, Some(&from))?;
             let low = last.and_then(|last| layout.segments.rank(&last));
             let rank = rank::between(low.as_deref(), None).unwrap_or_default();
-            rewrite.replant(layout, txn, &path, &by_rank(&[], &rank, id))?;
+            let to = by_rank(&[], &rank, id);
+            return Ok(Some(Replanted { id, from, to, record, other: None }));
         }
-        Ok(rewrite.apply(txn)?.changed())
+        let name = layout.segments.name(&from).unwrap_or_default();
+        let short: String = name.chars().take(SHORT_CHARS).collect();
+        let more = (0_u64..).map(|n| format!("lost {id} {n}"));
+        for name in [name.clone(), format!("{short} ({id})")].into_iter().chain(more) {
+            let to = by_name(&[], &name);
+            if reader.get(&layout.key(&to))?.is_none() {
+                let record = layout.renamed::<V, C>(id, &record, &name)?;
+                return Ok(Some(Replanted { id, from, to, record, other: None }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Replants the nodes at `keys`, one after another, and reports each transaction that changed
+    /// something.
+    fn replant_each<S: Store>(
+        &self,
+        store: &S,
+        report: &mut Report<'_>,
+        keys: &[KeyBuf],
+        place: impl Fn(&S::Transaction<'_>, &[u8]) -> Result<Option<Replanted>>,
+    ) -> Result<Progress> {
+        let mut all = self.finish_steps(store, report)?;
+        if !all.finished {
+            return Ok(all);
+        }
+        for key in keys {
+            let mut report = |done: &Progress| match done.changed() {
+                0 => ControlFlow::Continue(()),
+                _ => report(&all.followed_by(done)),
+            };
+            let done = self.replant_one(store, &mut report, |txn| place(txn, key))?;
+            all = all.followed_by(&done);
+            if !done.finished {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Replants a node with its descendants: in one transaction, or in steps if there are too many.
+    fn replant_one<S: Store>(
+        &self,
+        store: &S,
+        report: &mut Report<'_>,
+        place: impl Fn(&S::Transaction<'_>) -> Result<Option<Replanted>>,
+    ) -> Result<Progress> {
+        let whole = store.transact(|txn| match place(txn)? {
+            Some(replanted) => self.replant(txn, &replanted),
+            None => Ok(0),
+        });
+        match whole {
+            Err(error) if error.is_batch_too_large() => {}
+            written => {
+                let written = written?;
+                let mut done = Progress { written, ..Progress::complete() };
+                done.finished = report(&done).is_continue();
+                return Ok(done);
+            }
+        }
+        let begun = store.transact(|txn| {
+            let Some(replanted) = place(txn)? else { return Ok(None) };
+            let Replanted { id, from, to, record, .. } = &replanted;
+            self.refuse_too_long(txn, from, to)?;
+            self.begin_with(txn, *id, (from.clone(), to.clone()), record)?;
+            Ok(Some(replanted))
+        })?;
+        let Some(replanted) = begun else { return Ok(Progress::complete()) };
+        let done = self.resume(store, Progress { written: 2, ..Progress::default() }, report)?;
+        if done.finished {
+            store.transact(|txn| self.put_entries(txn, &replanted))?;
+        }
+        Ok(done)
+    }
+
+    fn replant(&self, txn: &mut impl Writer, replanted: &Replanted) -> Result<u64> {
+        let Replanted { id, from, to, record, .. } = replanted;
+        let mut rewrite = Rewrite::default();
+        if from != to {
+            rewrite.replant(&self.layout, txn, from, to)?;
+        }
+        rewrite.put(&self.layout, *id, to, record)?;
+        let written = rewrite.apply(txn)?.changed();
+        self.put_entries(txn, replanted)?;
+        Ok(written)
+    }
+
+    /// The entries of the ids. Steps write those that the records had before.
+    fn put_entries(&self, txn: &mut impl Writer, replanted: &Replanted) -> Result<()> {
+        if let Some((id, path)) = &replanted.other {
+            txn.put(&self.layout.node(*id), path)?;
+            txn.put(&self.layout.node(replanted.id), &replanted.to)?;
+        }
+        Ok(())
     }
 
     /// Rewrites missing or wrong id entries of records, and names that differ from the name in the

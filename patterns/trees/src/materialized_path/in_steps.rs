@@ -106,7 +106,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.layout.refuse_in_steps(steps.as_ref(), |_| true)
     }
 
-    fn refuse_too_long(&self, reader: &impl Reader, from: &Path, to: &Path) -> Result<()> {
+    pub(super) fn refuse_too_long(
+        &self,
+        reader: &impl Reader,
+        from: &Path,
+        to: &Path,
+    ) -> Result<()> {
         for entry in reader.range(self.layout.subtree(from), Order::Ascending)? {
             let (key, record) = entry?;
             let (bytes, limit) = (key.len() + to.len() - from.len(), MAX_KEY_BYTES);
@@ -128,10 +133,21 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             Some(name) => layout.renamed::<V, C>(id, &record, &name)?,
             None => record,
         };
-        txn.put(&layout.key(&to), &record)?;
-        let steps = Steps { root: id, phase: Phase::Copying, from, to: Some(to) };
-        txn.put(&layout.steps, &steps.encode())?;
+        self.begin_with(txn, id, (from, to), &record)?;
         Ok(Progress { written: 2, ..Progress::default() })
+    }
+
+    /// [`begin`](Self::begin) with the record of the root.
+    pub(super) fn begin_with(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        (from, to): (Path, Path),
+        record: &[u8],
+    ) -> Result<()> {
+        txn.put(&self.layout.key(&to), record)?;
+        let steps = Steps { root: id, phase: Phase::Copying, from, to: Some(to) };
+        txn.put(&self.layout.steps, &steps.encode())
     }
 
     fn resume_from<S: Store>(

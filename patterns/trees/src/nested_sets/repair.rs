@@ -12,7 +12,23 @@ use crate::tree::{Report, Stages};
 /// Makes all rows readable, and derives the positions from the rows. Work in steps must have ended.
 pub(super) fn repair<S: Store>(keys: &Keys, store: &S, stages: &mut Stages<'_>) -> Result<()> {
     stages.run(|options, report| restore::rows(keys, store, options, report))?;
-    stages.run(|options, report| repair_positions(keys, store, options, report))?;
+    // A resumed repair does not know what the earlier one changed.
+    let mut has_changed = true;
+    stages.run(|options, report| {
+        let done = repair_positions(keys, store, options, report)?;
+        has_changed = done.changed() > 0;
+        Ok(done)
+    })?;
+    // Two rows can have one id whose position led to neither of them. The position leads to one of
+    // the two now, so the other one is recognized.
+    stages.run(|options, report| match has_changed {
+        true => restore::rows(keys, store, options, report),
+        false => Ok(Progress::complete()),
+    })?;
+    stages.run(|options, report| match has_changed {
+        true => repair_positions(keys, store, options, report),
+        false => Ok(Progress::complete()),
+    })?;
     stages.run(|options, report| restore::places(keys, store, options, report))?;
     stages.run(|options, report| {
         in_batches(store, options, report, |txn, batch, done| {

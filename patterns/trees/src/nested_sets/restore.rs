@@ -11,7 +11,7 @@ use keyloom_kit::{Progress, RepairOptions, repair_each};
 
 use super::change::Going;
 use super::check::{Open, dangling};
-use super::labels::{Label, Span};
+use super::labels::{Gap, Label, Side, Span};
 use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
@@ -58,35 +58,47 @@ pub(super) fn places<S: Store>(
     options: &RepairOptions,
     report: &mut Report<'_>,
 ) -> Result<Progress> {
-    let (claims, mut misplaced, last) = {
+    let (claims, mut misplaced, last, end) = {
         let snapshot = Snapshots::lasting(store);
         let mut misplaced = Vec::new();
         let mut last = Vec::new();
         let mut open = Open::default();
+        let mut end = 0;
         in_chunks(&snapshot, all_rows(keys), |rows| {
-            for row in rows.into_iter().filter(|(key, _)| keys.left_of(key).is_some()) {
-                match is_placed(keys, &row, &mut open) {
-                    true => misplaced.append(&mut last),
-                    false => last.push(row),
+            for row in rows {
+                let Some(left) = keys.left_of(&row.0) else { continue };
+                end = end.max(left);
+                match placed(keys, &row, &mut open) {
+                    Some(span) => {
+                        end = end.max(span.last);
+                        misplaced.append(&mut last);
+                    }
+                    None => last.push(row),
                 }
             }
             Ok(())
         })?;
         let is_whole = misplaced.is_empty() && last.is_empty();
         let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
-        (claims, misplaced, last)
+        (claims, misplaced, last, end)
     };
-    // Inserting a root requires that the last row has a place. So the misplaced rows at the end are
-    // moved first, in one transaction. The other misplaced rows follow, in reverse order.
+    // Inserting a root requires that the last row has a place. If the labels after all rows are
+    // free, the first of the misplaced rows at the end is moved there, and then the others one by
+    // one. Otherwise these rows are moved in one transaction, which deletes all of them first.
+    // The other misplaced rows follow, in reverse order.
     misplaced.reverse();
-    let together = match last.is_empty() {
-        true => 0,
-        false => store.transact(|txn| uproot(keys, txn, &last, &claims))?,
-    };
-    let first = Progress { written: together, ..Progress::complete() };
+    let behind = Gap { parent: None, lo: end, hi: keys.labels.end(), side: Side::Back };
+    let count = if behind.lo < behind.hi && behind.has_room(2) { 1 } else { last.len() };
+    let (together, rest) = last.split_at(count.min(last.len()));
+    let first = store.transact(|txn| {
+        let behind = Some(&behind).filter(|_| count == 1);
+        uproot(keys, txn, together, behind, &claims)
+    })?;
+    let first = Progress { written: first, ..Progress::complete() };
     let mut report = |done: &Progress| report(&first.followed_by(done));
-    let done = repair_each(store, options, &mut report, &misplaced, |txn, row| {
-        uproot(keys, txn, std::slice::from_ref(row), &claims)
+    let rest = [rest, &misplaced].concat();
+    let done = repair_each(store, options, &mut report, &rest, |txn, row| {
+        uproot(keys, txn, std::slice::from_ref(row), None, &claims)
     })?;
     Ok(first.followed_by(&done))
 }
@@ -213,19 +225,19 @@ fn own_id(
     }
 }
 
-/// Whether a row has a valid place among the preceding rows.
-fn is_placed(keys: &Keys, (key, bytes): &Stored, open: &mut Open) -> bool {
-    match keys.row((&key[..], &bytes[..])) {
-        Ok(row) => keys.is_within(&row) && open.enter(row.span(), row.id).is_ok(),
-        Err(_) => false,
-    }
+/// The span of a row that has a valid place among the preceding rows.
+fn placed(keys: &Keys, (key, bytes): &Stored, open: &mut Open) -> Option<Span> {
+    let row = keys.row((&key[..], &bytes[..])).ok()?;
+    let is_placed = keys.is_within(&row) && open.enter(row.span(), row.id).is_ok();
+    is_placed.then(|| row.span())
 }
 
-/// Makes rows the last roots, in their order.
+/// Makes rows the last roots, in their order, in the gap after all rows if it is known.
 fn uproot(
     keys: &Keys,
     txn: &mut impl Writer,
     rows: &[Stored],
+    behind: Option<&Gap>,
     claims: &BTreeMap<Label, NodeId>,
 ) -> Result<u64> {
     let mut removed = 0;
@@ -248,7 +260,8 @@ fn uproot(
     let Some(first) = roots.first() else { return Ok(removed) };
     let change = {
         let (view, _) = View::open(keys, &*txn, &[])?;
-        let gap = view.gap(Placed { id: first.id, name: "", span: None }, InsertAt::Last(None))?;
+        let what = Placed { id: first.id, name: "", span: None };
+        let gap = behind.map_or_else(|| view.gap(what, InsertAt::Last(None)), |gap| Ok(*gap))?;
         view.place(&gap, &roots, &txn.limits())?
     };
     Ok(removed + change.make(keys, txn)?.changed())

@@ -21,8 +21,12 @@ const REGRESSIONS: [u64; 6] = [960, 1_083, 1_131, 1_151, 1_191, 1_218];
 fn seeds() -> impl Iterator<Item = u64> {
     let first =
         std::env::var("KEYLOOM_TREE_DAMAGES").map_or(60, |trees| trees.parse::<u64>().unwrap());
-    (0..first).chain(REGRESSIONS.into_iter().filter(move |seed| *seed >= first))
+    let regressions = REGRESSIONS.into_iter().filter(move |seed| *seed >= first);
+    (0..first).chain(regressions).chain(BITS..BITS + first)
 }
+
+/// The first of the seeds for which single bits are damaged.
+const BITS: u64 = 1 << 32;
 
 const NODES: u64 = 14;
 
@@ -43,6 +47,22 @@ fn forest(rng: &mut Rng) -> Vec<NestedNode<u32>> {
         siblings.push(node);
     }
     roots
+}
+
+/// Changes one to four single bits. Ids and labels that differ in one bit are common, so this gives
+/// a node the id of another one, or the place of another one, more often than `damage` does.
+fn flip_bits(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> Result<()> {
+    let mut entries: Vec<(Vec<u8>, Vec<u8>)> = entries.clone().into_iter().collect();
+    for _ in 0..rng.usize(1..=4) {
+        let at = rng.usize(..entries.len());
+        let (key, value) = &mut entries[at];
+        if !value.is_empty() {
+            let byte = rng.usize(..value.len());
+            value[byte] ^= 1 << rng.u8(..8);
+            txn.put(key, value)?;
+        }
+    }
+    Ok(())
 }
 
 /// Damages one to three entries.
@@ -193,7 +213,10 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
         let before = dump_all(*store);
         let whole = walk(*model, &store.snapshot().unwrap()).unwrap();
         let mut txn = store.begin().unwrap();
-        damage(rng, &before, &mut txn).unwrap();
+        match seed < BITS {
+            true => damage(rng, &before, &mut txn).unwrap(),
+            false => flip_bits(rng, &before, &mut txn).unwrap(),
+        }
         keyloom::Transaction::commit(txn).unwrap();
         let damaged = dump_all(*store);
         self.walk_ends()?;

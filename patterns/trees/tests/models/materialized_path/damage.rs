@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow::Continue;
 
-use keyloom::{Error, KeyRange, Memory, Reader, Store, Writer};
-use keyloom_trees::{NodeId, OnDelete, Tree};
+use keyloom::{Error, KeyRange, Limits, Memory, Reader, Store, Writer};
+use keyloom_trees::{InsertAt, NodeId, OnDelete, Tree};
 
 use super::{Paths, both, filled, is_tidy, space};
 use crate::operations::Operation;
 use crate::questions::compare_whole;
-use keyloom_tables::Rule;
+use keyloom_tables::{RepairOptions, Rule};
 use keyloom_testing::laws::{dump, dump_all};
 
 fn faults(model: &Paths, store: &impl Store) -> Vec<Rule> {
@@ -207,5 +207,88 @@ fn repair_restores_the_id_of_a_record_and_keeps_its_children() {
         let snapshot = store.snapshot().unwrap();
         assert_eq!(model.node_at(&snapshot, ["node 1", "node 11", "node 111"]).unwrap(), Some(111));
         assert_eq!(model.parent(&snapshot, 111).unwrap(), Some(11));
+    }
+}
+
+/// A store whose transactions take 50 writes, and a tree in which node 3 has 100 children. Node 3
+/// is below 2, and 2 is below 1.
+fn with_many_children(model: &Paths, is_sorted: bool) -> Memory {
+    let limits = Limits::default().with_max_transaction(None, Some(50));
+    let store = Memory::builder().limits(limits).build();
+    for id in 1..=103_u64 {
+        let above = Some((id - 1).min(3)).filter(|above| *above > 0);
+        let place = if is_sorted { InsertAt::sorted(above) } else { InsertAt::last(above) };
+        store.transact(|txn| model.insert(txn, id, &format!("n{id}"), &0, place)).unwrap();
+    }
+    store
+}
+
+/// Repairs a tree by calls that are each stopped after one commit.
+fn repair_call_by_call(model: &Paths, store: &Memory) {
+    let stopped = |_: &_| std::ops::ControlFlow::Break(());
+    let (mut options, mut calls) = (RepairOptions::default(), 0);
+    loop {
+        let done = model.repair_with(store, &options, stopped).unwrap();
+        options.resume = Some(done.position);
+        calls += 1;
+        if done.finished {
+            break;
+        }
+        assert!(calls < 1_000);
+    }
+    assert!(calls > 2, "{calls}");
+    assert_eq!(faults(model, store), []);
+}
+
+fn record_of(model: &Paths, store: &Memory, id: NodeId) -> (Vec<u8>, Vec<u8>) {
+    let snapshot = store.snapshot().unwrap();
+    let path = snapshot.get(&space().pack(&("node", id))).unwrap().unwrap();
+    let key = [model.space().child("path").prefix(), path].concat();
+    let record = snapshot.get(&key).unwrap().unwrap().to_vec();
+    (key, record)
+}
+
+#[test]
+fn an_orphan_too_large_for_a_transaction_becomes_a_root() {
+    for (model, rules) in both() {
+        let store = with_many_children(&model, rules.ordered_by_name);
+        let (lost, _) = record_of(&model, &store, 2);
+        store.transact(|txn| txn.delete(&lost)).unwrap();
+        repair_call_by_call(&model, &store);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(model.parent(&snapshot, 3).unwrap(), None);
+        let children = model.children(&snapshot, 3).unwrap().map(|node| node.unwrap().id());
+        let mut children: Vec<NodeId> = children.collect();
+        children.sort_unstable();
+        assert_eq!(children, (4..=103).collect::<Vec<_>>());
+        assert_eq!(model.descendant_count(&snapshot, None).unwrap(), 102);
+    }
+}
+
+/// Two subtrees of one id, each with more nodes than a transaction takes.
+#[test]
+fn a_second_subtree_of_an_id_gets_its_own_ids_in_steps() {
+    for (model, rules) in both() {
+        let store = with_many_children(&model, rules.ordered_by_name);
+        let (three, _) = record_of(&model, &store, 3);
+        let (two, _) = record_of(&model, &store, 2);
+        let subtree = KeyRange::self_and_children(&three).into_owned();
+        let copied: Vec<_> = dump(&store.snapshot().unwrap(), subtree).into_iter().collect();
+        let (one, _) = record_of(&model, &store, 1);
+        // The copy is a child of node 1.
+        let mut size = keyloom_tables::BatchSize::new(50);
+        size.transact_all(&store, &copied, |txn, some| {
+            some.iter().try_for_each(|(key, record)| {
+                txn.put(&[&one[..], &key[two.len()..]].concat(), record)
+            })
+        })
+        .unwrap();
+        repair_call_by_call(&model, &store);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(model.descendant_count(&snapshot, None).unwrap(), 103 + copied.len() as u64);
+        assert_eq!(model.child_count(&snapshot, 3).unwrap(), 100, "the first keeps its id");
+        assert_eq!(model.parent(&snapshot, 3).unwrap(), Some(2));
+        let copy = model.child_named(&snapshot, 1, "n3").unwrap().unwrap();
+        assert_eq!(model.child_count(&snapshot, copy).unwrap(), 100);
     }
 }

@@ -1,9 +1,10 @@
 //! A check reports every fault, and a repair rebuilds all derived data.
 
-use keyloom::{Memory, Order, Reader, Store, Writer};
-use keyloom_trees::{InsertAt, NestedNode, Tree};
+use keyloom::{Limits, Memory, Order, Reader, Store, Writer};
+use keyloom_trees::{InsertAt, NestedNode, NodeId, Tree};
 
 use super::{bushy, faults, preorder, tree};
+use keyloom_tables::RepairOptions;
 use keyloom_testing::laws::dump_all;
 
 #[test]
@@ -176,4 +177,69 @@ fn what_is_read_of_a_broken_tree_is_an_error_that_names_the_key() {
     store.transact(|txn| txn.put(&tree.space().pack(&("node", 1)), &[9])).unwrap();
     let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert!(error.contains("has format 9"), "{error}");
+}
+
+/// Two rows have one id whose position leads to neither of them. One repair gives one of the two
+/// rows another id.
+#[test]
+fn one_repair_separates_two_rows_of_an_id_that_leads_nowhere() {
+    let (tree, store) = (tree(), Memory::new());
+    store
+        .transact(|txn| {
+            tree.insert(txn, 1, "one", &0, InsertAt::last(None))?;
+            tree.insert(txn, 2, "two", &0, InsertAt::last(1))?;
+            tree.insert(txn, 3, "three", &0, InsertAt::last(2))
+        })
+        .unwrap();
+    let two = row(&tree, &store, 2);
+    let mut renumbered = two.1.clone();
+    let id = renumbered.windows(8).position(|bytes| bytes == 2_u64.to_be_bytes()).unwrap();
+    renumbered[id + 7] = 3;
+    let position = tree.space().pack(&("node", 3_u64));
+    store
+        .transact(|txn| {
+            txn.put(&two.0, &renumbered)?;
+            txn.put(&position, &position_of_a_root())
+        })
+        .unwrap();
+    assert!(tree.repair(&store).unwrap().finished);
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+    let depths: Vec<u32> =
+        preorder(&tree, &store.snapshot().unwrap()).into_iter().map(|(depth, _)| depth).collect();
+    assert_eq!(depths, [1, 2, 3], "each of the three nodes is at its place");
+}
+
+/// The interval of the root of a chain ends in the middle of the deepest node, so all nodes but the
+/// root have no place, and they are more than a transaction takes.
+#[test]
+fn more_rows_without_a_place_than_a_transaction_takes_are_moved() {
+    const NODES: NodeId = 60;
+    let limits = Limits::default().with_max_transaction(None, Some(50));
+    let (tree, store) = (tree(), Memory::builder().limits(limits).build());
+    for id in 1..=NODES {
+        let place = InsertAt::last(Some(id - 1).filter(|above| *above > 0));
+        store.transact(|txn| tree.insert(txn, id, "node", &0, place)).unwrap();
+    }
+    let (root, deepest) = (row(&tree, &store, 1), row(&tree, &store, NODES));
+    let left: u128 = tree.space().child("left").unpack(&deepest.0).unwrap();
+    let crossing = [&(left + 1).to_be_bytes(), &root.1[16..]].concat();
+    store.transact(|txn| txn.put(&root.0, &crossing)).unwrap();
+    assert_eq!(faults(&tree, &store).len() as u64, NODES - 1);
+    // A repair that is stopped after each commit ends after some calls.
+    let stopped = |_: &_| std::ops::ControlFlow::Break(());
+    let (mut options, mut calls) = (RepairOptions::default(), 0);
+    loop {
+        let done = tree.repair_with(&store, &options, stopped).unwrap();
+        options.resume = Some(done.position);
+        calls += 1;
+        if done.finished {
+            break;
+        }
+        assert!(calls < 1_000);
+    }
+    assert!(calls > 2, "{calls}");
+    assert_eq!(faults(&tree, &store), Vec::<String>::new());
+    let nodes = preorder(&tree, &store.snapshot().unwrap());
+    assert!(nodes.iter().all(|(depth, _)| *depth == 1), "{nodes:?}");
+    assert_eq!(nodes.len() as u64, NODES);
 }
