@@ -19,6 +19,10 @@ use smallvec::SmallVec;
 /// The bytes of a rank.
 pub(crate) type Rank = SmallVec<[u8; 16]>;
 
+/// Siblings with ranks up to this length are not relabelled.
+// Relabelling them would save only a few bytes, but rewrite them and, in paths, their subtrees.
+pub(crate) const SHORT: usize = 4;
+
 /// A decoded rank.
 struct Number<'r> {
     whole: i64,
@@ -95,6 +99,24 @@ pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     let gap = Gap::new(&from, &to);
     let part = |parts: u64| gap.at(parts, 32);
     Some(gap.shortest(&part(least), &part(most)))
+}
+
+/// The order in which siblings can get new ranks one by one, so that none passes another: first
+/// the siblings that move to the front, from the first to the last; then the others, from the last
+/// to the first. `ranks` are the old and the new rank of each sibling, both in ascending order.
+// A sibling that moves to the front ends behind the one before it, which is at its new rank, or at
+// an old rank before its new one. The same holds in the other direction.
+pub(crate) fn in_turn<'r>(ranks: impl Iterator<Item = (&'r [u8], &'r [u8])>) -> Vec<usize> {
+    let (mut to_front, mut to_back) = (Vec::new(), Vec::new());
+    for (n, (old, new)) in ranks.enumerate() {
+        match new.cmp(old) {
+            std::cmp::Ordering::Less => to_front.push(n),
+            std::cmp::Ordering::Greater => to_back.push(n),
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+    to_front.extend(to_back.into_iter().rev());
+    to_front
 }
 
 /// `count` ranks in order, after `low` and before `high`, as evenly spaced as short ranks allow.
@@ -237,7 +259,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::{Rank, between, form, parse, spread};
+    use super::{Rank, between, form, in_turn, parse, spread};
 
     /// Inserts ranks at the given positions, modulo the current length, and checks the order after
     /// each insert.
@@ -369,6 +391,38 @@ mod tests {
         let total: usize = random.iter().map(|rank| rank.len()).sum();
         let mean = total as f64 / random.len() as f64;
         assert!(mean <= 4.6, "random ranks have {mean} bytes on average");
+    }
+
+    /// Whether ranks that change one by one, in this order, always stay in order.
+    fn stay_in_order(old: &[u8], new: &[u8], turns: &[usize]) -> bool {
+        let mut ranks = old.to_vec();
+        turns.iter().all(|n| {
+            ranks[*n] = new[*n];
+            ranks.is_sorted_by(|a, b| a < b)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_sibling_passes_another(
+            old in proptest::collection::btree_set(any::<u8>(), 1..40), new in proptest::collection::btree_set(any::<u8>(), 40),
+        ) {
+            let (old, new): (Vec<u8>, Vec<u8>) = old.into_iter().zip(new).unzip();
+            let ranks = old.iter().zip(&new).map(|(old, new)| {
+                (std::slice::from_ref(old), std::slice::from_ref(new))
+            });
+            let turns = in_turn(ranks);
+            prop_assert!(stay_in_order(&old, &new, &turns));
+            let changed = old.iter().zip(&new).filter(|(old, new)| old != new).count();
+            prop_assert_eq!(turns.len(), changed);
+        }
+    }
+
+    /// The negative control: in the order of the tree, a sibling passes the next one.
+    #[test]
+    fn the_order_of_the_tree_is_no_order_of_turns() {
+        assert!(!stay_in_order(&[1, 2], &[3, 4], &[0, 1]));
+        assert_eq!(in_turn([(&[1][..], &[3][..]), (&[2], &[4])].into_iter()), [1, 0]);
     }
 
     #[test]

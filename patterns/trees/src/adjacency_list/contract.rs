@@ -152,7 +152,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             let name_key = self.free_name(txn, gap.parent, name, id, &[])?;
             let mut stored = Vec::new();
             encode_node::<V, C>(name, value, &mut stored)?;
-            let mut room = self.room(txn, &gap, 1, None)?;
+            let mut room = self.room(txn, &gap, 1, None, &txn.limits())?;
             let link = Link { parent: gap.parent, rank: room.ranks.pop().unwrap_or_default() };
             check_key(&self.child_key(&link, id))?;
             self.write(txn, id, &link, &stored)?;
@@ -258,7 +258,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
                 let key = self.free_name(txn, gap.parent, &name, child.id, &[id])?;
                 names.push((key, child.id));
             }
-            let room = self.room(txn, &gap, children.len(), leaves_gap)?;
+            let room = self.room(txn, &gap, children.len(), leaves_gap, &txn.limits())?;
             self.remove_entry(txn, &link, id, &name)?;
             self.remove_record(txn, id, !children.is_empty())?;
             self.records.delete(txn, &[id])?;
@@ -290,6 +290,17 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         self.delete_step_by_step(store, id, progress)
+    }
+
+    fn make_room<S: Store>(
+        &self,
+        store: &S,
+        name: &str,
+        place: InsertAt,
+        nodes: u64,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.make_room_at(store, (name, place, nodes), progress)
     }
 
     fn resume<S: Store>(

@@ -26,7 +26,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         self.refuse_nodes(txn, parent, trees)?;
         self.refuse_names(txn, parent, trees)?;
         let gap = self.gap(txn, None, "", InsertAt::Last(parent), None)?;
-        let room = self.room(txn, &gap, trees.len(), None)?;
+        let room = self.room(txn, &gap, trees.len(), None, &txn.limits())?;
         let mut writes = SortedWrites::default();
         self.collect(parent, trees, &room, &mut writes)?;
         self.write_again(txn, parent, &room)?;

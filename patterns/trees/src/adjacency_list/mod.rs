@@ -31,8 +31,11 @@
 //! first, have ranks of up to 4 bytes. A rank between two neighbours may be longer than the ranks
 //! of both. If a rank would grow past a multiple of 16 bytes, some siblings around it get new ranks
 //! in the same transaction. The number of relabelled siblings starts at 32 and doubles until the
-//! ranks are short, up to 1,024. More siblings are relabelled only if ranks would exceed 100 bytes,
-//! which takes millions of inserts at one place.
+//! ranks are short, up to 1,024, and no more than half of a transaction of the store takes. More
+//! siblings are relabelled only if ranks would exceed 100 bytes, which takes millions of inserts at
+//! one place. If the store does not take them in one transaction, the insert is refused
+//! ([`TreeError::NoRoom`](super::TreeError::NoRoom)), and [`make_room`](Tree::make_room) gives the
+//! siblings short ranks in several.
 //!
 //! # Invariants
 //!
@@ -96,9 +99,10 @@
 //!
 //! Unique names cost one more get and write per added node, and one more write per removed node. An
 //! [`import`](Tree::import) gets the names of the imported trees in one round trip, and writes n
-//! names. If a rank would become long, add 3 writes for each sibling that gets a new rank. This
-//! does not happen in 100,000 inserts at random places below one parent. A walk down determines for
-//! many siblings at once which of them have children, so a leaf costs no separate range.
+//! names. If a rank would become long, add 3 writes for each sibling that gets a new rank;
+//! [`make_room`](Tree::make_room) also reads a record and a range for each. This does not happen in
+//! 100,000 inserts at random places below one parent. A walk down determines for many siblings at
+//! once which of them have children, so a leaf costs no separate range.
 //!
 //! # When not to use it
 //!
@@ -133,6 +137,7 @@ mod link;
 mod load;
 mod place;
 mod read;
+mod relabel;
 mod relocate;
 mod repair;
 mod room;

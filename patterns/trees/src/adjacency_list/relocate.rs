@@ -46,7 +46,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         if new_name.is_some() {
             stored = TreeNode::<&[u8], V, C>::new(id, &stored, 0).renamed(name)?;
         }
-        let mut room = self.room(txn, &gap, 1, Some(id))?;
+        let mut room = self.room(txn, &gap, 1, Some(id), &txn.limits())?;
         let link = Link { parent, rank: room.ranks.pop().unwrap_or_default() };
         check_key(&self.child_key(&link, id))?;
         txn.delete(&self.child_key(&old, id))?;

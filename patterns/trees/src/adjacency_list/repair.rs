@@ -254,7 +254,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
 
     fn write_last_root(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
         let gap = self.gap(txn, Some(id), "", InsertAt::Last(None), None)?;
-        let mut room = self.room(txn, &gap, 1, Some(id))?;
+        let mut room = self.room(txn, &gap, 1, Some(id), &txn.limits())?;
         let link = Link { parent: None, rank: room.ranks.pop().unwrap_or_default() };
         self.write(txn, id, &link, stored)?;
         self.write_again(txn, None, &room)

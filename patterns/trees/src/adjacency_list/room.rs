@@ -2,18 +2,18 @@
 
 use std::iter::Peekable;
 
-use keyloom::{Order, Reader, Result, Writer};
+use keyloom::{Limits, Order, Reader, Result, Writer};
 
 use super::AdjacencyList;
 use super::link::Link;
 use super::place::{Gap, Sibling};
-use crate::NodeId;
 use crate::rank::{self, Rank};
+use crate::{NodeId, TreeError};
 
 /// Siblings are relabelled if a new rank would be longer than its neighbours and reach a multiple
 /// of this length.
 // A smaller step relabels siblings more often; a larger step leaves longer ranks.
-const STEP_BYTES: usize = 16;
+pub(super) const STEP_BYTES: usize = 16;
 /// Enough siblings are relabelled to make the ranks at least this many bytes shorter.
 // With a smaller gain, siblings are soon relabelled again; a larger gain needs more siblings.
 const WON_BYTES: usize = 8;
@@ -25,6 +25,17 @@ const SIBLINGS: (usize, usize) = (16, 512);
 // A link stores the length in seven bits, and a rank may exceed this maximum by less than
 // `STEP_BYTES`.
 const LONGEST_BYTES: usize = 100;
+
+/// The number of keys that a new rank of a sibling writes: its record, and the old and the new
+/// entry of the child.
+const KEYS_PER_SIBLING: usize = 3;
+
+/// The number of siblings on each side of a gap that one transaction may give new ranks. Half of
+/// the transaction is left for the change itself.
+fn most_siblings(limits: &Limits) -> usize {
+    let most = limits.max_transaction_operations.unwrap_or(usize::MAX);
+    (most / 2 / KEYS_PER_SIBLING / 2).max(1)
+}
 
 /// Ranks for the nodes inserted into a gap.
 pub(super) struct Room {
@@ -41,6 +52,7 @@ impl<V, C> AdjacencyList<V, C> {
         gap: &Gap,
         count: usize,
         without: Option<NodeId>,
+        limits: &Limits,
     ) -> Result<Room> {
         let ends = [&gap.low, &gap.high].map(|end| end.as_ref().map(|sibling| &*sibling.rank));
         let neighbours = ends.iter().flatten().map(|rank| rank.len()).max().unwrap_or(0);
@@ -51,19 +63,23 @@ impl<V, C> AdjacencyList<V, C> {
         };
         match ranks {
             Some(ranks) if longest(&ranks) < step => Ok(Room { ranks, moved: Vec::new() }),
-            _ => self.rank_again(reader, gap, count, without, step - WON_BYTES),
+            _ => {
+                let most = most_siblings(limits);
+                self.rank_again(reader, gap, (count, without), step - WON_BYTES, most)
+            }
         }
     }
 
     /// Gives short ranks to the new nodes and to some siblings around a gap. Doubles the number of
-    /// siblings until the ranks are short.
+    /// siblings until the ranks are short, or until a transaction takes no more than `allowed`
+    /// siblings on each side.
     fn rank_again(
         &self,
         reader: &impl Reader,
         gap: &Gap,
-        count: usize,
-        without: Option<NodeId>,
+        (count, without): (usize, Option<NodeId>),
         short: usize,
+        allowed: usize,
     ) -> Result<Room> {
         let walk = |from: &Option<Sibling>, order| {
             let walk = match from {
@@ -81,7 +97,9 @@ impl<V, C> AdjacencyList<V, C> {
         let mut above = walk(&gap.high, Order::Ascending)?;
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         let (mut size, most) = SIBLINGS;
+        let most = most.min(allowed);
         loop {
+            size = size.min(allowed);
             let low = read_up_to(&mut below, &mut before, size)?;
             let high = read_up_to(&mut above, &mut behind, size)?;
             let ends = [&low, &high].map(|end| end.as_deref());
@@ -91,6 +109,10 @@ impl<V, C> AdjacencyList<V, C> {
                 if longest < short || (size >= most && longest < LONGEST_BYTES) || is_all {
                     return Ok(ranks.room(before, behind));
                 }
+            }
+            if size >= allowed {
+                let keys = (before.len() + behind.len()) as u64 * KEYS_PER_SIBLING as u64;
+                return Err(TreeError::NoRoom { tree: self.space.named(), keys }.into());
             }
             size *= 2;
         }
@@ -155,16 +177,16 @@ fn longest(ranks: &[Rank]) -> usize {
 }
 
 /// Ranks for the siblings before a gap, for the new nodes, and for the siblings after it.
-struct Ranks {
-    before: Vec<Rank>,
+pub(super) struct Ranks {
+    pub(super) before: Vec<Rank>,
     within: Vec<Rank>,
-    behind: Vec<Rank>,
+    pub(super) behind: Vec<Rank>,
 }
 
 impl Ranks {
     /// Spreads ranks between two ranks. More inserts at the same place are likely, so the gap
     /// itself keeps half of the room.
-    fn spread(
+    pub(super) fn spread(
         [low, high]: [Option<&[u8]>; 2],
         [before, count, behind]: [usize; 3],
     ) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! The writes of changes, after all checks have passed.
 
 use keyloom::value::Codec;
-use keyloom::{KeyRange, Order, Reader, Result, Writer};
+use keyloom::{KeyRange, Limits, Order, Reader, Result, Writer};
 use keyloom_kit::Progress;
 use keyloom_kit::derived::SortedWrites;
 
@@ -113,7 +113,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.refuse_existing(&located, 0, id)?;
         let named = layout.named(&located, 1, place)?;
         let placing = Placing { id, name, place, moved: None };
-        let placed = layout.placed(txn, &placing, &named, located.steps.as_ref())?;
+        let placed = layout.placed(txn, &placing, &named, located.steps.as_ref(), &txn.limits())?;
         let Some(path) = &placed.path else { return Ok(()) };
         let mut rewrite = Rewrite::default();
         rewrite.spread(layout, txn, &placed)?;
@@ -192,6 +192,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         id: NodeId,
         new_name: Option<&str>,
         place: InsertAt,
+        limits: &Limits,
     ) -> Result<(Path, Placed)> {
         let layout = &self.layout;
         let ids: Vec<NodeId> = std::iter::once(id).chain(place.named()).collect();
@@ -209,7 +210,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             (_, None) => String::new(),
         };
         let placing = Placing { id, name: &name, place, moved: Some(&from) };
-        let placed = layout.placed(reader, &placing, &named, steps)?;
+        let placed = layout.placed(reader, &placing, &named, steps, limits)?;
         Ok((from, placed))
     }
 
@@ -222,7 +223,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     ) -> Result<()> {
         self.records.expect_writable(txn)?;
         let layout = &self.layout;
-        let (from, placed) = self.move_path(txn, id, new_name, place)?;
+        let (from, placed) = self.move_path(txn, id, new_name, place, &txn.limits())?;
         let Some(to) = &placed.path else {
             return new_name.map_or(Ok(()), |name| self.rename_to(txn, id, name));
         };

@@ -34,13 +34,13 @@ type Found = (NodeId, Path);
 type Stored = (KeyBuf, Vec<u8>);
 
 /// A node that a repair moves to another path, or gives another id.
-struct Replanted {
-    id: NodeId,
-    from: Path,
-    to: Path,
-    record: Vec<u8>,
+pub(super) struct Replanted {
+    pub(super) id: NodeId,
+    pub(super) from: Path,
+    pub(super) to: Path,
+    pub(super) record: Vec<u8>,
     /// The other node with the old id, and its path.
-    other: Option<(NodeId, Vec<u8>)>,
+    pub(super) other: Option<(NodeId, Vec<u8>)>,
 }
 
 /// The existing ancestors of the last record.
@@ -529,7 +529,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Replants a node with its descendants: in one transaction, or in steps if there are too many.
-    fn replant_one<S: Store>(
+    pub(super) fn replant_one<S: Store>(
         &self,
         store: &S,
         report: &mut Report<'_>,

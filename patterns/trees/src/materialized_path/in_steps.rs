@@ -29,7 +29,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     ) -> Result<Progress> {
         let done = store.transact(|txn| {
             self.refuse_unfinished(txn)?;
-            let (from, placed) = self.move_path(txn, id, None, place)?;
+            let (from, placed) = self.move_path(txn, id, None, place, &txn.limits())?;
             let Some(to) = placed.path.clone() else { return Ok(Progress::default()) };
             self.refuse_too_long(txn, &from, &to)?;
             let mut rewrite = Rewrite::default();

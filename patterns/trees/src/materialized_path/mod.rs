@@ -59,8 +59,10 @@
 //! one or two bytes if nodes are imported, added at an end, or inserted at scattered places. Many
 //! inserts at one place make the ranks there longer. Before a rank exceeds 16 bytes, the siblings
 //! around it get new ranks in the same transaction, which rewrites their subtrees. If this would
-//! rewrite more than 1,000 nodes, the ranks keep growing instead, until a path does not fit into a
-//! key ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
+//! rewrite more than 1,000 nodes, or more than half of what the store accepts, the ranks keep
+//! growing instead, up to 64 bytes. Then an insert is refused
+//! ([`TreeError::NoRoom`](super::TreeError::NoRoom)), and [`make_room`](Tree::make_room) gives the
+//! siblings short ranks in several transactions.
 //!
 //! # Invariants
 //!
@@ -93,6 +95,7 @@
 //! | `delete_node` | the children, one by one, and the subtree | 2 n | 2 per child and more |
 //! | `import` | 2 + n gets; of names 1 more for each imported root | 2 n | 2, and the commit |
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
+//! | [`make_room`](Tree::make_room) by ids | the siblings with long ranks, with their subtrees | for each 1 range deletion and 2 n | 4 for each sibling, and the commit per 100 |
 //!
 //! A deleted range counts as one key. Relabelling adds a range deletion for each sibling that gets
 //! a new rank, and 2 keys for each node of its subtree, including the sibling itself: up to 1,000
@@ -155,6 +158,7 @@ mod matching;
 mod path;
 mod place;
 mod read;
+mod relabel;
 mod steps;
 mod walk;
 
@@ -527,6 +531,17 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         self.delete_step_by_step(store, id, progress)
+    }
+
+    fn make_room<S: Store>(
+        &self,
+        store: &S,
+        name: &str,
+        place: InsertAt,
+        nodes: u64,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.make_room_at(store, (name, place, nodes), progress)
     }
 
     fn resume<S: Store>(

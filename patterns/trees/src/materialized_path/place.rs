@@ -1,6 +1,6 @@
 //! Computes the path of a node from its place among siblings.
 
-use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
+use keyloom::{Error, KeyBuf, KeyRange, Limits, Order, Reader, Result};
 
 use super::super::rank;
 use super::super::tree::TreeError;
@@ -14,9 +14,10 @@ use super::walk::{BoundedWalk, Origin};
 // The keys of all descendants contain the rank. A higher limit allows longer keys; a lower limit
 // rewrites subtrees more often.
 const LONGEST_RANK: usize = 16;
-/// Ranks up to this length are not relabelled.
-// Relabelling them would save only a few bytes, but rewrite their subtrees.
-const SHORT_RANK: usize = 4;
+/// The maximum length of a rank beside siblings that cannot be relabelled in one transaction.
+// A longer rank leaves fewer levels to the descendants. A lower limit refuses inserts earlier: each
+// byte takes about 8 inserts at one place.
+const MOST_RANK: usize = 64;
 /// The number of siblings that are relabelled on each side, and the maximum length of their new
 /// ranks. If the ranks would be longer, the next entry is tried.
 // Few siblings with short ranks cost the fewest writes. More siblings or longer ranks are tried
@@ -25,6 +26,38 @@ const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
 /// The maximum number of nodes that a relabelling rewrites. Beyond that, ranks keep growing.
 // Bounds the writes of an insertion. With a lower limit, ranks beside large subtrees get longer.
 const MOST_SPREAD: u64 = 1_000;
+/// The number of keys that a relabelled node takes: its record, the entry of its id, and the
+/// deleted range if it is a sibling.
+const KEYS_PER_NODE: u64 = 3;
+/// If not all long ranks can be relabelled, relabelling must make the new rank shorter by this many
+/// bytes.
+// With a smaller gain, siblings are soon relabelled again; a larger gain needs more siblings.
+const WON_BYTES: usize = 8;
+
+/// The number of nodes and of bytes that a relabelling may still rewrite.
+#[derive(Clone, Copy)]
+struct Budget {
+    nodes: u64,
+    bytes: usize,
+}
+
+impl Budget {
+    /// Half of a transaction, since the other half is left for the change itself. Bytes are counted
+    /// once, but a store may count each several times.
+    fn of(limits: &Limits) -> Self {
+        let keys = limits.max_transaction_operations.map_or(u64::MAX, |most| most as u64 / 2);
+        let bytes = limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4);
+        Self { nodes: MOST_SPREAD.min(keys / KEYS_PER_NODE), bytes }
+    }
+
+    /// Counts a node, and returns whether it fits.
+    fn takes(&mut self, bytes: usize) -> bool {
+        let rest = (self.nodes.checked_sub(1), self.bytes.checked_sub(bytes));
+        let (Some(nodes), Some(bytes)) = rest else { return false };
+        (self.nodes, self.bytes) = (nodes, bytes);
+        true
+    }
+}
 
 /// A node to be placed.
 pub(super) struct Placing<'p> {
@@ -63,6 +96,7 @@ impl Layout {
         node: &Placing<'_>,
         named: &Path,
         steps: Option<&Steps>,
+        limits: &Limits,
     ) -> Result<Placed> {
         if node.moved.is_some() && node.place.is_beside(node.id) {
             return match self.names() {
@@ -85,7 +119,7 @@ impl Layout {
         }
         let placed = match self.names() {
             true => self.by_name(reader, node, &parent, steps)?,
-            false => self.by_rank(reader, node, (&parent, named), steps)?,
+            false => self.by_rank(reader, node, (&parent, named), steps, limits)?,
         };
         if let Some(path) = &placed.path {
             self.checked_key(node.id, path)?;
@@ -144,6 +178,7 @@ impl Layout {
         node: &Placing<'_>,
         (parent, named): (&Path, &Path),
         steps: Option<&Steps>,
+        limits: &Limits,
     ) -> Result<Placed> {
         let hidden = steps.and_then(Steps::hidden);
         let slot = self.slot(reader, node, (parent, named), hidden)?;
@@ -161,10 +196,16 @@ impl Layout {
             self.rank(high.as_ref())?.as_deref(),
         );
         let rank = rank.ok_or_else(|| foreign(&self.key(low.as_ref().unwrap_or(parent))))?;
-        if rank.len() > LONGEST_RANK
-            && let Some(spread) = self.spread(reader, node, parent, (low, high), steps)?
-        {
-            return Ok(spread);
+        if rank.len() > LONGEST_RANK {
+            let (budget, longest) = (Budget::of(limits), rank.len());
+            let around = (parent, low, high);
+            if let Some(spread) = self.spread(reader, node, around, steps, budget, longest)? {
+                return Ok(spread);
+            }
+            if longest > MOST_RANK {
+                let keys = budget.nodes * KEYS_PER_NODE;
+                return Err(TreeError::NoRoom { tree: self.space.named(), keys }.into());
+            }
         }
         Ok(Placed { path: Some(by_rank(parent, &rank, node.id)), spread: Vec::new() })
     }
@@ -297,26 +338,31 @@ impl Layout {
         }
     }
 
-    /// Relabels the siblings around a slot whose ranks grew long. Returns `None` if the relabelling
-    /// would rewrite too many nodes. Also returns `None` if the node being placed moves from below
-    /// one of these siblings, or if a move in steps affects one of them.
+    /// Relabels the siblings around a slot whose ranks grew long; `longest` is the length of the
+    /// new rank without that. Returns `None` if the relabelling would rewrite too many nodes. Also
+    /// returns `None` if the node being placed moves from below one of these siblings, or if a move
+    /// in steps affects one of them.
     fn spread(
         &self,
         reader: &impl Reader,
         node: &Placing<'_>,
-        parent: &Path,
-        (low, high): (Option<Path>, Option<Path>),
+        (parent, low, high): (&Path, Option<Path>, Option<Path>),
         steps: Option<&Steps>,
+        budget: Budget,
+        longest: usize,
     ) -> Result<Option<Placed>> {
-        for (most, longest) in SPREAD {
-            let mut budget = MOST_SPREAD;
+        // The last attempt: as many siblings on each side as the budget takes.
+        let each = usize::try_from(budget.nodes / 2).unwrap_or(usize::MAX);
+        for (most, longest) in SPREAD.into_iter().chain([(each, longest - WON_BYTES)]) {
+            let mut rest = budget;
             let mut crowd = |from: &Option<Path>, order| {
-                self.crowd(reader, (parent, node.moved), (from.clone(), most), order, &mut budget)
+                let takes = |bytes| rest.takes(bytes);
+                self.crowd(reader, (parent, node.moved), (from.clone(), most), order, takes)
             };
             let (Some((mut before, low)), Some((after, high))) =
                 (crowd(&low, Order::Descending)?, crowd(&high, Order::Ascending)?)
             else {
-                return Ok(None);
+                continue;
             };
             before.reverse();
             let place = before.len();
@@ -358,32 +404,95 @@ impl Layout {
     }
 
     /// Returns up to `most` adjacent siblings with long ranks, starting with `from`, and the rank
-    /// of the next sibling. Returns `None` if their subtrees are too large.
+    /// of the next sibling. Passes the bytes of each node in their subtrees to `takes`, and returns
+    /// `None` if it refuses one.
     fn crowd(
         &self,
         reader: &impl Reader,
         (parent, moved): (&Path, Option<&Path>),
         (from, most): (Option<Path>, usize),
         order: Order,
-        budget: &mut u64,
+        mut takes: impl FnMut(usize) -> bool,
     ) -> Result<Option<Crowd>> {
         let (mut crowd, mut next) = (Vec::new(), from);
         while let Some(path) = next {
             let rank = self.segments.rank(&path).ok_or_else(|| foreign(&self.key(&path)))?;
-            if rank.len() <= SHORT_RANK || crowd.len() == most {
+            if rank.len() <= rank::SHORT || crowd.len() == most {
                 return Ok(Some((crowd, Some(rank))));
             }
             for entry in reader.range(self.subtree(&path), Order::Ascending)? {
-                entry?;
-                match budget.checked_sub(1) {
-                    Some(rest) => *budget = rest,
-                    None => return Ok(None),
+                let (key, record) = entry?;
+                if !takes(key.len() + record.len()) {
+                    return Ok(None);
                 }
             }
             next = self.beside(reader, parent, Some(&path), order, moved)?;
             crowd.push(path);
         }
         Ok(Some((crowd, None)))
+    }
+
+    /// The parent of a slot, and the siblings around the slot whose ranks grew long with their new
+    /// paths, in an order in which none passes another; `None` if a rank in the slot is short.
+    pub(super) fn crowded(
+        &self,
+        reader: &impl Reader,
+        node: &Placing<'_>,
+        named: &Path,
+        steps: Option<&Steps>,
+        nodes: usize,
+    ) -> Result<Option<Vec<(Path, Path)>>> {
+        let parent: Path = match node.place {
+            InsertAt::Before(_) | InsertAt::After(_) => self.segments.parent(named).into(),
+            _ => named.clone(),
+        };
+        let slot = self.slot(reader, node, (&parent, named), steps.and_then(Steps::hidden))?;
+        let (low, high) = self.neighbours(reader, &parent, &slot, None)?;
+        let ends = (self.rank(low.as_ref())?, self.rank(high.as_ref())?);
+        let rank = rank::between(ends.0.as_deref(), ends.1.as_deref());
+        if rank.is_some_and(|rank| rank.len() <= LONGEST_RANK) {
+            return Ok(None);
+        }
+        let side = |from, order| self.long_ranks(reader, &parent, from, order);
+        let (mut siblings, low) = side(low, Order::Descending)?;
+        siblings.reverse();
+        let place = siblings.len();
+        let (after, high) = side(high, Order::Ascending)?;
+        siblings.extend(after);
+        let count = siblings.len() + nodes;
+        let Some(mut ranks) = rank::spread(low.as_deref(), high.as_deref(), count) else {
+            return Ok(None);
+        };
+        ranks.drain(place..place + nodes);
+        let mut paths = Vec::with_capacity(siblings.len());
+        for ((path, _), rank) in siblings.iter().zip(&ranks) {
+            let id = self.segments.measure(path).and_then(|found| found.id(path));
+            let id = id.ok_or_else(|| foreign(&self.key(path)))?;
+            paths.push((path.clone(), by_rank(&parent, rank, id)));
+        }
+        let both = siblings.iter().zip(&ranks).map(|((_, old), new)| (&**old, &**new));
+        let in_turn = rank::in_turn(both).into_iter();
+        Ok(Some(in_turn.filter_map(|n| paths.get(n).cloned()).collect()))
+    }
+
+    /// All adjacent siblings with long ranks, starting with `from`, and the rank of the next one.
+    fn long_ranks(
+        &self,
+        reader: &impl Reader,
+        parent: &Path,
+        from: Option<Path>,
+        order: Order,
+    ) -> Result<(Vec<(Path, Vec<u8>)>, Option<Vec<u8>>)> {
+        let (mut siblings, mut next) = (Vec::new(), from);
+        while let Some(path) = next {
+            let rank = self.segments.rank(&path).ok_or_else(|| foreign(&self.key(&path)))?;
+            if rank.len() <= rank::SHORT {
+                return Ok((siblings, Some(rank)));
+            }
+            next = self.beside(reader, parent, Some(&path), order, None)?;
+            siblings.push((path, rank));
+        }
+        Ok((siblings, None))
     }
 
     /// The path of the node that a place names, which must exist; empty for the roots.

@@ -395,6 +395,18 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         in_steps::resume_from(self.nodes_in_steps(), store, done, progress)
     }
 
+    fn make_room<S: Store>(
+        &self,
+        store: &S,
+        name: &str,
+        place: InsertAt,
+        nodes: u64,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let wanted = Wanted::New { name, place, nodes };
+        make_room(&self.keys, store, wanted, Progress::default(), progress)
+    }
+
     fn resume<S: Store>(
         &self,
         store: &S,

@@ -17,7 +17,7 @@
 //! window holds. Amortized, each insert relabels a few nodes.
 //!
 //! If a window is too large for one transaction of the store, the change is refused
-//! ([`TreeError::NoRoom`]), and [`make_room`](NestedSets::make_room) relabels the window in steps.
+//! ([`TreeError::NoRoom`]), and [`make_room`](Tree::make_room) relabels the window in steps.
 //! No label moves past another one, so the tree is unchanged between the steps and accepts changes.
 //! The steps store no state.
 //!
@@ -83,7 +83,7 @@
 //! | [`delete_node`](Tree::delete_node), children promoted | the subtree | as a move | |
 //! | [`import`](Tree::import) of n nodes | n gets | 2 n, and relabelling | 5 |
 //! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of about 1,000 rows; before that, relabelling | |
-//! | [`make_room`](NestedSets::make_room) | the window, twice | relabelling, in transactions of about 1,000 labels of up to 3 keys | |
+//! | [`make_room`](Tree::make_room) | the window, twice | relabelling, in transactions of about 1,000 labels of up to 3 keys | |
 //! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
 //!
 //! Relabelling writes 1 range deletion, 2 keys per node whose left label is in the window, and 1
@@ -105,7 +105,7 @@
 //! logarithmic in the number of nodes. A single insert may relabel a window with all nodes around
 //! the place, at 2 keys per node. If the [limits](keyloom::Limits) of a store bound a transaction,
 //! relabelling takes at most half of the operations and a quarter of the bytes. If a window needs
-//! more, the change is refused, and [`make_room`](NestedSets::make_room) relabels the window.
+//! more, the change is refused, and [`make_room`](Tree::make_room) relabels the window.
 //!
 //! # Errors and transactions
 //!
@@ -156,18 +156,15 @@ mod view;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Limits, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::Progress;
+use keyloom::{Limits, Reader, Result, Subspace, Writer};
 
 use change::Change;
 use descend::Descend;
 use labels::Span;
 use layout::{Keys, Position};
 use place::Placed;
-use relabel::Wanted;
 use view::{View, between};
 
 use super::tree::NodeRecords;
@@ -261,53 +258,6 @@ impl<V, C> NestedSets<V, C> {
 }
 
 impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
-    /// Makes room for `nodes` new nodes at a place, in transactions as large as the store accepts;
-    /// `name` is the name of the first new node. Call this method if a change was refused with
-    /// [`TreeError::NoRoom`]; the same change is accepted afterwards.
-    ///
-    /// Between the transactions the tree is unchanged and accepts changes everywhere. `progress` is
-    /// called after each transaction. If `progress` breaks, or the program dies, the next call
-    /// continues from the current labels. If there is room already, nothing is written.
-    ///
-    /// ```
-    /// use std::ops::ControlFlow;
-    /// use keyloom::{Limits, Memory, Store, Subspace};
-    /// use keyloom_trees::{NestedSets, InsertAt, Tree, TreeError};
-    /// let tree = NestedSets::<()>::new(&Subspace::new("places"));
-    /// let store = Memory::builder().limits(Limits::etcd()).build();
-    /// store.transact(|txn| tree.insert(txn, 0, "first", &(), InsertAt::last(None)))?;
-    /// let insert = |id| {
-    ///     let place = InsertAt::Before(0);
-    ///     match store.transact(|txn| tree.insert(txn, id, "new", &(), place)) {
-    ///         Err(error) if matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. })) => {
-    ///             let made = tree.make_room(&store, "new", place, 1, |_| ControlFlow::Continue(()))?;
-    ///             assert!(made.finished);
-    ///             store.transact(|txn| tree.insert(txn, id, "new", &(), place))
-    ///         }
-    ///         inserted => inserted,
-    ///     }
-    /// };
-    /// (1..5_000).try_for_each(insert)?;
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`TreeError::UnknownNode`] if the place names a node that does not exist;
-    /// [`TreeError::InSteps`] if the relabelling would change labels of a subtree that is moved or
-    /// deleted in steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if
-    /// other writers change the labels during every attempt of a step.
-    pub fn make_room<S: Store>(
-        &self,
-        store: &S,
-        name: &str,
-        place: InsertAt,
-        nodes: u64,
-        progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<Progress> {
-        let wanted = Wanted::New { name, place, nodes };
-        relabel::make_room(&self.keys, store, wanted, Progress::default(), progress)
-    }
-
     /// Sets the name of a node, its value, or both.
     fn change_node(
         &self,

@@ -17,17 +17,12 @@ use super::layout::{Keys, Position, Positions, disagreement, header, split_heade
 use super::place::Placed;
 use super::room::{End, Used, most_nodes, too_many_nodes};
 use super::view::View;
+use crate::tree::REPLANS;
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
 /// The number of labels that one transaction changes, if the store accepts that many. Each label
 /// takes at most three keys.
 const BATCH: usize = 1_000;
-
-/// The maximum number of consecutive replans because of other writers in the window. After that,
-/// the operation fails with a conflict.
-// Each replan reads the window again. A lower limit gives up even if there are few other writers; a
-// higher limit delays the conflict if other writers never pause.
-const REPLANS: u32 = 16;
 
 /// The nodes that need room.
 #[derive(Clone, Copy)]

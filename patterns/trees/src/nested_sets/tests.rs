@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::{Limits, Memory, Order, Reader, Store, Subspace, Writer};
-use keyloom_kit::in_order;
+use keyloom_kit::{Progress, in_order};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

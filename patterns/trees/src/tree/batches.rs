@@ -1,4 +1,4 @@
-//! The parts of a repair of a tree.
+//! The parts of a repair of a tree, and other long work.
 
 use std::ops::ControlFlow;
 
@@ -13,6 +13,12 @@ pub(crate) type Stages<'p> = keyloom_kit::Stages<&'p mut Report<'p>>;
 
 /// Options for repairs that change many keys each: one repair per transaction.
 pub(crate) const ONE: RepairOptions = RepairOptions { batch: 1, resume: None };
+
+/// The maximum number of consecutive times that relabelling in steps is planned again because of
+/// other writers. After that, the operation fails with a conflict.
+// Each plan reads the siblings again. A lower limit gives up even if there are few other writers; a
+// higher limit delays the conflict if other writers never pause.
+pub(crate) const REPLANS: u32 = 16;
 
 /// Runs the parts of a repair.
 pub(crate) fn in_stages(

@@ -119,17 +119,18 @@ pub enum TreeError {
         /// The maximum number of nodes.
         limit: u64,
     },
-    /// [Nested sets](crate::NestedSets) have no free label at this place, and relabelling would
-    /// write too many keys for one transaction of this store. Call
-    /// [`make_room`](crate::NestedSets::make_room) and repeat the change; for a move, call
-    /// [`move_in_steps`](super::Tree::move_in_steps).
+    /// There is no free label at this place of [nested sets](crate::NestedSets), or no short rank
+    /// at this place of a list or of paths, and relabelling would write too many keys for one
+    /// transaction. Call [`make_room`](super::Tree::make_room) and repeat the change. In nested
+    /// sets, a move can also be repeated by [`move_in_steps`](super::Tree::move_in_steps), which
+    /// makes room itself.
     #[error(
-        "the tree {tree} has no free label there, and relabelling writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
+        "the tree {tree} has no room there, and relabelling writes at least {keys} keys, too many for a transaction of this store; call make_room and run the change again"
     )]
     NoRoom {
         /// The subspace of the tree.
         tree: String,
-        /// The number of keys to be written in addition to the change.
+        /// The number of keys to be written in addition to the change, at least.
         keys: u64,
     },
     /// A node lies below itself, or below a node that does not exist. See
@@ -311,7 +312,7 @@ mod tests {
             ),
             (
                 TreeError::NoRoom { tree: tree(), keys: 9_000 },
-                "the tree (\"goods\") has no free label there, and relabelling writes 9000 keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)",
+                "the tree (\"goods\") has no room there, and relabelling writes at least 9000 keys, too many for a transaction of this store; call make_room and run the change again",
             ),
             (
                 TreeError::NotBelow { node, parent },

@@ -26,7 +26,7 @@ use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress, RepairOptions};
 
-pub(crate) use batches::{ONE, Report, Stages, in_stages};
+pub(crate) use batches::{ONE, REPLANS, Report, Stages, in_stages};
 pub(crate) use children::NestedNodes;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
@@ -719,6 +719,58 @@ pub trait Tree: Clone + Send + Sync + 'static {
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         store.transact(|txn| self.delete_subtree(txn, id))?;
+        Ok(at_once(progress))
+    }
+
+    /// Makes room for `nodes` new nodes at a place, in transactions as large as the store accepts;
+    /// `name` is the name of the first new node. Call this method if a change was refused with
+    /// [`TreeError::NoRoom`]; the same change is accepted afterwards. If there is room already,
+    /// nothing is written. Paths of names and documents always have room.
+    ///
+    /// Nested sets give new labels to a window around the place. Lists and paths of ids give new
+    /// ranks to the siblings around the place whose ranks are long; a path moves their subtrees,
+    /// too.
+    ///
+    /// Between the transactions the order of the nodes is unchanged, and the tree accepts changes
+    /// everywhere, except in a subtree of a path that is moved in steps. `progress` is called after
+    /// each transaction. If `progress` breaks, or the program dies, the next call continues from
+    /// the current labels or ranks.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use keyloom::{Limits, Memory, Store, Subspace};
+    /// use keyloom_trees::{NestedSets, InsertAt, Tree, TreeError};
+    /// let tree = NestedSets::<()>::new(&Subspace::new("places"));
+    /// let store = Memory::builder().limits(Limits::etcd()).build();
+    /// store.transact(|txn| tree.insert(txn, 0, "first", &(), InsertAt::last(None)))?;
+    /// let insert = |id| {
+    ///     let place = InsertAt::Before(0);
+    ///     match store.transact(|txn| tree.insert(txn, id, "new", &(), place)) {
+    ///         Err(error) if matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. })) => {
+    ///             let made = tree.make_room(&store, "new", place, 1, |_| ControlFlow::Continue(()))?;
+    ///             assert!(made.finished);
+    ///             store.transact(|txn| tree.insert(txn, id, "new", &(), place))
+    ///         }
+    ///         inserted => inserted,
+    ///     }
+    /// };
+    /// (1..5_000).try_for_each(insert)?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`] if the place names a node that does not exist;
+    /// [`TreeError::InSteps`] if a subtree whose labels or ranks would change is moved or deleted
+    /// in steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if other
+    /// writers change the siblings during every attempt of a step.
+    fn make_room<S: Store>(
+        &self,
+        _store: &S,
+        _name: &str,
+        _place: InsertAt,
+        _nodes: u64,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         Ok(at_once(progress))
     }
 

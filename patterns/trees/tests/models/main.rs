@@ -11,6 +11,7 @@ mod laws;
 mod materialized_path;
 mod nested;
 mod nested_sets;
+mod one_gap;
 mod operations;
 mod oracle;
 mod pages;
