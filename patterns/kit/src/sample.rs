@@ -263,12 +263,21 @@ impl<'r, R: Reader> Sampler<'r, R> {
         range.intersect(self.range.clone().into_owned())
     }
 
-    /// The size of `branch`, or `None` if it has too many entries to be counted.
+    /// The size of `branch`, or `None` if it has too many entries to be counted. A reader may cut a
+    /// page short, as one over several snapshots does, so a short page is not the end.
     fn leaf(&self, branch: &Branch) -> Result<Option<Sample>> {
-        let page = self.reader.page(self.of(branch), Order::Ascending, self.leaf)?;
-        let bytes: usize = page.entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-        let (entries, bytes) = (page.entries.len() as f64, bytes as f64);
-        Ok((page.entries.len() < self.leaf).then_some(Sample { entries, bytes, error: 0.0 }))
+        let (mut entries, mut bytes, mut rest) = (0, 0, self.of(branch).into_owned());
+        while entries < self.leaf {
+            let page = self.reader.page(rest.clone(), Order::Ascending, self.leaf - entries)?;
+            entries += page.entries.len();
+            bytes += page.entries.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+            match page.last {
+                Some(last) => rest = rest.resume(Order::Ascending, &last).into_owned(),
+                None => break,
+            }
+        }
+        let (entries, bytes, is_leaf) = (entries as f64, bytes as f64, entries < self.leaf);
+        Ok(is_leaf.then_some(Sample { entries, bytes, error: 0.0 }))
     }
 
     /// The branches below `branch`: the prefixes that are one byte longer than the common beginning
@@ -306,5 +315,38 @@ impl<'r, R: Reader> Sampler<'r, R> {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use keyloom::{Faulty, KeyRange, Memory, Snapshots, Store, Writer};
+
+    use super::*;
+
+    /// 5,000 entries of 20 kB: a page over several snapshots is cut at 1 MiB, and in the second
+    /// store also where a snapshot expires.
+    #[test]
+    fn a_page_that_is_cut_short_is_not_the_end() {
+        let store = Faulty::new(Memory::new());
+        let put = |n: u32| store.transact(|txn| txn.put(&n.to_be_bytes(), &[7; 20_000]));
+        (0..5_000).try_for_each(put).unwrap();
+        for expires in [None, Some(50)] {
+            if let Some(operations) = expires {
+                store.expire_after(operations);
+            }
+            let snapshots = Snapshots::new(&store);
+            let found = sample(&snapshots, &KeyRange::all()).unwrap();
+            assert!(
+                (found.entries - 5_000.0).abs() <= 5_000.0 * found.error.max(0.001),
+                "{found:?}"
+            );
+            let parts = split(&snapshots, &KeyRange::all(), 8).unwrap();
+            let counts: Vec<u64> =
+                parts.iter().map(|part| snapshots.count(part.clone()).unwrap()).collect();
+            assert_eq!(counts.iter().sum::<u64>(), 5_000);
+            assert!(counts.iter().all(|count| *count < 2_000), "{counts:?}");
+        }
     }
 }

@@ -52,19 +52,16 @@ where
         targets: Vec<(K, V)>,
         found: &mut Vec<Inconsistency>,
     ) -> Result<()> {
-        let mut targets = targets;
-        let stale = self.fill(reader, &mut targets)?;
-        let stale: Vec<(K, V)> = targets
-            .into_iter()
-            .zip(stale)
-            .filter(|(_, stale)| *stale)
-            .map(|(one, _)| one)
-            .collect();
-        let pending = self.pending_sources(reader, &stale)?;
-        for (key, target) in &stale {
-            let mut sources = self.by_source.parts(key, target);
-            let pending = sources.any(|parts| pending.binary_search(&parts).is_ok());
-            let rule = if pending { Rule::Pending } else { Rule::Wrong };
+        let values: Vec<V> = targets.iter().map(|(_, target)| target.clone()).collect();
+        let mut filled = targets;
+        let is_stale = self.fill(reader, &mut filled)?;
+        let stale = filled.into_iter().zip(values).zip(is_stale).filter(|(_, is_stale)| *is_stale);
+        let mut settled: Vec<(K, V)> = stale.map(|(((key, _), target), _)| (key, target)).collect();
+        // The copies of marked sources will be refreshed. A copy that differs although its source
+        // is not marked is wrong, even if the target also has a copy of a marked source.
+        let wrong = self.fill_settled(reader, &mut settled)?;
+        for ((key, _), is_wrong) in settled.iter().zip(wrong) {
+            let rule = if is_wrong { Rule::Wrong } else { Rule::Pending };
             found.push(Inconsistency::new(self.targets.space().pack(key), rule));
         }
         Ok(())
@@ -95,7 +92,12 @@ where
         in_batches(store, options, progress, |txn, batch, done| self.repair_batch(txn, batch, done))
     }
 
-    fn repair_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {
+    pub(super) fn repair_batch(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        done: &mut Progress,
+    ) -> Result<()> {
         let space = self.targets.space();
         let EntryPage { entries, last } =
             page_behind(done.position.last.as_deref(), txn, space, batch)?;

@@ -118,9 +118,9 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
-use keyloom_kit::RecordKey;
 use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
 use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{Progress, RecordKey};
 
 use crate::index::{Found, Index};
 use crate::schema::{Attached, SchemaError};
@@ -393,6 +393,34 @@ where
         // one by one.
         writes.apply(txn)?;
         changes.iter().try_for_each(|change| self.follow(txn, change))
+    }
+
+    /// Does nothing while the build visits sources: the copies are not derived from the sources
+    /// that exist, since a source that was deleted meanwhile has left copies, too. `finish_build`
+    /// fills the copies of all targets.
+    fn update_in_build(
+        &self,
+        reached: Option<&[u8]>,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, SK, S>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        match reached {
+            Some(_) => self.update(txn, changes, writes),
+            None => Ok(()),
+        }
+    }
+
+    fn finish_build(
+        &self,
+        txn: &mut DynWriter<'_>,
+        reached: Option<&[u8]>,
+        batch: usize,
+    ) -> Result<Option<KeyBuf>> {
+        let mut done = Progress::default();
+        done.position.last = reached.map(KeyBuf::from_slice);
+        self.repair_batch(txn, batch, &mut done)?;
+        Ok(done.position.last.filter(|_| !done.finished))
     }
 }
 

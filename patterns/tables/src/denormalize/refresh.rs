@@ -34,6 +34,19 @@ where
         self.set_all(targets, &sources)
     }
 
+    /// [`fill`](Self::fill), but only the copies of sources that are not marked.
+    pub(super) fn fill_settled(
+        &self,
+        reader: &impl Reader,
+        targets: &mut [(K, V)],
+    ) -> Result<Vec<bool>> {
+        let pending = self.pending_sources(reader, &*targets)?;
+        let mut wanted = self.different_sources(&*targets);
+        wanted.retain(|parts| pending.binary_search(parts).is_err());
+        let sources = self.read_sources(reader, wanted)?;
+        self.set_all(targets, &sources)
+    }
+
     /// Refreshes targets that the caller has read: sets each stale copy to the value of its source.
     /// Returns for each target whether it was stale. Targets without a pending source are fresh,
     /// and no source is read for them.

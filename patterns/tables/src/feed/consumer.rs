@@ -244,7 +244,7 @@ impl<K: RecordKey, V, C: Codec<V>> Consumer<K, V, C> {
     }
 
     fn set(&self, txn: &mut impl Writer, number: u64) -> Result<()> {
-        let last = self.feed.last(txn)?;
+        let last = txn.snapshot_read(|txn| self.feed.last(txn))?;
         if number > last {
             let feed = shown(self.feed.space());
             return Err(Error::other(FeedError::NoSuchChange { feed, number, last }));

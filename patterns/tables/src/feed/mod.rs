@@ -242,7 +242,11 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         if self.last(&store.snapshot()?)? > after {
             return Ok(true);
         }
-        store.wait_for_change(&self.key(after + 1), None, timeout)
+        match after.checked_add(1) {
+            Some(next) => store.wait_for_change(&self.key(next), None, timeout),
+            // There is no number after the last one.
+            None => Ok(false),
+        }
     }
 
     /// The key of a change, which need not exist yet. A task waits for it with

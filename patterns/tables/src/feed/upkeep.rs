@@ -104,7 +104,7 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
         value: &[u8],
         before: &mut Option<u64>,
         last: u64,
-    ) -> impl Iterator<Item = Fault> {
+    ) -> Result<impl Iterator<Item = Fault>> {
         let faults = if self.positions.contains(key) {
             let fault = match (self.position_key(key), value.try_into().map(u64::from_be_bytes)) {
                 (Err(error), _) => Some(Fault::Foreign(error)),
@@ -118,13 +118,17 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
                 Ok(number) => {
                     let expected = before.replace(number).map(|before| before + 1);
                     let gap = expected.filter(|expected| *expected != number);
-                    let is_damaged = Stored::decode::<K, V, C>(value).is_err();
-                    let undecodable = is_damaged.then_some(Fault::Undecodable);
+                    let undecodable = match Stored::decode::<K, V, C>(value) {
+                        Ok(_) => None,
+                        // A change of a newer program is not damaged.
+                        Err(error @ Error::NewerFormat { .. }) => return Err(error.at(key)),
+                        Err(_) => Some(Fault::Undecodable),
+                    };
                     [gap.map(|from| Fault::Gap { from }), undecodable]
                 }
             }
         };
-        faults.into_iter().flatten()
+        Ok(faults.into_iter().flatten())
     }
 
     /// The newest number, even if there are foreign keys after it.
@@ -161,7 +165,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Maintained for Feed<K, V, C> {
         let (mut found, mut before, last) = (Vec::new(), None, self.last_of_all(reader)?);
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
             let (key, value) = entry?;
-            let faults = self.faults(&key, &value, &mut before, last);
+            let faults = self.faults(&key, &value, &mut before, last)?;
             let key = KeyBuf::from_slice(&key);
             found.extend(faults.map(|fault| {
                 match fault {
@@ -198,7 +202,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Maintained for Feed<K, V, C> {
                 done.entries += page.entries.len() as u64;
                 let (mut wrong, mut before) = (Vec::new(), None);
                 for (key, value) in &page.entries {
-                    let faults = self.faults(key, value, &mut before, last);
+                    let faults = self.faults(key, value, &mut before, last)?;
                     wrong.extend(faults.map(|fault| (KeyBuf::from_slice(key), fault)));
                 }
                 (wrong, page.last)

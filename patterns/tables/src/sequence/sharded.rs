@@ -175,8 +175,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
         let mut new = Vec::new();
         for (shard, position) in (0..shards).zip(&mut next) {
             let of = (container.clone(), shard);
+            let Some(behind) = position.checked_add(1) else { continue };
             // The key is (container, shard, number); the range fixes the container and the shard.
-            let behind = ids(&of.0, (shard, *position + 1)..=(shard, u64::MAX));
+            let behind = ids(&of.0, (shard, behind)..=(shard, u64::MAX));
             let page = self.records.page(reader, behind, limit, None)?;
             for ((_, shard, number), value) in page.items {
                 *position = number;

@@ -26,10 +26,12 @@ pub fn time_ordered_id() -> Uuid {
     Uuid::now_v7()
 }
 
+/// The last time that an id can hold.
+const LAST_MS: u64 = (1 << 48) - 1;
+
 /// The smallest id of a millisecond since 1970, to start a range at a date. Times after the year
 /// 10889 are reduced to the last time that an id can hold.
 pub fn first_id_at(time_ms: u64) -> Uuid {
-    const LAST_MS: u64 = (1 << 48) - 1;
     Builder::from_unix_timestamp_millis(time_ms.min(LAST_MS), &[0; 10]).into_uuid()
 }
 
@@ -50,15 +52,22 @@ pub fn id_time_ms(id: &Uuid) -> Option<u64> {
 /// assert!(!day.contains(&first_id_at(2 * 86_400_000)));
 /// ```
 pub fn ids_between(time_ms: impl RangeBounds<u64>) -> (Bound<Uuid>, Bound<Uuid>) {
-    let behind = |ms: &u64| first_id_at(ms.saturating_add(1));
+    // No id comes after the last millisecond.
+    let at = |ms: &u64| (*ms <= LAST_MS).then(|| first_id_at(*ms));
+    let behind = |ms: &u64| at(&ms.saturating_add(1));
+    let from = |id: Option<Uuid>| {
+        let last = || Builder::from_unix_timestamp_millis(LAST_MS, &[0xFF; 10]).into_uuid();
+        id.map_or_else(|| Bound::Excluded(last()), Bound::Included)
+    };
+    let to = |id: Option<Uuid>| id.map_or(Bound::Unbounded, Bound::Excluded);
     let start = match time_ms.start_bound() {
-        Bound::Included(ms) => Bound::Included(first_id_at(*ms)),
-        Bound::Excluded(ms) => Bound::Included(behind(ms)),
+        Bound::Included(ms) => from(at(ms)),
+        Bound::Excluded(ms) => from(behind(ms)),
         Bound::Unbounded => Bound::Unbounded,
     };
     let end = match time_ms.end_bound() {
-        Bound::Included(ms) => Bound::Excluded(behind(ms)),
-        Bound::Excluded(ms) => Bound::Excluded(first_id_at(*ms)),
+        Bound::Included(ms) => to(behind(ms)),
+        Bound::Excluded(ms) => to(at(ms)),
         Bound::Unbounded => Bound::Unbounded,
     };
     (start, end)

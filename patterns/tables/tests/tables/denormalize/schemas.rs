@@ -155,12 +155,69 @@ pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
 
     store.transact(|txn| blog.names.disable(txn)).unwrap();
     store.transact(|txn| blog.users.put(txn, &1, &"later".into())).unwrap();
+    store.transact(|txn| blog.users.delete(txn, &2).map(drop)).unwrap();
     assert!(!is_right());
+    // Sources are also deleted behind the position of the build, in both of its phases.
+    for deleted in 3..6 {
+        blog.names.build_with(store, 4, stop).unwrap();
+        store.transact(|txn| blog.users.delete(txn, &deleted).map(drop)).unwrap();
+    }
     assert!(blog.names.build(store).unwrap().finished);
+    blog.propagate(store, 100).unwrap();
     assert!(is_right());
+    assert_eq!(blog.names.check(&store.snapshot().unwrap()).unwrap(), []);
     assert!(blog.names.drop_data(store).unwrap().finished);
     store.transact(|txn| blog.users.put(txn, &1, &"not copied".into())).unwrap();
     assert!(!is_right());
+}
+
+/// Targets with the copies of two sources.
+#[test]
+fn a_wrong_copy_beside_a_marked_source_is_reported() {
+    let store = Memory::new();
+    type Game = ((u16, u16), [String; 2]);
+    let users = Table::<u16, String>::new(&Subspace::new("users"));
+    let by_player = Index::new(&Subspace::new("by_player"), |_, game: &Game| {
+        let (white, black) = game.0;
+        [white, black].into_iter().collect()
+    });
+    let games = Table::<u32, Game>::new(&Subspace::new("games")).with(&by_player);
+    let set = |game: &mut Game, id: &u16, name: Option<String>| {
+        let at = usize::from(game.0.1 == *id);
+        game.1[at] = name.unwrap_or_default();
+    };
+    let marks = Subspace::new("marks");
+    let names = DenormalizedFields::new(
+        &marks,
+        &users,
+        &by_player,
+        &games,
+        |name: &String| part(name),
+        set,
+    )
+    .inline(0);
+    let users = users.with(&names);
+    store
+        .transact(|txn| {
+            users.put_many(txn, [(1, "Ada".to_owned()), (2, "Bob".to_owned())])?;
+            names.put(txn, &7, ((1, 2), Default::default()))
+        })
+        .unwrap();
+    names.propagate(&store).unwrap();
+    let rules = || {
+        let found = names.check(&store.snapshot().unwrap()).unwrap();
+        found.into_iter().map(|fault| fault.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(), []);
+    store.transact(|txn| users.put(txn, &1, &"Countess".into())).unwrap();
+    assert_eq!(rules(), [Rule::Pending]);
+    let damaged = ["Ada".to_owned(), "damaged".to_owned()];
+    store.transact(|txn| games.put(txn, &7, &((1, 2), damaged.clone()))).unwrap();
+    assert_eq!(rules(), [Rule::Wrong]);
+    names.propagate(&store).unwrap();
+    assert_eq!(rules(), [Rule::Wrong]);
+    names.repair(&store).unwrap();
+    assert_eq!(rules(), []);
 }
 
 #[test]

@@ -85,6 +85,15 @@ fn a_change_of_a_newer_format_is_not_damaged() {
     assert!(
         matches!(error, Error::At { ref source, .. } if matches!(**source, Error::NewerFormat { .. }))
     );
+    // Nor do the check and the repair call it damaged, whose remedy would be to skip it.
+    use keyloom_tables::Maintained;
+    let is_newer = |error: Error| error.to_string().contains("upgrade the program");
+    let table = table(&feed);
+    let checked = Maintained::check(&feed, &store.snapshot().unwrap(), &table);
+    assert!(is_newer(checked.unwrap_err()));
+    let go = |_: &_| std::ops::ControlFlow::Continue(());
+    let repaired = Maintained::repair_with(&feed, &store, &table, &Default::default(), go);
+    assert!(is_newer(repaired.unwrap_err()));
 }
 
 /// A record that does not decode is deleted and replaced: consumers see a deletion.

@@ -139,3 +139,36 @@ pub fn a_sweep_that_stops_anywhere_loses_no_change(store: &(impl Store + Clone))
         assert_eq!(feed.last(&store.snapshot().unwrap()).unwrap(), 31);
     }
 }
+
+/// A consumer acknowledges while other writers append: the two do not conflict. The control is a
+/// second consumer of the same name, whose transaction does.
+#[test]
+fn an_acknowledgement_does_not_conflict_with_new_changes() {
+    let store = keyloom::Memory::builder().optimistic(true).build();
+    let feed = super::feed();
+    let table = super::table(&feed);
+    let consumer = feed.consumer("mail");
+    let append = |n: u64| store.transact(|txn| table.put(txn, &(String::new(), n), &"x".into()));
+    store.transact(|txn| consumer.start(txn, 0)).unwrap();
+    (0..10).try_for_each(append).unwrap();
+    let mut attempts = 0;
+    store
+        .transact(|txn| {
+            attempts += 1;
+            consumer.acknowledge(txn, 5)?;
+            append(100 + attempts)
+        })
+        .unwrap();
+    assert_eq!(attempts, 1);
+    store
+        .transact(|txn| {
+            attempts += 1;
+            consumer.acknowledge(txn, 6)?;
+            match attempts {
+                2 => store.transact(|other| consumer.acknowledge(other, 7)),
+                _ => Ok(()),
+            }
+        })
+        .unwrap();
+    assert_eq!(attempts, 3, "the second attempt follows a conflict");
+}

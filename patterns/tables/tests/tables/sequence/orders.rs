@@ -86,6 +86,20 @@ fn ids_of_a_process_ascend_and_show_their_time() {
     assert!(times.clone().all(|time| (before..=after + 20).contains(&time)));
     assert_eq!(id_time_ms(&Uuid::nil()), None, "it is of no version");
     assert_eq!(id_time_ms(&first_id_at(u64::MAX)), Some((1 << 48) - 1));
+    let last = first_id_at(u64::MAX);
+    let last_ms = (1 << 48) - 1;
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let bounds = [
+        (ids_between(..=u64::MAX), true),
+        (ids_between(..=last_ms), true),
+        (ids_between(0..u64::MAX), true),
+        (ids_between(..last_ms), false),
+        (ids_between((Excluded(last_ms), Unbounded)), false),
+        (ids_between((Included(u64::MAX), Unbounded)), false),
+    ];
+    for (n, (range, holds)) in bounds.into_iter().enumerate() {
+        assert_eq!(range.contains(&last), holds, "{n}: {range:?}");
+    }
     let first = first_id_at(before);
     assert!(first <= ids[0] && id_time_ms(&first) == Some(before));
 }
