@@ -14,6 +14,10 @@ use super::{JobId, WorkQueue};
 /// The most jobs of one call.
 // One transaction leases all jobs, so more jobs make it larger and more likely to conflict.
 const MOST_JOBS: usize = 1_000;
+/// The most jobs without a further attempt that one transaction makes dead letters, if it leases
+/// fewer.
+// Each takes some five keys, so more of them exceed the 4,096 writes of etcd.
+const MOST_BURIED: usize = 100;
 /// The most active tenants that one step visits, and the most sleeping tenants that it visits and
 /// wakes.
 // A tenant has five ranges, so a step reads up to 640 ranges. With fewer tenants, a call needs more
@@ -89,17 +93,23 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             return Ok(Vec::new());
         }
         let (mut tenants, mut jobs) = (n.min(MOST_TENANTS), n);
-        for _ in 0..STEPS {
+        let mut step = 0;
+        while step < STEPS {
             let candidates = self.some_candidates(&store.snapshot()?, jobs, tenants)?;
             self.wake(store, &candidates)?;
             self.settle(store, &candidates)?;
-            let delivered = match candidates.jobs.is_empty() {
-                true => Vec::new(),
+            let (delivered, buried) = match candidates.jobs.is_empty() {
+                true => (Vec::new(), 0),
                 false => store.transact(|txn| self.lease_counting(txn, &candidates, n, counted))?,
             };
             if !delivered.is_empty() {
                 return Ok(delivered);
             }
+            if buried > 0 {
+                // The next snapshot does not have these jobs any more.
+                continue;
+            }
+            step += 1;
             if candidates.is_whole && candidates.jobs.is_empty() {
                 break;
             }
@@ -193,23 +203,25 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         candidates: &Candidates,
         n: usize,
     ) -> Result<Vec<Delivery<J>>> {
-        self.lease_counting(txn, candidates, n, n)
+        self.lease_counting(txn, candidates, n, n).map(|(leased, _)| leased)
     }
 
-    /// Leases up to `n` of the candidates. The first `counted` of them count an attempt.
+    /// Leases up to `n` of the candidates, and returns them with the number of jobs that became
+    /// dead letters. The first `counted` of the leased jobs count an attempt.
     fn lease_counting(
         &self,
         txn: &mut impl Writer,
         candidates: &Candidates,
         n: usize,
         counted: usize,
-    ) -> Result<Vec<Delivery<J>>> {
+    ) -> Result<(Vec<Delivery<J>>, usize)> {
         txn.guarded(|txn| {
             let (now, mut leased, mut changed) = (self.now()?, Vec::new(), Vec::new());
             let mut rest = &candidates.jobs[..];
             let payloads = candidates.ids().take(n).map(|id| self.payloads.space().pack(&id));
             self.prefetch(txn, candidates.ids().take(n), None, payloads)?;
-            while leased.len() < n && !rest.is_empty() {
+            let most = n.max(MOST_BURIED);
+            while leased.len() < n && changed.len() < most && !rest.is_empty() {
                 let (some, later) = rest.split_at((n - leased.len()).min(rest.len()));
                 rest = later;
                 for (candidate, job, payload) in self.due(txn, some, now)? {
@@ -229,7 +241,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             if !changed.is_empty() {
                 self.jobs.put_many(txn, &changed)?;
             }
-            Ok(leased)
+            let buried = changed.len() - leased.len();
+            Ok((leased, buried))
         })
     }
 

@@ -231,6 +231,15 @@ fn recount(
             changes.push((key, expected));
         }
     }
+    // The changes may be more than a transaction takes, since one batch can meet many more stale
+    // counts than it visits entries. The highest of them come first, as in the whole repair.
+    let more = changes.len().saturating_sub(batch.max(1));
+    changes.drain(..more);
+    if more > 0
+        && let Some((key, _)) = changes.first()
+    {
+        part.from = Some(KeyBuf::from_slice(level.tail(key)));
+    }
     for (key, expected) in changes {
         match expected {
             Some(count) => txn.put(&key, &count.to_le_bytes())?,

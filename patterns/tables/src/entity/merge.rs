@@ -13,7 +13,7 @@ use super::tree::{Kind, Node, encode, step_of};
 /// `after`. Parts that the program did not change, and parts that its type does not have, stay as
 /// they are.
 pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node> {
-    if before == after {
+    if is_same(before, after) {
         return Ok(stored.clone());
     }
     match (Kind::of(&stored.value), before, after) {
@@ -29,6 +29,30 @@ pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node
             Ok(Node::leaf(after.clone()))
         }
         _ => Node::divide(after.clone()),
+    }
+}
+
+/// Whether two values are equal, with floats compared by their bits: 0.0 and -0.0 differ, and a NaN
+/// is equal to itself.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Map(one), Value::Map(other)) => {
+            let is_same_entry = |((key, one), (other_key, other)): (&(Value, Value), _)| {
+                let (other_key, other): (&Value, &Value) = (other_key, other);
+                is_same(key, other_key) && is_same(one, other)
+            };
+            let others = other.iter().map(|(key, value)| (key, value));
+            one.len() == other.len() && one.iter().zip(others).all(is_same_entry)
+        }
+        (Value::Tag(one, of_one), Value::Tag(other, of_other)) => {
+            one == other && is_same(of_one, of_other)
+        }
+        _ => one == other,
     }
 }
 
@@ -65,7 +89,7 @@ fn maps(stored: &Node, before: Entries<'_>, after: Entries<'_>) -> Result<Node> 
             (Some(stored), Some(before)) => merge(stored, before, value)?,
             // The field is not stored and the value is unchanged, so the value is the default of a
             // missing field.
-            (None, Some(before)) if before == value => continue,
+            (None, Some(before)) if is_same(before, value) => continue,
             _ => Node::divide(value.clone())?,
         };
         children.insert(step, child);
@@ -116,9 +140,10 @@ pub(super) struct NoRoom;
 
 /// For each item of `after`, the index of the same item in `before`.
 fn same_items(before: &[Value], after: &[Value]) -> Result<Vec<Option<usize>>> {
-    let front = before.iter().zip(after).take_while(|(a, b)| a == b).count();
+    let front = before.iter().zip(after).take_while(|(a, b)| is_same(a, b)).count();
     let rest = |items: &'_ [Value]| items.len() - front;
-    let back = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
+    let back =
+        before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| is_same(a, b)).count();
     let back = back.min(rest(before)).min(rest(after));
     let (old, new) = (front..before.len() - back, front..after.len() - back);
 

@@ -357,3 +357,21 @@ pub fn waking_tenants_do_not_starve_active_ones(store: &AnyStore) {
     // One tenant wakes up in each step, so each round is about twice as long as the one before.
     assert!((5..60).contains(&large), "{large}");
 }
+
+/// One call passes more jobs without a further attempt than a transaction makes dead letters.
+#[test]
+fn jobs_without_attempts_do_not_block_a_small_store() {
+    const JOBS: u32 = 1_500;
+    let limits = keyloom::Limits::default().with_max_transaction(None, Some(1_000));
+    let store = AnyStore::from(keyloom::Memory::builder().limits(limits).build());
+    let clock = keyloom_locking::ManualClock::at(START);
+    let queue = open_with(&store, QueueOptions { max_attempts: 1, ..options(&clock) });
+    fill(&store, &queue, "acme", JOBS);
+    while !queue.dequeue(&store, 50).unwrap().is_empty() {}
+    clock.advance(VISIBILITY * 2);
+    enqueue(&store, &queue, ("acme", JOBS).into());
+    assert_eq!(payloads(&queue.dequeue(&store, 1).unwrap()), [JOBS]);
+    let counts = queue.counts(&store.snapshot().unwrap(), None).unwrap();
+    assert_eq!((counts.dead, counts.leased), (u64::from(JOBS), 1));
+    assert_sound(&store, &queue);
+}

@@ -308,3 +308,37 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     let ask = || assert!(clicks.users.estimate_together(&snapshot, ()).unwrap() > 10.0);
     assert_eq!(cost(&ask), (0, 1, 0, 0));
 }
+
+/// All records are lost, so all counts are stale: more than a transaction takes.
+#[test]
+fn more_stale_counts_than_a_transaction_takes_are_repaired() {
+    use keyloom::{Limits, Memory, Order, Reader};
+    let limits = Limits::default().with_max_transaction(None, Some(100));
+    let store = Memory::builder().limits(limits).build();
+    let clicks = Clicks::new();
+    let table = clicks.bare().with(&clicks.ranked);
+    let ids: Vec<u32> = (0..10_000).collect();
+    let mut size = keyloom_tables::BatchSize::new(10);
+    size.transact_all(&store, &ids, |txn, some| {
+        table.put_many(txn, some.iter().map(|id| (*id, sample(*id))))
+    })
+    .unwrap();
+    let mut lost: Vec<Vec<u8>> = Vec::new();
+    for entry in store.snapshot().unwrap().range(table.space().range(), Order::Ascending).unwrap() {
+        lost.push(entry.unwrap().0.to_vec());
+    }
+    let mut size = keyloom_tables::BatchSize::new(100);
+    size.transact_all(&store, &lost, |txn, some| some.iter().try_for_each(|key| txn.delete(key)))
+        .unwrap();
+    let faults = || clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap().len();
+    assert!(faults() > 5_000, "{}", faults());
+    let mut commits = 0;
+    let on_commit = |_: &_| {
+        commits += 1;
+        ControlFlow::Continue(())
+    };
+    let options = RepairOptions::default();
+    assert!(clicks.ranked.repair_with(&store, &table, &options, on_commit).unwrap().finished);
+    assert!(commits > 100, "{commits}");
+    assert_eq!(faults(), 0);
+}

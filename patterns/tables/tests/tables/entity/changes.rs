@@ -269,3 +269,25 @@ pub fn entities_are_found_in_one_range(store: &(impl Store + Clone)) {
         }
     });
 }
+
+/// 0.0 and -0.0 are equal numbers and different values.
+#[test]
+fn a_changed_sign_of_zero_is_written() {
+    #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    struct Reading {
+        value: f64,
+        list: Vec<f64>,
+    }
+    let store = keyloom::Memory::new();
+    let readings = Aggregates::<u32>::new(&Subspace::new("readings"));
+    let mut reading = Reading { value: 0.0, list: vec![1.0, 0.0] };
+    store.transact(|txn| readings.put(txn, &1, &reading)).unwrap();
+    for sign in [-1.0_f64, 1.0, -1.0] {
+        reading.value = reading.value.copysign(sign);
+        reading.list[1] = reading.list[1].copysign(sign);
+        store.transact(|txn| readings.put(txn, &1, &reading)).unwrap();
+        let stored: Reading = readings.get(&store.snapshot().unwrap(), &1).unwrap().unwrap();
+        let bits = |reading: &Reading| (reading.value.to_bits(), reading.list[1].to_bits());
+        assert_eq!(bits(&stored), bits(&reading));
+    }
+}
