@@ -280,7 +280,7 @@ pub trait Writer: Reader {
     /// zero-extended to eight bytes. The default implementation reads and writes.
     ///
     /// # Errors
-    /// The errors of these methods.
+    /// The errors of the method that `operation` stands for.
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
         apply_by_reading(self, key, &operation)
     }

@@ -163,7 +163,8 @@ impl Parser<'_> {
     }
 }
 
-/// The element of a word: in the language of keys, or a text without quotes.
+/// The element that a word stands for. A word is an element in the language of keys, or a text
+/// without quotes.
 fn element(word: &str) -> Result<Element> {
     if word.starts_with(['"', '(']) {
         one_key(word)?;

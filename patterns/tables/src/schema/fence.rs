@@ -2,9 +2,9 @@
 //!
 //! On stores with concurrent writers, a batch of a build conflicts with each writer of the table:
 //! the batch moves a position that the writer reads. The writer's transaction is shorter, so the
-//! batch loses. After two losses the build writes the end of a *fence* into the table's entry,
-//! which writers read anyway. A writer that finds a fence runs again after a pause. So the next
-//! batch runs without concurrent writers.
+//! batch loses. After two losses the build writes a *fence* into the table's entry, which writers
+//! read anyway: a time before which they must not write. A writer that finds a fence runs again
+//! after a pause. So the next batch runs without concurrent writers.
 //!
 //! If writers did not read the position, the changes of a record would need an order that is
 //! independent of the order of the transactions.

@@ -13,7 +13,8 @@ use super::plan::{Arrangement, NearPlan, SpanPlan};
 // forever.
 const STEPS_PER_TOKEN: usize = 256;
 
-/// Additional steps, for short texts.
+/// The number of steps that are allowed in addition, whatever the length of the text.
+// A short text would have too few steps for a nested query.
 const MIN_STEPS: usize = 65_536;
 
 /// The number of steps for each stored span. This bounds the memory.

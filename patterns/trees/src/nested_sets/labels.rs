@@ -33,9 +33,10 @@ impl Span {
 /// The label space: 16 to the power of `levels` labels.
 ///
 /// Windows are aligned: a window of level n has 16ⁿ labels and is inside a window of the next
-/// level. After a window is relabelled, at most 2ⁿ of its labels are in use, and half of it is free
-/// at the gap. Each sixteenth of the rest is filled to at most about a quarter of its capacity. The
-/// whole space holds 2³² labels in use, for 2³¹ nodes.
+/// level. After a window is relabelled, at most 2ⁿ of its labels are in use, and half of the window
+/// is free between the two nodes where the insert that caused the relabelling goes. Each sixteenth
+/// of the other half is filled to at most about a quarter of its capacity. The whole space holds
+/// 2³² labels in use, for 2³¹ nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LabelSpace {
     pub(super) levels: u32,
