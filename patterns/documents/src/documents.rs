@@ -17,9 +17,13 @@ use keyloom_text::TextIndex;
 use crate::error::DocumentError;
 
 /// The greatest nesting depth of children.
-// A move or a deletion recurses once per level, in one transaction. So the limit bounds the stack,
-// and ends the recursion in a cycle of children.
+// A move or a deletion recurses once per level, in one transaction. So the limit bounds the stack.
 pub const MAX_DEPTH: usize = 64;
+
+/// The most levels that a move or a deletion follows, which ends it in a cycle of children. The
+/// records of the last level of children have elements and children of other tables, so this is
+/// more than [`MAX_DEPTH`].
+const MOST_LEVELS: usize = 3 * MAX_DEPTH;
 
 /// A table of documents with a text index, in a schema.
 ///
@@ -440,9 +444,9 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     }
 
     fn refuse_depth(&self, keys: &[K], depth: usize) -> Result<()> {
-        let Some(key) = keys.first().filter(|_| depth > MAX_DEPTH) else { return Ok(()) };
+        let Some(key) = keys.first().filter(|_| depth > MOST_LEVELS) else { return Ok(()) };
         let what = format!("the chain of children to {}", self.shown(key));
-        Err(DocumentError::TooDeep { what, limit: MAX_DEPTH }.into())
+        Err(DocumentError::TooDeep { what, limit: MOST_LEVELS }.into())
     }
 
     /// Declares a part in the schema entry of the table, so that writers which do not declare this

@@ -131,3 +131,32 @@ fn a_circle_of_parents_is_deleted() {
     assert!(store.transact(|txn| tree.delete(txn, &2)).unwrap());
     assert_eq!(tree.documents().table().count(&store.snapshot().unwrap(), ()).unwrap(), 0);
 }
+
+/// The last level of children has children in another table, which are deleted and moved with the
+/// root.
+#[test]
+fn the_last_level_has_children_elsewhere() {
+    let store = keyloom_testing::memory();
+    let tree = declare(&store, OnParentDelete::Delete).unwrap();
+    let schema = Schema::open(&store, "tree").unwrap();
+    type Notes = Children<u32, Node, (u32, u32), String>;
+    let cascade = OnParentDelete::Delete;
+    let notes =
+        Notes::declare(&schema, tree.documents(), "notes", 1, Link::by_key(), cascade, |index| {
+            index
+        })
+        .unwrap();
+    let last = MAX_DEPTH as u32;
+    store
+        .transact(|txn| {
+            tree.put(txn, &0, &node(None))?;
+            (1..=last).try_for_each(|id| tree.put(txn, &id, &node(id - 1)))?;
+            notes.put(txn, &(last, 0), &"note".into())
+        })
+        .unwrap();
+    store.transact(|txn| tree.documents().rename(txn, &0, &1_000)).unwrap();
+    assert!(store.transact(|txn| tree.delete(txn, &1_000)).unwrap());
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(tree.documents().table().count(&snapshot, ()).unwrap(), 0);
+    assert_eq!(notes.documents().table().count(&snapshot, ()).unwrap(), 0);
+}
