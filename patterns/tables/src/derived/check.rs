@@ -83,6 +83,9 @@ impl Side {
     }
 }
 
+/// The missing and wrong entries, with the value that the first record which claims one gives it.
+pub(super) type Claims = HashMap<KeyBuf, EntryValue>;
+
 /// Checks the records or entries of `part`, one page at a time.
 fn check_part<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
@@ -92,12 +95,12 @@ fn check_part<K: RecordKey, V, C: Codec<V>>(
     part: KeyRange<'_>,
     mut report: impl FnMut(Inconsistency),
 ) -> Result<()> {
-    let mut rest = part.clone();
+    let (mut rest, mut claims) = (part.clone(), Claims::new());
     loop {
         let page = reader.page(rest, Order::Ascending, CHUNK)?;
         match side {
             Side::Records => {
-                let faults = missing_or_wrong(derived, table, reader, page.entries)?;
+                let faults = missing_or_wrong(derived, table, reader, page.entries, &mut claims)?;
                 faults.into_iter().for_each(|(fault, _)| report(fault));
             }
             Side::Entries => {
@@ -112,12 +115,15 @@ fn check_part<K: RecordKey, V, C: Codec<V>>(
 }
 
 /// The faults in the entries of some records, and the values that these entries should have. Costs
-/// one round trip, and one more for each entry that another record may claim.
+/// one round trip, and one more for each entry that another record may claim. `claims` are those of
+/// the records before; a check that forgot them would report the second record of a lost unique
+/// entry as one without an entry.
 pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
     reader: &R,
     records: Vec<Entry<R::Bytes<'_>>>,
+    claims: &mut Claims,
 ) -> Result<Vec<(Inconsistency, EntryValue)>> {
     let (mut asked_for, mut faults) = (Vec::new(), Vec::new());
     for entry in records {
@@ -134,11 +140,10 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, ..)| key).collect();
     let there = get_many(reader, &keys)?;
     // A missing or wrong entry goes to the first record that claims it.
-    let mut claimed = HashMap::new();
     for ((entry, value, record), there) in asked_for.iter().zip(there) {
         let (entry, record) = (entry.clone(), record.clone());
-        if let Some(first) = claimed.get(&entry) {
-            if *first != value {
+        if let Some(first) = claims.get(&entry) {
+            if first != value {
                 faults.push((Inconsistency::contested(entry, record), value.clone()));
             }
             continue;
@@ -157,7 +162,7 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
             },
         };
         if fault.rule != Rule::Contested {
-            claimed.insert(fault.key.clone(), value);
+            claims.insert(fault.key.clone(), value.clone());
         }
         faults.push((fault, value.clone()));
     }

@@ -9,7 +9,7 @@ use keyloom_kit::{
 };
 
 use super::DerivedEntries;
-use super::check::{missing_or_wrong, superfluous};
+use super::check::{Claims, missing_or_wrong, superfluous};
 use crate::table::Table;
 
 /// Makes the entries of `derived` consistent with the records of `table`, in bounded transactions,
@@ -60,7 +60,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     let EntryPage { entries, last } =
         page_behind(done.position.last.as_deref(), txn, table.space(), batch)?;
     done.records += entries.len() as u64;
-    for (fault, value) in missing_or_wrong(derived, table, txn, entries)? {
+    for (fault, value) in missing_or_wrong(derived, table, txn, entries, &mut Claims::new())? {
         match fault.rule {
             Rule::Contested => done.contested += 1,
             Rule::Undecodable => done.undecodable += 1,

@@ -217,3 +217,26 @@ fn a_query_names_the_damaged_entry_and_the_remedy() {
     assert_eq!(by_name.check(&store.snapshot().unwrap(), &names).unwrap(), []);
     store.transact(|txn| names.delete(txn, &1)).unwrap();
 }
+
+/// Two records with one unique value, thousands of records apart, and no entry: as with two records
+/// in one page of the check, the second one is contested.
+#[test]
+fn a_second_claim_far_from_the_first_is_contested() {
+    let store = Memory::new();
+    let space = Subspace::new("towns");
+    let by_name =
+        Index::new(&space.child("by_name"), |_: &u32, name: &String| entry(name)).unique();
+    let bare = Table::<u32, String>::new(&space.child("towns"));
+    let towns = bare.clone().with(&by_name);
+    store
+        .transact(|txn| {
+            towns.put_many(txn, (1..5_000).map(|id| (id, format!("town {id}"))))?;
+            bare.put_many(txn, [(0, "Springfield".to_owned()), (5_000, "Springfield".to_owned())])
+        })
+        .unwrap();
+    let found = by_name.check(&store.snapshot().unwrap(), &towns).unwrap();
+    assert_eq!(
+        found.iter().map(|fault| fault.rule).collect::<Vec<_>>(),
+        [Rule::Missing, Rule::Contested]
+    );
+}
