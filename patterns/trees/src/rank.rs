@@ -23,6 +23,12 @@ pub(crate) type Rank = SmallVec<[u8; 16]>;
 // Relabelling them would save only a few bytes, but rewrite them and, in paths, their subtrees.
 pub(crate) const SHORT: usize = 4;
 
+/// The number of places that are kept free between siblings for a number of new nodes.
+// More nodes find room there, too: ranks in a gap of 1,000 places are at most a few bytes longer.
+pub(crate) fn places(nodes: u64) -> usize {
+    nodes.clamp(1, 1_000) as usize
+}
+
 /// A decoded rank.
 struct Number<'r> {
     whole: i64,

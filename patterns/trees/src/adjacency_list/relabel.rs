@@ -86,7 +86,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let (mut before, low) = crowd(&gap.low, Order::Descending)?;
         let (behind, high) = crowd(&gap.high, Order::Ascending)?;
         before.reverse();
-        let count = usize::try_from(nodes.max(1)).unwrap_or(usize::MAX);
+        let count = rank::places(nodes);
         let ranks =
             Ranks::spread([low.as_deref(), high.as_deref()], [before.len(), count, behind.len()]);
         let Some(ranks) = ranks else { return Ok(None) };

@@ -12,7 +12,7 @@ use super::check::Replanted;
 use super::path::Path;
 use super::place::Placing;
 use crate::tree::REPLANS;
-use crate::{InsertAt, NodeId};
+use crate::{InsertAt, NodeId, rank};
 
 /// The number of siblings that one transaction moves, if the store accepts that many.
 // A sibling may have a large subtree, so this is less than the number of nodes that work in steps
@@ -102,7 +102,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let located = layout.locate(reader, &ids)?;
         let named = layout.named(&located, 0, place)?;
         let placing = Placing { id: 0, name, place, moved: None };
-        let nodes = usize::try_from(nodes.max(1)).unwrap_or(usize::MAX);
+        let nodes = rank::places(nodes);
         let moves = layout.crowded(reader, &placing, &named, located.steps.as_ref(), nodes)?;
         layout.refuse_in_steps(located.steps.as_ref(), |steps| {
             moves.iter().flatten().any(|(from, _)| steps.stands_on(from))

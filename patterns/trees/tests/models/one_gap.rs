@@ -190,6 +190,27 @@ fn faults_leave_the_order(tree: &impl Tree<Value = u32>) {
     gap.is_whole();
 }
 
+/// Room for any number of nodes; more than a nested set can have are refused.
+#[test]
+fn room_is_made_for_any_number_of_nodes() {
+    let all = |_: &Progress| ControlFlow::Continue(());
+    let (list, paths) = (AdjacencyList::new(&space()), MaterializedPath::new(&space()));
+    for nodes in [0, 1, 100_000, u64::MAX] {
+        let (mut gap, id, place) = crowded(&list);
+        assert!(list.make_room(&gap.store, "node", place, nodes, all).unwrap().finished);
+        gap.insert(id, place).unwrap();
+        gap.is_whole();
+        let (mut gap, id, place) = crowded(&paths);
+        assert!(paths.make_room(&gap.store, "node", place, nodes, all).unwrap().finished);
+        gap.insert(id, place).unwrap();
+        gap.is_whole();
+    }
+    let sets = NestedSets::new(&space());
+    let (gap, _, place) = crowded(&sets);
+    let refused = sets.make_room(&gap.store, "node", place, u64::MAX, all).unwrap_err();
+    assert!(matches!(refused.downcast_ref(), Some(TreeError::TooManyNodes { .. })), "{refused}");
+}
+
 #[test]
 fn room_is_made_beside_other_writers() {
     others_insert_meanwhile(&AdjacencyList::new(&space()));
