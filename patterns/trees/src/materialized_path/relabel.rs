@@ -39,7 +39,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 });
                 let (moved, step) = match step {
                     Err(error) if error.is_batch_too_large() => {
-                        let mut report = |step: &Progress| progress(&done.followed_by(step));
+                        let mut report = |step: &Progress| {
+                            progress(&Progress { finished: false, ..done.followed_by(step) })
+                        };
                         let step =
                             self.replant_one(store, &mut report, |txn| self.replanted(txn, first))?;
                         (usize::from(step.changed() > 0), step)
@@ -52,8 +54,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 }
                 replans = 0;
                 rest = rest.get(moved..).unwrap_or_default();
-                if !done.finished || progress(&done).is_break() {
-                    done.finished = false;
+                let is_stopped = !done.finished;
+                done.finished = false;
+                if is_stopped || progress(&done).is_break() {
                     return Ok(done);
                 }
             }

@@ -147,8 +147,9 @@ fn others_insert_meanwhile(tree: &impl Tree<Value = u32>) {
     let (gap, id, place) = crowded(tree);
     let (mut order, store) = (gap.order.clone(), gap.store.clone());
     let mut other = Gap { tree, store: gap.store, order: gap.order };
-    let (mut next, mut met) = (id + 1, 0);
-    let insert = |_: &Progress| {
+    let (mut next, mut met, mut finished) = (id + 1, 0, 0);
+    let insert = |progress: &Progress| {
+        finished += u32::from(progress.finished);
         // At the front of the crowd, which the relabelling has left, and in the middle of it.
         for place in [InsertAt::After(1), InsertAt::After(next / 3)] {
             if other.order.len() < order.len() + 20 && other.insert(next, place).is_ok() {
@@ -159,6 +160,7 @@ fn others_insert_meanwhile(tree: &impl Tree<Value = u32>) {
     };
     assert!(tree.make_room(&store, "node", place, 1, insert).unwrap().finished);
     assert!(met > 1, "{met}");
+    assert!(finished <= 1, "{finished} reports of the end");
     order = other.order.clone();
     let mut gap = Gap { tree, store, order };
     gap.is_whole();
