@@ -30,11 +30,31 @@ const LONGEST_BYTES: usize = 100;
 /// entry of the child.
 const KEYS_PER_SIBLING: usize = 3;
 
-/// The number of siblings on each side of a gap that one transaction may give new ranks. Half of
-/// the transaction is left for the change itself.
-fn most_siblings(limits: &Limits) -> usize {
-    let most = limits.max_transaction_operations.unwrap_or(usize::MAX);
-    (most / 2 / KEYS_PER_SIBLING / 2).max(1)
+/// What one transaction may write on each side of a gap. Half of the transaction is left for the
+/// change itself. Bytes are counted once, but a store may count each several times.
+#[derive(Clone, Copy)]
+struct Budget {
+    siblings: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    fn of(limits: &Limits) -> Self {
+        let siblings = limits.max_transaction_operations.unwrap_or(usize::MAX);
+        let bytes = limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4 / 2);
+        Self { siblings: (siblings / 2 / KEYS_PER_SIBLING / 2).max(1), bytes }
+    }
+
+    /// Counts a sibling, and returns whether it fits. If it does not, no other sibling fits.
+    fn takes(&mut self, bytes: usize) -> bool {
+        let rest = (self.siblings.checked_sub(1), self.bytes.checked_sub(bytes));
+        let (Some(siblings), Some(bytes)) = rest else {
+            self.siblings = 0;
+            return false;
+        };
+        *self = Self { siblings, bytes };
+        true
+    }
 }
 
 /// Ranks for the nodes inserted into a gap.
@@ -64,22 +84,21 @@ impl<V, C> AdjacencyList<V, C> {
         match ranks {
             Some(ranks) if longest(&ranks) < step => Ok(Room { ranks, moved: Vec::new() }),
             _ => {
-                let most = most_siblings(limits);
-                self.rank_again(reader, gap, (count, without), step - WON_BYTES, most)
+                let budget = Budget::of(limits);
+                self.rank_again(reader, gap, (count, without), step - WON_BYTES, budget)
             }
         }
     }
 
     /// Gives short ranks to the new nodes and to some siblings around a gap. Doubles the number of
-    /// siblings until the ranks are short, or until a transaction takes no more than `allowed`
-    /// siblings on each side.
+    /// siblings until the ranks are short, or until the budget takes no more.
     fn rank_again(
         &self,
         reader: &impl Reader,
         gap: &Gap,
         (count, without): (usize, Option<NodeId>),
         short: usize,
-        allowed: usize,
+        budget: Budget,
     ) -> Result<Room> {
         let walk = |from: &Option<Sibling>, order| {
             let walk = match from {
@@ -93,24 +112,34 @@ impl<V, C> AdjacencyList<V, C> {
             };
             Ok::<_, keyloom::Error>(walk.into_iter().flatten().map(read).peekable())
         };
+        let bytes_of = |(sibling, stored): &Stored| {
+            let link = Link { parent: gap.parent, rank: sibling.rank.clone() };
+            let entry = self.child_key(&link, sibling.id).len();
+            // Its record, and the new and the old entry of the child.
+            self.node_key(sibling.id).len() + 2 * (entry + stored.len())
+        };
         let mut below = walk(&gap.low, Order::Descending)?;
         let mut above = walk(&gap.high, Order::Ascending)?;
         let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let mut rest = [budget; 2];
         let (mut size, most) = SIBLINGS;
-        let most = most.min(allowed);
         loop {
-            size = size.min(allowed);
-            let low = read_up_to(&mut below, &mut before, size)?;
-            let high = read_up_to(&mut above, &mut behind, size)?;
+            let [down, up] = &mut rest;
+            let low = read_up_to(&mut below, &mut before, size, |one| down.takes(bytes_of(one)))?;
+            let high = read_up_to(&mut above, &mut behind, size, |one| up.takes(bytes_of(one)))?;
+            let is_spent = rest.iter().any(|side| side.siblings == 0);
             let ends = [&low, &high].map(|end| end.as_deref());
             if let Some(ranks) = Ranks::spread(ends, [before.len(), count, behind.len()]) {
                 let longest = ranks.longest();
                 let is_all = low.is_none() && high.is_none();
-                if longest < short || (size >= most && longest < LONGEST_BYTES) || is_all {
+                if longest < short
+                    || ((is_spent || size >= most) && longest < LONGEST_BYTES)
+                    || is_all
+                {
                     return Ok(ranks.room(before, behind));
                 }
             }
-            if size >= allowed {
+            if is_spent {
                 let keys = (before.len() + behind.len()) as u64 * KEYS_PER_SIBLING as u64;
                 return Err(TreeError::NoRoom { tree: self.space.named(), keys }.into());
             }
@@ -152,23 +181,25 @@ fn bytes(stored: impl std::ops::Deref<Target = [u8]>) -> Vec<u8> {
 
 type Stored = (Sibling, Vec<u8>);
 
-/// Reads until there are `count` siblings; returns the rank of the next sibling.
+/// Reads until there are `count` siblings, or one does not fit; returns the rank of the next
+/// sibling.
 fn read_up_to(
     walk: &mut Peekable<impl Iterator<Item = Result<Stored>>>,
     siblings: &mut Vec<Stored>,
     count: usize,
+    mut takes: impl FnMut(&Stored) -> bool,
 ) -> Result<Option<Rank>> {
-    while siblings.len() < count {
-        match walk.next() {
-            Some(sibling) => siblings.push(sibling?),
+    loop {
+        let next = match walk.peek() {
             None => return Ok(None),
+            Some(Ok(next)) => next,
+            // Return the error.
+            Some(Err(_)) => return walk.next().transpose().map(|_| None),
+        };
+        if siblings.len() == count || !takes(next) {
+            return Ok(Some(next.0.rank.clone()));
         }
-    }
-    match walk.peek() {
-        Some(Ok((sibling, _))) => Ok(Some(sibling.rank.clone())),
-        None => Ok(None),
-        // Return the error.
-        Some(Err(_)) => walk.next().transpose().map(|_| None),
+        siblings.extend(walk.next().transpose()?);
     }
 }
 

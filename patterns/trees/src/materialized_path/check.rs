@@ -19,7 +19,7 @@ use super::super::{NodeId, TreeNode};
 use super::MaterializedPath;
 use super::change::Rewrite;
 use super::layout::Layout;
-use super::path::{Path, by_name, by_rank, is_within};
+use super::path::{Path, by_name, by_rank, is_within, replanted};
 use super::steps::Steps;
 use crate::tree::{Report, Stages};
 
@@ -39,8 +39,8 @@ pub(super) struct Replanted {
     pub(super) from: Path,
     pub(super) to: Path,
     pub(super) record: Vec<u8>,
-    /// The other node with the old id, and its path.
-    pub(super) other: Option<(NodeId, Vec<u8>)>,
+    /// The other node with the old id, and its path after the repair.
+    pub(super) other: Option<(NodeId, Path)>,
 }
 
 /// The existing ancestors of the last record.
@@ -241,25 +241,14 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             })
         })?;
         stages.run(|_, report| self.root_orphans(store, report))?;
-        let fix_records = |options: &RepairOptions, report: &mut Report<'_>| {
+        stages.run(|options, report| {
             in_pages(store, options, report, paths, |txn, entries, writes| {
                 self.fix_records(txn, entries, writes)
             })
-        };
-        stages.run(|options, report| fix_records(options, report))?;
-        // A resumed repair does not know what the earlier one changed.
-        let mut has_changed = true;
+        })?;
         stages.run(|_, report| {
             let doubles = self.all_doubles(&Snapshots::lasting(store))?;
-            let done =
-                self.replant_each(store, report, &doubles, |txn, key| self.renumbered(txn, key))?;
-            has_changed = done.changed() > 0;
-            Ok(done)
-        })?;
-        // A node that was renumbered in several repairs has the entries of its old id.
-        stages.run(|options, report| match has_changed {
-            true => fix_records(options, report),
-            false => Ok(Progress::complete()),
+            self.replant_each(store, report, &doubles, |txn, key| self.renumbered(txn, key))
         })?;
         stages.run(|options, report| {
             in_pages(store, options, report, nodes, |txn, entries, writes| {
@@ -422,12 +411,16 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let (_, record) = entry;
         let fresh = fresh_id(id, |id| Ok(reader.get(&layout.node(id))?.is_some()))?;
         let from = Path::from_slice(layout.path(key));
-        // The id still maps to the other node.
-        let other = reader.get(&layout.node(id))?.map(|path| (id, path.to_vec()));
         Ok(Some(match layout.segments.rank(&from) {
             // The id is part of the path.
             Some(rank) if !layout.names() => {
                 let to = by_rank(layout.segments.parent(&from), &rank, fresh);
+                // The id still maps to the other node, which may be a descendant of this one.
+                let other = reader.get(&layout.node(id))?.map(|path| Path::from_slice(&path));
+                let other = other.map(|path| match is_within(&path, &from) {
+                    true => (id, replanted(&path, &from, &to)),
+                    false => (id, path),
+                });
                 Replanted { id: fresh, from, to, record, other }
             }
             _ => {
@@ -467,7 +460,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// record of steps.
     fn finish_steps<S: Store>(&self, store: &S, report: &mut Report<'_>) -> Result<Progress> {
         match self.layout.locate(&store.snapshot()?, &[])?.steps {
-            Some(_) => self.resume(store, Progress::default(), report),
+            Some(_) => self.finish(store, Progress::default(), report),
             None => Ok(Progress::complete()),
         }
     }
@@ -549,17 +542,34 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             }
         }
         let begun = store.transact(|txn| {
-            let Some(replanted) = place(txn)? else { return Ok(None) };
-            let Replanted { id, from, to, record, .. } = &replanted;
-            self.refuse_too_long(txn, from, to)?;
-            self.begin_with(txn, *id, (from.clone(), to.clone()), record)?;
-            Ok(Some(replanted))
+            self.refuse_unfinished(txn)?;
+            let Some(Replanted { id, from, to, record, .. }) = place(txn)? else {
+                return Ok(false);
+            };
+            self.refuse_too_long(txn, &from, &to)?;
+            self.begin_with(txn, id, (from, to), &record)?;
+            Ok(true)
         })?;
-        let Some(replanted) = begun else { return Ok(Progress::complete()) };
-        let done = self.resume(store, Progress { written: 2, ..Progress::default() }, report)?;
-        if done.finished {
-            store.transact(|txn| self.put_entries(txn, &replanted))?;
+        match begun {
+            true => self.finish(store, Progress { written: 2, ..Progress::default() }, report),
+            false => Ok(Progress::complete()),
         }
+    }
+
+    /// [`resume`](Self::resume) as a part of longer work: not finished if `report` ever breaks.
+    pub(super) fn finish<S: Store>(
+        &self,
+        store: &S,
+        done: Progress,
+        report: &mut Report<'_>,
+    ) -> Result<Progress> {
+        let mut is_stopped = false;
+        let mut done = self.resume(store, done, |done| {
+            let flow = report(done);
+            is_stopped |= flow.is_break();
+            flow
+        })?;
+        done.finished &= !is_stopped;
         Ok(done)
     }
 
@@ -571,17 +581,11 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
         rewrite.put(&self.layout, *id, to, record)?;
         let written = rewrite.apply(txn)?.changed();
-        self.put_entries(txn, replanted)?;
-        Ok(written)
-    }
-
-    /// The entries of the ids. Steps write those that the records had before.
-    fn put_entries(&self, txn: &mut impl Writer, replanted: &Replanted) -> Result<()> {
+        // The root had the id of the other node, so its entry was written.
         if let Some((id, path)) = &replanted.other {
             txn.put(&self.layout.node(*id), path)?;
-            txn.put(&self.layout.node(replanted.id), &replanted.to)?;
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Rewrites missing or wrong id entries of records, and names that differ from the name in the

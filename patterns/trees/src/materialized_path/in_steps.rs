@@ -101,7 +101,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 
     /// There is only one record of work in steps, so other work is refused until this work has
     /// finished.
-    fn refuse_unfinished(&self, reader: &impl Reader) -> Result<()> {
+    pub(super) fn refuse_unfinished(&self, reader: &impl Reader) -> Result<()> {
         let steps = self.layout.locate(reader, &[])?.steps;
         self.layout.refuse_in_steps(steps.as_ref(), |_| true)
     }
@@ -238,6 +238,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             // No reader sees this record, so delete it even if it is damaged. A later repair
             // restores its node, or reports the node as missing.
             let Ok(id) = layout.id_at(key, record) else { continue };
+            // A repair may give the root another id.
+            let id = if layout.path(key) == &steps.from[..] { steps.root } else { id };
             let node = layout.node(id);
             match &steps.to {
                 Some(to) => writes.put(&node, &replanted(layout.path(key), &steps.from, to))?,

@@ -7,7 +7,7 @@ use super::super::tree::TreeError;
 use super::super::{InsertAt, NodeId, TreeNode};
 use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_name, by_rank, is_within};
-use super::steps::Steps;
+use super::steps::{Phase, Steps};
 use super::walk::{BoundedWalk, Origin};
 
 /// The maximum length of a rank; a longer rank relabels the siblings around it.
@@ -183,6 +183,7 @@ impl Layout {
         let hidden = steps.and_then(Steps::hidden);
         let slot = self.slot(reader, node, (parent, named), hidden)?;
         let (low, high) = self.neighbours(reader, parent, &slot, node.moved)?;
+        let (low, high) = self.beside_copy(reader, (parent, node.moved), (low, high), steps)?;
         let stays = node.moved.is_some_and(|moved| {
             self.segments.parent(moved) == &parent[..]
                 && low.as_ref().is_none_or(|low| low < moved)
@@ -291,6 +292,28 @@ impl Layout {
             Slot::Last => (previous(None)?, None),
             Slot::Before(sibling) => (previous(Some(sibling))?, Some(sibling.clone())),
             Slot::After(sibling) => (Some(sibling.clone()), next(Some(sibling))?),
+        })
+    }
+
+    /// The neighbours of a new node. If they are the two places of a sibling that gets another rank
+    /// in steps, the new node would be on the other side of the sibling after the steps. So both
+    /// places must be on the same side of it.
+    fn beside_copy(
+        &self,
+        reader: &impl Reader,
+        (parent, moved): (&Path, Option<&Path>),
+        (low, high): (Option<Path>, Option<Path>),
+        steps: Option<&Steps>,
+    ) -> Result<(Option<Path>, Option<Path>)> {
+        let copying = steps.filter(|steps| steps.phase == Phase::Copying);
+        let Some(Steps { from, to: Some(to), .. }) = copying else { return Ok((low, high)) };
+        let beside = |order| self.beside(reader, parent, Some(to), order, moved);
+        Ok(match (low.as_ref() == Some(from), high.as_ref() == Some(from)) {
+            // Behind the sibling.
+            (true, _) if high.as_ref() == Some(to) => (high, beside(Order::Ascending)?),
+            // Before the sibling.
+            (_, true) if low.as_ref() == Some(to) => (beside(Order::Descending)?, low),
+            _ => (low, high),
         })
     }
 

@@ -27,7 +27,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         let (mut size, mut replans) = (BatchSize::new(BATCH), 0);
-        let mut done = self.finish_rank(store, &mut progress)?;
+        // The steps of one sibling are not the end of the work.
+        let mut report = |done: &Progress| progress(&Progress { finished: false, ..done.clone() });
+        let mut done = self.finish_rank(store, &mut report)?;
         if !done.finished {
             return Ok(done);
         }
@@ -39,9 +41,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 });
                 let (moved, step) = match step {
                     Err(error) if error.is_batch_too_large() => {
-                        let mut report = |step: &Progress| {
-                            progress(&Progress { finished: false, ..done.followed_by(step) })
-                        };
+                        let mut report = |step: &Progress| report(&done.followed_by(step));
                         let step =
                             self.replant_one(store, &mut report, |txn| self.replanted(txn, first))?;
                         (usize::from(step.changed() > 0), step)
@@ -56,7 +56,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 rest = rest.get(moved..).unwrap_or_default();
                 let is_stopped = !done.finished;
                 done.finished = false;
-                if is_stopped || progress(&done).is_break() {
+                if is_stopped || report(&done).is_break() {
                     return Ok(done);
                 }
             }
@@ -83,7 +83,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let parent = |path: &Path| Path::from_slice(self.layout.segments.parent(path));
         match steps {
             Some(steps) if steps.to.as_ref().map(parent) == Some(parent(&steps.from)) => {
-                self.resume(store, Progress::default(), progress)
+                self.finish(store, Progress::default(), progress)
             }
             _ => Ok(Progress::complete()),
         }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
+use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
 use keyloom_kit::{Progress, RepairOptions, repair_each};
 
 use super::change::Going;
@@ -15,7 +15,7 @@ use super::labels::{Gap, Label, Side, Span};
 use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
-use crate::tree::{Report, fresh_id, placeholder};
+use crate::tree::{REPLANS, Report, fresh_id, placeholder};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of keys that are read together.
@@ -58,49 +58,90 @@ pub(super) fn places<S: Store>(
     options: &RepairOptions,
     report: &mut Report<'_>,
 ) -> Result<Progress> {
-    let (claims, mut misplaced, last, end) = {
-        let snapshot = Snapshots::lasting(store);
-        let mut misplaced = Vec::new();
-        let mut last = Vec::new();
-        let mut open = Open::default();
-        let mut end = 0;
-        in_chunks(&snapshot, all_rows(keys), |rows| {
+    for _ in 0..=REPLANS {
+        let unplaced = Unplaced::find(keys, &Snapshots::lasting(store))?;
+        let claims = &unplaced.claims;
+        // Inserting a root requires that the last row has a place. If the labels after all rows are
+        // free, the first of the unplaced rows at the end is moved there, and then the others one
+        // by one. Otherwise these rows are moved in one transaction, which deletes all of them
+        // first. The other unplaced rows follow, in reverse order.
+        let behind = unplaced.behind(keys);
+        let count = if behind.is_some() { 1 } else { unplaced.last.len() };
+        let (together, rest) = unplaced.last.split_at(count.min(unplaced.last.len()));
+        let first = store.transact(|txn| match behind {
+            Some(_) if !unplaced.is_still_behind(keys, txn)? => Ok(None),
+            _ => uproot(keys, txn, together, behind.as_ref(), claims).map(Some),
+        })?;
+        // Otherwise another writer has changed the rows at the end.
+        let Some(first) = first else { continue };
+        let first = Progress { written: first, ..Progress::complete() };
+        let mut report = |done: &Progress| report(&first.followed_by(done));
+        let others: Vec<Stored> =
+            rest.iter().chain(unplaced.others.iter().rev()).cloned().collect();
+        let done = repair_each(store, options, &mut report, &others, |txn, row| {
+            uproot(keys, txn, std::slice::from_ref(row), None, claims)
+        })?;
+        return Ok(first.followed_by(&done));
+    }
+    Err(Error::Conflict { what: keys.space.named().into() })
+}
+
+/// The rows without a valid place.
+#[derive(Default)]
+struct Unplaced {
+    claims: BTreeMap<Label, NodeId>,
+    /// Those behind all rows with a place.
+    last: Vec<Stored>,
+    others: Vec<Stored>,
+    /// The last label of all rows.
+    end: Label,
+    /// The row with a place that has the last right label, and that label.
+    outermost: Option<(Stored, Label)>,
+}
+
+impl Unplaced {
+    fn find<R: Reader>(keys: &Keys, reader: &R) -> Result<Self> {
+        let (mut found, mut open) = (Self::default(), Open::default());
+        in_chunks(reader, all_rows(keys), |rows| {
             for row in rows {
                 let Some(left) = keys.left_of(&row.0) else { continue };
-                end = end.max(left);
+                found.end = found.end.max(left);
                 match placed(keys, &row, &mut open) {
                     Some(span) => {
-                        end = end.max(span.last);
-                        misplaced.append(&mut last);
+                        found.end = found.end.max(span.last);
+                        found.others.append(&mut found.last);
+                        if found.outermost.as_ref().is_none_or(|(_, last)| *last < span.last) {
+                            found.outermost = Some((row, span.last));
+                        }
                     }
-                    None => last.push(row),
+                    None => found.last.push(row),
                 }
             }
             Ok(())
         })?;
-        let is_whole = misplaced.is_empty() && last.is_empty();
-        let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
-        (claims, misplaced, last, end)
-    };
-    // Inserting a root requires that the last row has a place. If the labels after all rows are
-    // free, the first of the misplaced rows at the end is moved there, and then the others one by
-    // one. Otherwise these rows are moved in one transaction, which deletes all of them first.
-    // The other misplaced rows follow, in reverse order.
-    misplaced.reverse();
-    let behind = Gap { parent: None, lo: end, hi: keys.labels.end(), side: Side::Back };
-    let count = if behind.lo < behind.hi && behind.has_room(2) { 1 } else { last.len() };
-    let (together, rest) = last.split_at(count.min(last.len()));
-    let first = store.transact(|txn| {
-        let behind = Some(&behind).filter(|_| count == 1);
-        uproot(keys, txn, together, behind, &claims)
-    })?;
-    let first = Progress { written: first, ..Progress::complete() };
-    let mut report = |done: &Progress| report(&first.followed_by(done));
-    let rest = [rest, &misplaced].concat();
-    let done = repair_each(store, options, &mut report, &rest, |txn, row| {
-        uproot(keys, txn, std::slice::from_ref(row), None, &claims)
-    })?;
-    Ok(first.followed_by(&done))
+        if !(found.last.is_empty() && found.others.is_empty()) {
+            found.claims = claims(keys, reader)?;
+        }
+        Ok(found)
+    }
+
+    /// The gap behind all rows, if it has labels for the first of the last rows.
+    fn behind(&self, keys: &Keys) -> Option<Gap> {
+        let behind = Gap { parent: None, lo: self.end, hi: keys.labels.end(), side: Side::Back };
+        let is_used = !self.last.is_empty() && behind.lo < behind.hi && behind.has_room(2);
+        is_used.then_some(behind)
+    }
+
+    /// Whether no row has come or grown into the gap behind all rows.
+    fn is_still_behind(&self, keys: &Keys, reader: &impl Reader) -> Result<bool> {
+        let behind = keys.lefts(Span { first: self.end.saturating_add(1), last: Label::MAX });
+        if reader.first(behind)?.is_some() {
+            return Ok(false);
+        }
+        let Some(((key, bytes), _)) = &self.outermost else { return Ok(true) };
+        let now = reader.get(key)?;
+        Ok(now.is_some_and(|now| now[..] == bytes[..]))
+    }
 }
 
 fn all_rows(keys: &Keys) -> KeyRange<'static> {

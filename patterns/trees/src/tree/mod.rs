@@ -727,6 +727,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`TreeError::NoRoom`]; the same change is accepted afterwards. If there is room already,
     /// nothing is written. Paths of names and documents always have room.
     ///
+    /// For a refused move, pass the place as [`InsertAt::Before`] or [`InsertAt::After`].
+    /// [`InsertAt::At`] and [`InsertAt::Sorted`] count the node that moves among the children, so
+    /// within one parent they mean another gap here than in the move.
+    ///
     /// Nested sets give new labels to a window around the place. Lists and paths of ids give new
     /// ranks to the siblings around the place whose ranks are long; a path moves their subtrees,
     /// too.

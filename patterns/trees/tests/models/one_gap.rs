@@ -14,6 +14,12 @@ fn narrow() -> Memory {
     Memory::builder().limits(limits).build()
 }
 
+/// A store whose transactions take few bytes and any number of keys.
+fn narrow_in_bytes() -> Memory {
+    let limits = Limits::default().with_max_transaction(Some(4_000), None);
+    Memory::builder().limits(limits).build()
+}
+
 fn space() -> Subspace {
     Subspace::new("tree")
 }
@@ -94,10 +100,10 @@ impl<'t, T: Tree<Value = u32>, S: Store> Gap<'t, T, S> {
     }
 }
 
-fn inserts_continue(tree: &impl Tree<Value = u32>, inserts: NodeId) {
+fn inserts_continue(tree: &impl Tree<Value = u32>, store: fn() -> Memory, inserts: NodeId) {
     let (mut refused, mut calls) = (0, 0);
     for place in PLACES {
-        let mut gap = Gap::new(tree, narrow());
+        let mut gap = Gap::new(tree, store());
         for id in 3..inserts {
             if let Err(error) = gap.insert(id, place(id)) {
                 assert!(lacks_room(&error), "{error}");
@@ -113,17 +119,20 @@ fn inserts_continue(tree: &impl Tree<Value = u32>, inserts: NodeId) {
 
 #[test]
 fn inserts_into_one_gap_of_a_list_continue() {
-    inserts_continue(&AdjacencyList::new(&space()), 4_000);
+    inserts_continue(&AdjacencyList::new(&space()), narrow, 4_000);
+    inserts_continue(&AdjacencyList::new(&space()), narrow_in_bytes, 4_000);
 }
 
 #[test]
 fn inserts_into_one_gap_of_paths_continue() {
-    inserts_continue(&MaterializedPath::new(&space()), 1_200);
+    inserts_continue(&MaterializedPath::new(&space()), narrow, 1_200);
+    inserts_continue(&MaterializedPath::new(&space()), narrow_in_bytes, 1_200);
 }
 
 #[test]
 fn inserts_into_one_gap_of_nested_sets_continue() {
-    inserts_continue(&NestedSets::new(&space()), 300);
+    inserts_continue(&NestedSets::new(&space()), narrow, 300);
+    inserts_continue(&NestedSets::new(&space()), narrow_in_bytes, 300);
 }
 
 /// A tree in which the next insert has no room; the id and the place of that insert.
@@ -241,6 +250,32 @@ fn siblings_with_large_subtrees_make_way_in_steps() {
             gap.store.transact(|txn| tree.insert(txn, child, "below", &0, place)).unwrap();
         }
     }
+    // While another subtree is deleted in steps, there is no second record of steps.
+    gap.insert(500_000, InsertAt::last(None)).unwrap();
+    for child in 0..60 {
+        let place = InsertAt::last(500_000);
+        let child = 500_001 + child;
+        gap.store.transact(|txn| tree.insert(txn, child, "below", &0, place)).unwrap();
+    }
+    tree.delete_in_steps(&gap.store, 500_000, |_| ControlFlow::Break(())).unwrap();
+    let all = |_: &Progress| ControlFlow::Continue(());
+    let refused = tree.make_room(&gap.store, "node", place, 1, all).unwrap_err();
+    assert!(matches!(refused.downcast_ref(), Some(TreeError::InSteps { .. })), "{refused}");
+    assert!(tree.resume(&gap.store, all).unwrap().finished);
+    gap.order.retain(|id| *id != 500_000);
+    gap.is_whole();
+    // Other writers insert beside the siblings that move.
+    let (stopped, mut next) = (|_: &Progress| ControlFlow::Break(()), 600_000);
+    while !tree.make_room(&gap.store, "node", place, 1, stopped).unwrap().finished {
+        for sibling in large {
+            for place in [InsertAt::Before(sibling), InsertAt::After(sibling)] {
+                let is_new = next < 600_040 && gap.insert(next, place).is_ok();
+                next += NodeId::from(is_new);
+            }
+        }
+        assert_eq!(gap.stored(), gap.order);
+    }
+    assert!(next > 600_020, "{next}");
     gap.make_room_and_insert(id, place);
     gap.is_whole();
     let snapshot = gap.store.snapshot().unwrap();

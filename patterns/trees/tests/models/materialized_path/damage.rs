@@ -292,3 +292,37 @@ fn a_second_subtree_of_an_id_gets_its_own_ids_in_steps() {
         assert_eq!(model.child_count(&snapshot, copy).unwrap(), 100);
     }
 }
+
+/// The id of a node maps to a second record with this id, far below the node. The node gets another
+/// id, with its descendants in steps or in one transaction.
+#[test]
+fn a_renumbered_node_leaves_its_id_to_a_descendant() {
+    for (model, rules) in both() {
+        for is_large in [true, false] {
+            let store = with_many_children(&model, rules.ordered_by_name);
+            if !is_large {
+                model.delete_in_steps(&store, 3, |_| std::ops::ControlFlow::Continue(())).unwrap();
+            }
+            let nodes = if is_large { 103 } else { 2 };
+            let (one, record) = record_of(&model, &store, 1);
+            let (two, _) = record_of(&model, &store, 2);
+            let prefix = model.space().child("path").prefix().len();
+            let below = [&two[..], &one[prefix..]].concat();
+            store
+                .transact(|txn| {
+                    txn.put(&below, &record)?;
+                    txn.put(&space().pack(&("node", 1_u64)), &below[prefix..])
+                })
+                .unwrap();
+            assert_ne!(faults(&model, &store), []);
+            repair_call_by_call(&model, &store);
+            let snapshot = store.snapshot().unwrap();
+            assert_eq!(model.parent(&snapshot, 1).unwrap(), Some(2));
+            let roots = model.children(&snapshot, None).unwrap().map(|node| node.unwrap().id());
+            let roots: Vec<NodeId> = roots.collect();
+            assert!(matches!(roots[..], [root] if root != 1), "{roots:?}");
+            assert_eq!(model.parent(&snapshot, 2).unwrap(), Some(roots[0]));
+            assert_eq!(model.descendant_count(&snapshot, None).unwrap(), nodes + 1);
+        }
+    }
+}

@@ -1,6 +1,9 @@
 //! A check reports every fault, and a repair rebuilds all derived data.
 
-use keyloom::{Limits, Memory, Order, Reader, Store, Writer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use keyloom::{Limits, Memory, Order, Reader, Result, Store, Writer};
 use keyloom_trees::{InsertAt, NestedNode, NodeId, Tree};
 
 use super::{bushy, faults, preorder, tree};
@@ -242,4 +245,70 @@ fn more_rows_without_a_place_than_a_transaction_takes_are_moved() {
     let nodes = preorder(&tree, &store.snapshot().unwrap());
     assert!(nodes.iter().all(|(depth, _)| *depth == 1), "{nodes:?}");
     assert_eq!(nodes.len() as u64, NODES);
+}
+
+/// A store in which another writer changes the tree before some of the transactions.
+struct Shared<F> {
+    store: Memory,
+    change: F,
+}
+
+impl<F: Fn(&Memory) + Clone + Send + Sync + 'static> Store for Shared<F> {
+    type Snapshot<'s> = <Memory as Store>::Snapshot<'s>;
+    type Transaction<'s> = <Memory as Store>::Transaction<'s>;
+
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
+        self.store.snapshot()
+    }
+
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
+        (self.change)(&self.store);
+        self.store.begin()
+    }
+
+    fn limits(&self) -> Limits {
+        self.store.limits()
+    }
+}
+
+/// While a repair moves the last row behind all others, another writer adds roots.
+#[test]
+fn a_row_without_a_place_becomes_the_last_root_beside_a_writer() {
+    let mut all = 0;
+    for nth in 0..8_u64 {
+        let (tree, store) = (tree(), Memory::new());
+        for id in 1..=3_u64 {
+            let place = InsertAt::last(Some(2).filter(|_| id == 3));
+            store.transact(|txn| tree.insert(txn, id, "node", &0, place)).unwrap();
+        }
+        // The header of the last row is cut off.
+        let three = row(&tree, &store, 3);
+        store.transact(|txn| txn.put(&three.0, &three.1[..3])).unwrap();
+        let (begun, added) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let change = {
+            let (tree, begun, added) = (tree.clone(), Arc::clone(&begun), Arc::clone(&added));
+            move |store: &Memory| {
+                if begun.fetch_add(1, Relaxed) == nth {
+                    // Refused where the damaged row is read.
+                    for (m, place) in [InsertAt::After(2), InsertAt::last(None)].iter().enumerate()
+                    {
+                        let id = 100 + m as u64;
+                        let new = store.transact(|txn| tree.insert(txn, id, "new", &0, *place));
+                        added.fetch_add(new.is_ok().into(), Relaxed);
+                    }
+                }
+            }
+        };
+        let shared = Shared { store: store.clone(), change };
+        assert!(tree.repair(&shared).unwrap().finished);
+        let mut left = faults(&tree, &store);
+        // Its value is lost with the header.
+        left.retain(|fault| !fault.contains("has a value that does not decode"));
+        assert_eq!(left, Vec::<String>::new());
+        let nodes = preorder(&tree, &store.snapshot().unwrap());
+        let added = added.load(Relaxed) as usize;
+        all += added;
+        assert_eq!(nodes.len(), 3 + added, "{nth}");
+    }
+    assert!(all > 4, "{all}");
 }
