@@ -222,7 +222,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             self.prefetch(txn, candidates.ids().take(n), None, payloads)?;
             let most = n.max(MOST_BURIED);
             while leased.len() < n && changed.len() < most && !rest.is_empty() {
-                let (some, later) = rest.split_at((n - leased.len()).min(rest.len()));
+                let next = (n - leased.len()).min(most - changed.len());
+                let (some, later) = rest.split_at(next.min(rest.len()));
                 rest = later;
                 for (candidate, job, payload) in self.due(txn, some, now)? {
                     let id = candidate.id;
