@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use keyloom::value::Codec;
-use keyloom::{Error, Result, Store, pack, unpack};
-use keyloom_kit::{BatchSize, Progress, RepairOptions};
+use keyloom::{Error, Result, Store};
+use keyloom_kit::{Progress, RepairOptions};
 
 use crate::GraphError;
 use crate::graph::Graph;
+use crate::import::{Item, Source, id};
 use crate::keys::{EdgeKey, VertexId};
 
 /// The largest number of bytes of a line.
@@ -83,13 +84,6 @@ impl<F> EdgeList<F> {
         let key = (id("source", source)?, self.label.clone(), id("target", target)?);
         Ok((key, (self.properties)(weight.transpose()?)))
     }
-}
-
-fn id<I: FromStr<Err: Display>>(end: &str, text: &str) -> std::result::Result<I, String> {
-    if text.is_empty() {
-        return Err(format!("has an empty {end}"));
-    }
-    text.parse().map_err(|error| format!("has the {end} {text:?}, which is not an id: {error}"))
 }
 
 /// The lines of an edge list.
@@ -213,75 +207,35 @@ where
         input: impl BufRead,
         list: &EdgeList<F>,
         options: &RepairOptions,
-        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (mut done, skipped) = (Progress::beginning(options), skipped(options)?);
         let is_directed = self.is_directed();
-        let mut lines =
-            Lines { input, number: 0, text: Vec::new(), is_size_next: false, is_directed };
-        let mut size = BatchSize::new(options.batch);
-        let mut batch = Vec::new();
-        loop {
-            let is_last = self.read_batch(&mut lines, list, skipped, &mut batch, size.get())?;
-            while !batch.is_empty() {
-                let count = size.transact(store, |txn, most| {
-                    let some: Vec<_> =
-                        batch.iter().take(most).map(|(_, edge)| edge.clone()).collect();
-                    let count = some.len();
-                    self.put_edges(txn, some)?;
-                    Ok(count)
-                })?;
-                let last = batch.drain(..count).next_back();
-                done.position.last = last.map(|(line, _)| pack(&(line,)));
-                done.records += count as u64;
-                done.finished = is_last && batch.is_empty();
-                if progress(&done).is_break() {
-                    return Ok(done);
-                }
-            }
-            if is_last {
-                if lines.number <= skipped {
-                    return Err(bad_position(skipped, "it is after the end of the input"));
-                }
-                done.finished = true;
-                return Ok(done);
-            }
-        }
-    }
-
-    /// Reads the edges of the next transaction, with their lines. Returns whether the input has
-    /// ended.
-    fn read_batch<F: Fn(Option<f64>) -> E>(
-        &self,
-        lines: &mut Lines<impl BufRead>,
-        list: &EdgeList<F>,
-        skipped: u64,
-        batch: &mut Vec<(u64, (EdgeKey<I>, E))>,
-        most: usize,
-    ) -> Result<bool> {
-        while batch.len() < most {
-            let Some(line) = lines.next_edge(skipped)? else { return Ok(true) };
-            let edge = list.edge(line);
-            batch.push((lines.number, edge.map_err(|why| lines.bad(why))?));
-        }
-        Ok(false)
+        let lines = Lines { input, number: 0, text: Vec::new(), is_size_next: false, is_directed };
+        self.import(store, Edges { lines, list }, options, progress)
     }
 }
 
-/// The number of lines that an earlier import has done, from the position in the options.
-fn skipped(options: &RepairOptions) -> Result<u64> {
-    let Some(position) = &options.resume else { return Ok(0) };
-    let Some(last) = &position.last else { return Ok(0) };
-    match unpack::<(u64,)>(last) {
-        Ok((line,)) => Ok(line),
-        Err(_) => Err(bad_position("of other work", "take the position of an import of edges")),
-    }
+/// The edges of a list, numbered by their lines.
+struct Edges<'l, R, F> {
+    lines: Lines<R>,
+    list: &'l EdgeList<F>,
 }
 
-fn bad_position(value: impl Display, why: &'static str) -> Error {
-    Error::InvalidArgument {
-        what: "the position at which to resume",
-        value: value.to_string(),
-        why,
+impl<I, V, E, R, F> Source<I, V, E> for Edges<'_, R, F>
+where
+    I: FromStr<Err: Display>,
+    R: BufRead,
+    F: Fn(Option<f64>) -> E,
+{
+    const UNIT: &'static str = "line";
+
+    fn next_item(&mut self, skipped: u64) -> Result<Option<Item<I, V, E>>> {
+        let Some(line) = self.lines.next_edge(skipped)? else { return Ok(None) };
+        let edge = self.list.edge(line);
+        edge.map(|edge| Some(Item::Edge(edge))).map_err(|why| self.lines.bad(why))
+    }
+
+    fn number(&self) -> u64 {
+        self.lines.number
     }
 }

@@ -31,6 +31,14 @@ pub enum GraphError {
         /// The reason, as text.
         why: String,
     },
+    /// An element of a GraphML file is not a vertex or an edge, or cannot be read.
+    #[error("the GraphML at byte {byte} {why}; correct it, and import the file again")]
+    BadGraphMl {
+        /// The position behind the element, in bytes from the beginning of the file.
+        byte: u64,
+        /// The reason, as text.
+        why: String,
+    },
     /// A vertex still has edges, and the graph refuses edges without their vertices.
     #[error(
         "the vertex {vertex} still has edges; delete it in steps with `Graph::delete_vertex`, \

@@ -98,7 +98,8 @@
 //! | [`degree`](GraphView::degree) | 1 get per label and direction, or 1 range over the labels of the vertex | |
 //! | [`to_csr`](GraphView::to_csr) | 1 range over the edges, 1 over the vertices | |
 //!
-//! [`Graph::import_edges`] loads a text with one edge per line, in bounded transactions.
+//! [`Graph::import_edges`] loads a text with one edge per line, in bounded transactions. With the
+//! feature `graphml`, `Graph::import_graphml` loads the vertices and edges of a GraphML file.
 //!
 //! # Whole graphs
 //!
@@ -130,6 +131,9 @@ mod edge_list;
 mod error;
 mod expand;
 mod graph;
+#[cfg(feature = "graphml")]
+mod graphml;
+mod import;
 mod incoming;
 mod keys;
 pub mod messages;
@@ -151,6 +155,8 @@ pub use edge_list::EdgeList;
 pub use error::GraphError;
 pub use expand::Hop;
 pub use graph::Graph;
+#[cfg(feature = "graphml")]
+pub use graphml::{GraphMl, GraphMlData};
 pub use keys::{EdgeKey, VertexId};
 pub use neighbours::Neighbour;
 pub use path::Path;

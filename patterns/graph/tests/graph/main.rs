@@ -11,6 +11,7 @@ mod edge_lists;
 mod error_names;
 mod faults;
 mod graphalytics;
+mod graphml;
 mod ids;
 mod labels;
 mod loads;
@@ -44,6 +45,7 @@ on_every_store_and_server! {
     model::vertices_with_many_edges_are_deleted_in_steps,
     loads::loads_leave_the_bytes_of_single_puts,
     edge_lists::imports_leave_the_bytes_of_puts,
+    graphml::graphml_leaves_the_bytes_of_puts,
     newest::newest_edges_agree_with_a_sorted_list,
     searches::searches_agree_with_petgraph,
     searches::costs_are_added_in_the_order_of_a_path,
