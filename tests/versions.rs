@@ -71,7 +71,7 @@ where
     let upgraded = Two::upgrade(one.clone()).unwrap();
     assert_eq!(<Upgrading<C> as Codec<Three>>::decode(&plain).ok(), chained(&upgraded));
     assert_eq!(<Upgrading<C> as Codec<Three>>::decode(&second).ok(), chained(two));
-    // Earlier programs can still read these records.
+    // A program with only the plain type does not misread these records.
     assert!([&second, &third].iter().all(|bytes| <C as Codec<One>>::decode(bytes).is_err()));
     let newer = <Upgrading<C> as Codec<Two>>::decode(&third).unwrap_err();
     assert!(matches!(newer, Error::NewerFormat { found: 3, supported: 2, .. }), "{newer}");

@@ -41,6 +41,10 @@ fn refused_by_reader<R: Reader>(what: &str, reader: &R, key: &[u8], is_right: Is
     for keys in lists {
         let answer = reader.get_many(keys).map(|values| values.len());
         refused(&format!("get_many in {what}"), key, answer, is_right)?;
+        // A store without prefetches ignores the keys.
+        if reader.prefetched() > 0 {
+            refused(&format!("prefetch in {what}"), key, reader.prefetch(keys), is_right)?;
+        }
     }
     Ok(())
 }
@@ -48,6 +52,7 @@ fn refused_by_reader<R: Reader>(what: &str, reader: &R, key: &[u8], is_right: Is
 fn refused_by_writer<W: Writer>(txn: &mut W, key: &[u8], is_right: IsRight) -> Outcome {
     refused_by_reader("a transaction", txn, key, is_right)?;
     refused("put", key, txn.put(key, b"value"), is_right)?;
+    refused("put_sorted", key, txn.put_sorted(&[(key, b"value")]), is_right)?;
     refused("delete", key, txn.delete(key), is_right)?;
     refused("add", key, txn.add(key, 1), is_right)?;
     refused("min", key, txn.min(key, 1), is_right)?;

@@ -19,7 +19,9 @@ pub(super) fn a_wait_ends_at_once_if_the_value_differs<S: Store>(store: &S) -> O
     }
     same("an absent key", &store.wait_for_change(b"window", Some(b""), LONG)?, &true)?;
     let error = store.wait_for_change(&[7; 512], None, SHORT);
-    ensure(matches!(error, Err(Error::KeyTooLong { .. })), "a key of 512 bytes is not an error")
+    ensure(matches!(error, Err(Error::KeyTooLong { .. })), "a key of 512 bytes is not an error")?;
+    let error = store.wait_for_change(b"", None, SHORT);
+    ensure(matches!(error, Err(Error::EmptyKey)), "an empty key is not an error")
 }
 
 pub(super) fn a_wait_without_a_change_ends_with_its_time<S: Store>(store: &S) -> Outcome {

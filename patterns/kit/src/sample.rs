@@ -74,7 +74,7 @@ pub fn sample(reader: &impl Reader, range: &KeyRange<'_>) -> Result<Sample> {
 }
 
 /// Divides a range into at most `parts` disjoint ranges with similar numbers of entries, in the
-/// order of their keys. Together they cover the range.
+/// order of their keys. Together they cover the range; 0 parts are one.
 ///
 /// The numbers are estimates, so some parts may have several times as many entries as others. For
 /// `n` threads, divide the range into some `8 * n` parts, which the threads take one after the

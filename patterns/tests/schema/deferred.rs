@@ -1,4 +1,4 @@
-//! Deferred derived data.
+//! Deferred derived data: queues of changed records, and drains in batches.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -425,4 +425,30 @@ fn the_lost_record_that_is_not_queued_is_named() {
     totals.drain(&store).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(totals.at(&snapshot).unwrap().get(&snapshot, 0).unwrap(), 20);
+}
+
+/// The queue gets shorter by at most a batch with each transaction, and by all of it in the end.
+pub fn a_drain_in_batches_keeps_its_bound(store: &impl Store) {
+    for batch in [1, 7, 40, 1_000] {
+        clear(store);
+        let (numbers, by_value) = numbers(store);
+        store.transact(|txn| numbers.put_many(txn, (1..=100).map(|id| (id, id)))).unwrap();
+        let pending = || by_value.pending(&store.snapshot().unwrap()).unwrap();
+        let (mut before, mut commits) = (pending(), 0);
+        let done = by_value
+            .drain_with(store, batch, |_| {
+                let now = pending();
+                assert!(before - now <= batch as u64, "{} of at most {batch}", before - now);
+                (before, commits) = (now, commits + 1);
+                std::ops::ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!((done.records, done.finished, pending()), (100, true, 0));
+        assert!(commits >= 100_usize.div_ceil(batch), "{commits}");
+        // A stop leaves the others in the queue.
+        store.transact(|txn| numbers.put_many(txn, (1..=100).map(|id| (id, 0)))).unwrap();
+        let stop = |_: &_| std::ops::ControlFlow::Break(());
+        by_value.drain_with(store, batch, stop).unwrap();
+        assert_eq!(pending(), 100_u64.saturating_sub(batch as u64));
+    }
 }

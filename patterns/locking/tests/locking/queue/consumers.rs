@@ -6,7 +6,7 @@ use std::time::Duration;
 use keyloom::{AnyStore, Store};
 use keyloom_locking::ManualClock;
 use keyloom_locking::queue::{
-    Answer, Backoff, JobState, QueueOptions, Stop, WorkOptions, WorkReport,
+    Answer, Backoff, JobState, NewJob, QueueOptions, Stop, WorkOptions, WorkReport,
 };
 
 use super::{START, assert_sound, fill, open, open_with, options};
@@ -223,6 +223,29 @@ pub fn idle_consumers_stop_at_once(store: &AnyStore) {
         }
         stop.request();
         assert_eq!(consumer.join().unwrap().unwrap().completed, 2);
+    });
+}
+
+/// A delayed job becomes due without a commit that could wake the consumer, which finds the job
+/// when its pause ends. The pauses double up to the longest one.
+pub fn an_idle_consumer_looks_again_after_its_pause(store: &AnyStore) {
+    let clock = ManualClock::at(START);
+    let queue = open_with(store, options(&clock));
+    let job = || NewJob::new("acme", 7_u32).delay(Duration::from_secs(60));
+    store.transact(|txn| queue.enqueue(txn, job())).unwrap();
+    let (stop, options) = (Stop::new(), eager());
+    std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| {
+            queue.work(store, &stop, &options, |_| {
+                stop.request();
+                Answer::Complete
+            })
+        });
+        // The consumer has nothing to do in these pauses.
+        std::thread::sleep(options.longest_pause * 10);
+        assert!(!consumer.is_finished());
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(consumer.join().unwrap().unwrap().completed, 1);
     });
 }
 

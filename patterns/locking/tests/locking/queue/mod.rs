@@ -102,6 +102,7 @@ on_every_store! {
     consumers::consumers_answer_until_they_are_stopped,
     consumers::idle_consumers_are_woken_by_new_jobs,
     consumers::idle_consumers_stop_at_once,
+    consumers::an_idle_consumer_looks_again_after_its_pause,
     consumers::jobs_that_another_consumer_has_are_not_begun,
     consumers::the_leases_of_a_consumer_are_extended_while_it_works,
     consumers::jobs_beside_one_that_kills_its_consumer_keep_their_attempts,

@@ -166,8 +166,6 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
             refused(Operation::Move { id: above, place: InsertAt::sorted(None) });
         }
     }
-    let begun = model.delete_in_steps(store, 321, |_| Continue(())).unwrap_err();
-    assert_eq!(begun.downcast_ref(), Some(&in_steps), "there is room for one");
     free(insert(900, "new", 32));
     free(Operation::Rename { id: 322, name: "new".into() });
     free(Operation::SetValue { id: 3, value: 8 });
@@ -179,6 +177,32 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
         free(Operation::DeleteNode { id: 23, orphans: OnDelete::Reparent });
         free(Operation::Load { parent: Some(23), trees: vec![NestedNode::new(900, "x", 0)] });
     }
+}
+
+/// There is one record of work in steps.
+#[test]
+fn other_work_in_steps_is_refused_until_the_first_has_ended() {
+    let mut refused = 0;
+    for (model, rules) in both() {
+        for (first, second) in Work::some(rules).iter().flat_map(|first| {
+            Work::some(rules).into_iter().map(move |second| (first.clone(), second))
+        }) {
+            let store = small(12);
+            filled(&store, &model, rules);
+            let begun = first.begin(&model, &store, |_| Break(())).unwrap();
+            let is_one_write = matches!(second, Work::Rename(..)) && !rules.ordered_by_name;
+            if begun.finished || is_one_write {
+                continue;
+            }
+            let before = dump_all(&store);
+            let error = second.begin(&model, &store, |_| Continue(())).unwrap_err();
+            let error = error.downcast_ref();
+            assert!(matches!(error, Some(TreeError::InSteps { .. })), "{first:?} {second:?}");
+            assert_eq!(dump_all(&store), before);
+            refused += 1;
+        }
+    }
+    assert!(refused > 100, "{refused}");
 }
 
 #[test]
