@@ -156,8 +156,8 @@ pub fn measure(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
         &format!("{name}, ten of {SITES} sites"),
         20,
         &mut || {
-            let found = report().breakdown::<u32>(&snapshot, "site").unwrap();
-            assert_eq!(descending(found.top(10).into_iter().map(|row| row.1)), wanted);
+            let found = report().top::<u32>(&snapshot, "site", 10).unwrap();
+            assert_eq!(descending(found.rows.into_iter().map(|row| row.1)), wanted);
         },
         &mut || {
             let found = tantivy.top_sites(audience);

@@ -12,7 +12,7 @@ mod values;
 use keyloom::Error;
 
 pub(crate) use integers::Integers;
-pub(crate) use values::Values;
+pub(crate) use values::{Dictionary, Span, Values};
 
 use crate::CHUNK_IDS;
 

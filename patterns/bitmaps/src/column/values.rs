@@ -51,6 +51,13 @@ pub(crate) struct Dictionary<'c> {
     values: &'c [u8],
 }
 
+/// The first byte of a value in a dictionary, and the byte after its last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    from: u32,
+    to: u32,
+}
+
 /// The codes of the values of one id, ascending if the column is valid.
 #[derive(Clone, Debug)]
 pub(crate) struct Codes<'c> {
@@ -92,11 +99,42 @@ impl<'c> Dictionary<'c> {
     /// # Errors
     /// [`Error::Value`](keyloom::Error::Value) if no value has this code.
     pub(crate) fn value(self, code: u32) -> Result<&'c [u8]> {
+        self.value_at(self.span(code))
+    }
+
+    /// Where the value of a code is; empty if no value has this code.
+    #[inline]
+    pub(crate) fn span(self, code: u32) -> Span {
+        if code >= self.len {
+            return Span::default();
+        }
         let from = code.checked_sub(1).map_or(0, |before| self.ends.get(before as usize));
-        let to = self.ends.get(code as usize);
-        let value = self.values.get(from as usize..to as usize);
-        let value = value.filter(|value| code < self.len && !value.is_empty());
+        Span { from: from as u32, to: self.ends.get(code as usize) as u32 }
+    }
+
+    /// The packed value at a span.
+    ///
+    /// # Errors
+    /// [`Error::Value`](keyloom::Error::Value) if there is none.
+    pub(crate) fn value_at(self, span: Span) -> Result<&'c [u8]> {
+        let value = self.values.get(span.from as usize..span.to as usize);
+        let value = value.filter(|value| !value.is_empty());
         value.ok_or_else(|| damaged("a code has no value"))
+    }
+
+    /// The value at a span as an integer, if the value has 1 to 15 bytes. The last byte of the
+    /// integer is the length of the value.
+    #[inline]
+    pub(crate) fn short(self, span: Span) -> Option<u128> {
+        let length = span.to.checked_sub(span.from).filter(|length| (1..16).contains(length))?;
+        let rest =
+            self.values.get(span.from as usize..).filter(|rest| rest.len() >= length as usize);
+        let word = match rest?.first_chunk() {
+            Some(chunk) => u128::from_le_bytes(*chunk),
+            None => rest?.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte)),
+        };
+        let mask = u128::MAX >> (u128::BITS - 8 * length);
+        Some(word & mask | u128::from(length) << 120)
     }
 
     /// All values, or an error if they are not in order.
@@ -141,6 +179,17 @@ impl<'c> Values<'c> {
             }
         };
         Codes { codes: self.codes, at, end, is_single: self.ends.is_none() }
+    }
+
+    /// Appends the codes of the id at a place.
+    #[inline]
+    pub(crate) fn append_codes(&self, place: u16, out: &mut Vec<u32>) {
+        let codes = self.codes(place);
+        match codes.is_single {
+            true => out.extend(codes),
+            // Faster than the iterator, whose length is not known in advance.
+            false => out.extend((codes.at..codes.end).map(|at| codes.codes.get(at) as u32)),
+        }
     }
 
     fn has_lists_in_order(self) -> bool {

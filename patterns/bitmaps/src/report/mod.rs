@@ -30,6 +30,7 @@
 //! | any report | the audience: the cost of the expression, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | those of the expression, and 1 for each of the others |
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; if c is less than C, about f c / C of them, and steps or seeks over the others | 1, and 1 per seek |
 //! | the same, walking | 1 get for each of the b blocks of 1,016 ids with ids of the audience; instead 1 range over all blocks between the first and the last, if there are several and more than one in 4 is needed | b / 1,024, rounded up |
+//! | [`top`](Report::top) | as [`breakdown`](Report::breakdown) | the same |
 //! | [`breakdown_of`](Report::breakdown_of) some values | the same; intersecting, only over their containers. Also 1 read for the type of the selection, or 3 if no value is selected, and a count of the selected containers | 2 to 4 more |
 //! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the field with the fewest containers, and for each of its values the report by the other fields over the ids of the audience with this value | the sum of these |
 //! | the same, walking | the same for each field | the sum of these |
@@ -52,6 +53,7 @@ mod batch;
 mod breakdown;
 mod integers;
 mod intersect;
+mod met;
 mod plan;
 mod rows;
 mod run;

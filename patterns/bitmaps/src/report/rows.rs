@@ -1,5 +1,6 @@
 //! The rows of a report.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -34,15 +35,18 @@ impl<P, M: Ord> Breakdown<P, M> {
     /// ```
     pub fn top(&self, n: usize) -> Vec<&(P, M)> {
         let mut rows: Vec<_> = self.rows.iter().enumerate().collect();
-        let larger_first =
-            |a: &(usize, &(P, M)), b: &(usize, &(P, M))| b.1.1.cmp(&a.1.1).then(a.0.cmp(&b.0));
-        if n < rows.len() {
-            rows.select_nth_unstable_by(n, larger_first);
-            rows.truncate(n);
-        }
-        rows.sort_unstable_by(larger_first);
+        keep_first(&mut rows, n, |a, b| b.1.1.cmp(&a.1.1).then(a.0.cmp(&b.0)));
         rows.into_iter().map(|(_, row)| row).collect()
     }
+}
+
+/// Keeps the first `n` rows in an order, in this order.
+fn keep_first<T>(rows: &mut Vec<T>, n: usize, order: impl Fn(&T, &T) -> Ordering) {
+    if n < rows.len() {
+        rows.select_nth_unstable_by(n, &order);
+        rows.truncate(n);
+    }
+    rows.sort_unstable_by(order);
 }
 
 /// The number of integers, and their sum.
@@ -111,6 +115,19 @@ pub(super) fn change<M: Default>(
 /// Sorts the rows and unpacks their values.
 pub(super) fn sorted<P: for<'k> Unpack<'k>, M>(mut rows: Rows<M>) -> Result<Vec<(P, M)>> {
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    unpacked(rows)
+}
+
+/// Keeps the `n` rows with the largest results, in descending order, and unpacks their values.
+pub(super) fn largest<P: for<'k> Unpack<'k>, M: Ord>(
+    mut rows: Rows<M>,
+    n: usize,
+) -> Result<Vec<(P, M)>> {
+    keep_first(&mut rows, n, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    unpacked(rows)
+}
+
+fn unpacked<P: for<'k> Unpack<'k>, M>(rows: Rows<M>) -> Result<Vec<(P, M)>> {
     let unpacked = rows.into_iter().map(|(value, row)| {
         let value = unpack::<P>(&value).map_err(|error| Error::from(error).at(&value))?;
         Ok((value, row))

@@ -53,6 +53,11 @@ pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
             let mut top: Vec<&(String, u64)> = tags.iter().collect();
             top.sort_by_key(|row| std::cmp::Reverse(row.1));
             assert_eq!(own, top[..top.len().min(2)]);
+            for n in [0, 1, 2, 1_000] {
+                let own = report.top::<String>(&snapshot, "tag", n).unwrap();
+                assert!(own.rows.iter().eq(top.iter().copied().take(n)), "{n}: {:?}", own.rows);
+                assert_eq!((own.ids, own.walked), (found.ids, walked));
+            }
             assert_eq!(found.explain.keys_returned, tags.len() as u64);
             agree_on_selections(&report, &snapshot, &tags);
             let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
@@ -157,6 +162,10 @@ pub fn values_of_large_dictionaries_are_counted(store: &impl Store) {
         }));
         let report = report(&fixture, &ask, WALKED);
         assert_eq!(report.breakdown::<String>(&snapshot, "tag").unwrap().rows, tags);
+        let selected = "7".to_owned().."a long tag: 3".to_owned();
+        let found = report.breakdown_of::<String>(&snapshot, "tag", within(selected.clone()));
+        let tags = tags.into_iter().filter(|(tag, _)| selected.contains(tag));
+        assert_eq!(found.unwrap().rows, tags.collect::<Vec<_>>());
         let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
         assert_eq!(found.rows, both);
     }
