@@ -126,23 +126,23 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             let found = page.items.iter().map(|found| (found.record_key(), found.entry_key()));
             let found: Vec<(Result<K>, &[u8])> = found.collect();
             let mut documents = self.documents(reader, &found, &seen)?;
+            let behind = |entry: &[u8]| Continuation::behind(entry, &range, self.order);
+            let mut last = None;
             for (key, entry) in found {
                 match self.document(key, (entry, &range), &selected, &mut documents, &mut seen) {
                     Ok(new) => items.extend(new),
-                    Err(_) if next != self.after => return Ok(Page { items, next }),
+                    Err(_) if last.is_some() || next != self.after => {
+                        return Ok(Page { items, next: last.map(behind).or(next) });
+                    }
                     Err(error) => return Err(self.unreadable(reader, &query, error)),
                 }
-                next = Some(Continuation::behind(entry, &range, self.order));
+                last = Some(entry);
                 if items.len() == self.limit {
                     break;
                 }
             }
-            let is_last = page.items.last().is_none_or(|last| {
-                next == Some(Continuation::behind(last.entry_key(), &range, self.order))
-            });
-            if is_last {
-                next = page.next;
-            }
+            let is_whole = page.items.last().map(|last| last.entry_key()) == last;
+            next = if is_whole { page.next } else { last.map(behind) };
             if next.is_none() || items.len() == self.limit {
                 return Ok(Page { items, next });
             }
@@ -196,6 +196,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     }
 
     /// The document of an entry, if this is the first entry of the document that matches the query.
+    /// The only entry of a document is, unless the query is wider than its conditions.
     ///
     /// Entries are visited in order. So a document is removed from `documents` at its first
     /// matching entry, and its later entries return `None`.
@@ -211,6 +212,9 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         let packed = self.index.index.table().space().pack(&key);
         let Some(fetched) = documents.remove(&packed) else { return Ok(None) };
         let Fetched { document, first } = fetched?;
+        if !selected.is_wide && self.has_one_entry_each() {
+            return Ok(Some((key, document)));
+        }
         let first = first.unwrap_or_else(|| self.first(range, selected, &document));
         let is_first = first.as_ref().is_some_and(|first| entry.starts_with(first));
         let is_before = |first: &Vec<u8>| match self.order {
