@@ -359,6 +359,48 @@ pub trait Tree: Clone + Send + Sync + 'static {
         first_named(self.children(reader, parent.into())?, name)
     }
 
+    /// Returns the place of a node among children that are ordered by any key, such as a date, or a
+    /// name without case: between the children whose keys are at most `key` and those whose keys
+    /// are greater. Equal keys stay in the order of their inserts. If all children are placed this
+    /// way, they are ordered by their keys. `moved` is the node that is to be moved there, if it is
+    /// a child of `parent` already.
+    ///
+    /// Reads children from the last and from the first one in turns, so a node near an end reads
+    /// few of them: a node that becomes the last reads one. Read the place in the transaction that
+    /// writes the node. [Paths of names](super::MaterializedPath::of_names) order children by name
+    /// and refuse the place.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Result, Store, Subspace};
+    /// use keyloom_trees::{NestedSets, Tree};
+    /// // The value of a comment is its time.
+    /// let thread = NestedSets::<u64>::new(&Subspace::new("thread"));
+    /// let store = Memory::new();
+    /// for (id, time) in [(1, 900), (2, 1_700), (3, 1_200)] {
+    ///     store.transact(|txn| {
+    ///         let place = thread.sorted_place(&*txn, None, None, &time, |node| node.value())?;
+    ///         thread.insert(txn, id, "comment", &time, place)
+    ///     })?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let ids = thread.children(&snapshot, None)?.map(|node| Ok(node?.id()));
+    /// assert_eq!(ids.collect::<Result<Vec<u64>>>()?, [1, 3, 2]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`children`](Tree::children) and of `key_of`.
+    fn sorted_place<'r, R: Reader, K: Ord>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        moved: impl Into<Option<NodeId>>,
+        key: &K,
+        key_of: impl Fn(&NodeOf<'r, Self, R>) -> Result<K>,
+    ) -> Result<InsertAt> {
+        place::sorted_place(self, reader, parent.into(), moved.into(), key, key_of)
+    }
+
     /// Returns the node at a path of names. The first name is the name of a root.
     ///
     /// # Errors

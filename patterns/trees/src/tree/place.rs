@@ -1,6 +1,10 @@
 //! Places of nodes among their siblings.
 
+use keyloom::{Reader, Result};
+use keyloom_kit::descending;
+
 use super::node::NodeId;
+use super::{NodeOf, Tree};
 
 /// The place where a node is inserted, or to which it is moved. The parent `None` stands for the
 /// roots.
@@ -20,7 +24,8 @@ pub enum InsertAt {
     /// At a position: the number of other children that precede the node.
     At(Option<NodeId>, u64),
     /// Before the first other child with a greater name; names are compared byte by byte. If all
-    /// children were placed this way, they are ordered by name.
+    /// children were placed this way, they are ordered by name. For another order, see
+    /// [`sorted_place`](super::Tree::sorted_place).
     Sorted(Option<NodeId>),
     /// Directly before this sibling (to its left). Moving a node directly before or after itself
     /// changes nothing.
@@ -64,6 +69,34 @@ impl InsertAt {
             | Self::At(parent, _)
             | Self::Sorted(parent) => parent,
             Self::Before(sibling) | Self::After(sibling) => Some(sibling),
+        }
+    }
+}
+
+/// See [`Tree::sorted_place`].
+pub(super) fn sorted_place<'r, T: Tree, R: Reader, K: Ord>(
+    tree: &T,
+    reader: &'r R,
+    parent: Option<NodeId>,
+    moved: Option<NodeId>,
+    key: &K,
+    key_of: impl Fn(&NodeOf<'r, T, R>) -> Result<K>,
+) -> Result<InsertAt> {
+    let is_other = |node: &Result<NodeOf<'r, T, R>>| {
+        node.as_ref().map_or(true, |node| Some(node.id()) != moved)
+    };
+    let mut first = tree.children(reader, parent)?.filter(is_other);
+    let mut last = tree.children(reader, descending(parent))?.filter(is_other);
+    loop {
+        // The last child comes first, since most new nodes are the last ones.
+        let Some(node) = last.next().transpose()? else { return Ok(InsertAt::Last(parent)) };
+        if key_of(&node)? <= *key {
+            return Ok(InsertAt::After(node.id()));
+        }
+        // There is a first child, since there was a last one.
+        let Some(node) = first.next().transpose()? else { return Ok(InsertAt::First(parent)) };
+        if key_of(&node)? > *key {
+            return Ok(InsertAt::Before(node.id()));
         }
     }
 }

@@ -16,6 +16,7 @@ mod operations;
 mod oracle;
 mod pages;
 mod questions;
+mod sorted_places;
 mod tree_document;
 mod writers;
 
@@ -74,6 +75,12 @@ macro_rules! model {
             fn readers_keep_the_tree_that_they_began_with(store: &(impl Store + Clone)) {
                 laws::readers_keep_the_tree_that_they_began_with(store, $make, $rules);
             }
+            fn children_stay_in_the_order_of_their_keys(store: &(impl Store + Clone)) {
+                sorted_places::children_stay_in_the_order_of_their_keys(store, $make, $rules);
+            }
+            fn a_place_at_an_end_reads_few_children(store: &(impl Store + Clone)) {
+                sorted_places::a_place_at_an_end_reads_few_children(store, $make, $rules);
+            }
             macro_rules! run {
                 ($on:ident) => {
                     $on! {
@@ -89,6 +96,8 @@ macro_rules! model {
                         a_move_takes_another_name,
                         pages_after_a_lost_node_are_refused,
                         readers_keep_the_tree_that_they_began_with,
+                        children_stay_in_the_order_of_their_keys,
+                        a_place_at_an_end_reads_few_children,
                     }
                 };
             }
