@@ -91,6 +91,7 @@ struct Lines<R> {
     input: R,
     /// The number of the line that was read last, counted from 1.
     number: u64,
+    bytes: u64,
     text: Vec<u8>,
     /// Whether the next line is the size of a matrix.
     is_size_next: bool,
@@ -144,6 +145,7 @@ impl<R: BufRead> Lines<R> {
         let mut input = self.input.by_ref().take(LINE as u64 + 1);
         let read = input.read_until(b'\n', &mut self.text);
         let read = read.map_err(|error| self.bad(format!("cannot be read: {error}")))?;
+        self.bytes += read as u64;
         match self.text.len() > LINE {
             true => Err(self.bad(format!("has more than {LINE} bytes"))),
             false => Ok(read > 0),
@@ -210,7 +212,8 @@ where
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
         let is_directed = self.is_directed();
-        let lines = Lines { input, number: 0, text: Vec::new(), is_size_next: false, is_directed };
+        let (text, is_size_next) = (Vec::new(), false);
+        let lines = Lines { input, number: 0, bytes: 0, text, is_size_next, is_directed };
         self.import(store, Edges { lines, list }, options, progress)
     }
 }
@@ -237,5 +240,9 @@ where
 
     fn number(&self) -> u64 {
         self.lines.number
+    }
+
+    fn bytes(&self) -> u64 {
+        self.lines.bytes
     }
 }

@@ -34,7 +34,7 @@ pub enum GraphError {
     /// An element of a GraphML file is not a vertex or an edge, or cannot be read.
     #[error("the GraphML at byte {byte} {why}; correct it, and import the file again")]
     BadGraphMl {
-        /// The position behind the element, in bytes from the beginning of the file.
+        /// The position behind what was read, in bytes; a byte order mark is not counted.
         byte: u64,
         /// The reason, as text.
         why: String,

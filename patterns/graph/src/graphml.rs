@@ -1,4 +1,4 @@
-//! Imports vertices and edges from GraphML, the XML format of NetworkX, igraph, Gephi and yEd.
+//! Imports vertices and edges from GraphML, the XML format of NetworkX, igraph and Gephi.
 
 use std::fmt::{self, Display};
 use std::io::{BufRead, Take};
@@ -16,10 +16,15 @@ use crate::graph::Graph;
 use crate::import::{Item, Source, id};
 use crate::keys::VertexId;
 
-/// The maximum number of bytes of a tag or of a text between tags.
-// Without a bound, a file without tags would be read into memory. A drawing program stores shapes
-// in nested tags, so a text is a single property.
-const MOST_BYTES: u64 = 1 << 20;
+/// The maximum number of bytes of a node, an edge, a key, or anything else that is read as a whole.
+// Without a bound, a file without tags would be read into memory. Drawing programs add images to
+// their files, as texts.
+const MOST_BYTES: u64 = 16 << 20;
+/// The maximum depth of elements in one another.
+// The parser keeps the names of all open elements.
+const MOST_LEVELS: u64 = 256;
+/// The maximum number of declared keys; each node and edge has at most one text for each.
+const MOST_KEYS: usize = 1_000;
 
 /// How the elements of a GraphML file become vertices and edges, for [`Graph::import_graphml`].
 ///
@@ -28,7 +33,9 @@ const MOST_BYTES: u64 = 1 << 20;
 /// first returns the properties of a vertex, the second the label and the properties of an edge. A
 /// function may refuse an element; its message continues the sentence "the GraphML at byte n".
 ///
-/// Graphs inside of nodes, and edges of more than two ends, are refused. Ports are ignored.
+/// Refused are several graphs in one file, graphs inside of nodes, and edges of more than two ends;
+/// a key that is declared behind a node or an edge, or not at all; encodings other than UTF-8; and
+/// a node or an edge of more than 16 MiB. Ports are ignored.
 ///
 /// Source: U. Brandes, M. Eiglsperger, I. Herman, M. Himsolt and M. S. Marshall, *GraphML Progress
 /// Report* (2002).
@@ -64,10 +71,12 @@ impl<N, F> GraphMl<N, F> {
     }
 
     fn id<I: FromStr<Err: Display>>(&self, what: &str, text: &str) -> Refusable<I> {
+        let text = text.trim();
         match text.strip_prefix(&*self.prefix) {
             Some(text) => id(what, text),
             None => {
-                Err(format!("has the {what} {text:?}, which lacks the prefix {:?}", self.prefix))
+                let (text, prefix) = (shown(text), &self.prefix);
+                Err(format!("has the {what} {text:?}, which lacks the prefix {prefix:?}"))
             }
         }
     }
@@ -90,17 +99,26 @@ struct Key {
 #[derive(Debug)]
 pub struct GraphMlData<'d> {
     keys: &'d [Key],
-    /// `node` or `edge`.
-    of: &'d str,
-    /// The texts by the ids of their keys.
-    own: &'d [(String, String)],
+    tag: &'d Tag,
+    /// The texts, with the numbers of their keys.
+    own: &'d [Datum],
 }
+
+/// The number of a key, and a text.
+type Datum = (usize, String);
 
 impl GraphMlData<'_> {
     /// The text of the property `name`: its own, or the default; `None` if there is neither. A
-    /// property that is declared without a name has its id as its name.
+    /// property that is declared without a name has its id as its name. Elements inside of a text
+    /// are left out.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(other, _)| *other == name).map(|(_, text)| text)
+    }
+
+    /// An attribute of the element itself, such as `id`, `source` or `target`. Parallel edges are
+    /// different edges if their ids are their labels.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.tag.get(name)
     }
 
     /// [`get`](Self::get) as another type, without spaces around the text.
@@ -110,25 +128,41 @@ impl GraphMlData<'_> {
     pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Refusable<Option<T>> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let parsed = text.trim().parse();
-        let refused = |error| format!("has the {name} {text:?}, which cannot be parsed: {error}");
+        let refused = |error| {
+            let text = shown(text);
+            format!("has the {name} {text:?}, which cannot be parsed: {error}")
+        };
         parsed.map(Some).map_err(refused)
     }
 
     /// All properties: the names and texts of the element, and then the defaults of others.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let key = |id: &str| self.keys.iter().find(|key| key.id == id);
-        let own = self
-            .own
-            .iter()
-            .map(move |(id, text)| (key(id).map_or(&**id, |key| &*key.name), &**text));
-        let has = |key: &Key| self.own.iter().any(|(id, _)| *id == key.id);
-        let others =
-            self.keys.iter().filter(move |key| !has(key) && (key.of == self.of || key.of == "all"));
+        let own =
+            self.own.iter().filter_map(|(key, text)| Some((&*self.keys.get(*key)?.name, &**text)));
+        let has = |number| self.own.iter().any(|(own, _)| *own == number);
+        let others = self.keys.iter().enumerate().filter(move |(number, key)| {
+            key.default.is_some() && (key.of == self.tag.name || key.of == "all") && !has(*number)
+        });
+        let others = others.map(|(_, key)| key);
         own.chain(others.filter_map(|key| Some((&*key.name, key.default.as_deref()?))))
     }
 }
 
+/// The meaning of an attribute that has one of some values.
+fn one_of<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Refusable<T> {
+    let found = values.into_iter().find(|(value, _)| *value == text.trim());
+    let refused =
+        || format!("has {:?}, where only `true`, `false` or a direction is allowed", shown(text));
+    found.map(|(_, meaning)| meaning).ok_or_else(refused)
+}
+
+/// The beginning of a text, for a message.
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
 /// A tag that opens an element.
+#[derive(Debug)]
 struct Tag {
     name: String,
     attributes: Vec<(String, String)>,
@@ -162,6 +196,8 @@ enum Part {
     Start(Tag),
     Text(String),
     End,
+    /// The encoding that the file declares.
+    Encoding(String),
     /// The end of the file.
     Eof,
     Other,
@@ -181,6 +217,13 @@ impl Part {
                 let text = char.or_else(|| predefined().map(str::to_owned));
                 Self::Text(text.ok_or_else(|| format!("has the unknown entity &{};", &*entity))?)
             }
+            Event::Decl(declaration) => match declaration.encoding() {
+                Some(encoding) => {
+                    let encoding = encoding.map_err(|error| unreadable(error.into()))?;
+                    Self::Encoding(encoding.into_owned())
+                }
+                None => Self::Other,
+            },
             Event::Eof => Self::Eof,
             _ => Self::Other,
         })
@@ -204,16 +247,28 @@ struct File<R> {
     /// Whether the edges of the current graph are directed, unless they say otherwise.
     edges_are_directed: Option<bool>,
     is_graphml: bool,
+    /// Whether a node or an edge was read, behind which no key is declared.
+    has_elements: bool,
     /// The number of open elements around the current one.
     depth: u32,
+    /// Where what is read as a whole begins.
+    start: u64,
 }
 
 impl<R: BufRead> File<R> {
     fn new(input: R) -> Self {
-        let mut reader = Reader::from_reader(input.take(MOST_BYTES));
+        let mut reader = Reader::from_reader(input.take(MOST_BYTES + 1));
         reader.config_mut().expand_empty_elements = true;
-        let (buffer, keys) = (Vec::new(), Vec::new());
-        Self { reader, buffer, keys, edges_are_directed: None, is_graphml: false, depth: 0 }
+        Self {
+            reader,
+            buffer: Vec::new(),
+            keys: Vec::new(),
+            edges_are_directed: None,
+            is_graphml: false,
+            has_elements: false,
+            depth: 0,
+            start: 0,
+        }
     }
 
     fn bad(&self, why: String) -> Error {
@@ -222,23 +277,27 @@ impl<R: BufRead> File<R> {
 
     fn part(&mut self) -> Result<Part> {
         self.buffer.clear();
-        self.reader.get_mut().set_limit(MOST_BYTES);
+        // One byte more than allowed, so that the end of the file is not taken for the limit.
+        let read = self.reader.buffer_position().saturating_sub(self.start);
+        self.reader.get_mut().set_limit((MOST_BYTES + 1).saturating_sub(read));
         let part = match self.reader.read_event_into(&mut self.buffer) {
             Ok(event) => Part::of(event),
             Err(error) => Err(format!("cannot be read: {error}")),
         };
         if self.reader.get_ref().limit() == 0 {
-            return Err(self.bad(format!("has a tag or a text of more than {MOST_BYTES} bytes")));
+            return Err(self.bad(format!("has an element of more than {MOST_BYTES} bytes")));
         }
         part.map_err(|why| self.bad(why))
     }
 
     /// The next node or edge, with its data.
-    fn element(&mut self) -> Result<Option<(Tag, Vec<(String, String)>)>> {
+    fn element(&mut self) -> Result<Option<(Tag, Vec<Datum>)>> {
         loop {
+            self.start = self.reader.buffer_position();
             match self.part()? {
                 Part::Start(tag) => match &*tag.name {
                     "node" | "edge" if self.depth > 0 => {
+                        self.has_elements = true;
                         let data = self.data(&tag)?;
                         return Ok(Some((tag, data)));
                     }
@@ -250,7 +309,14 @@ impl<R: BufRead> File<R> {
                 }
                 Part::Eof if self.depth > 0 => return Err(self.bad("ends too early".to_owned())),
                 Part::Eof => return Ok(None),
-                Part::Text(_) | Part::Other => {}
+                Part::Encoding(encoding)
+                    if !["utf-8", "us-ascii"].contains(&&*encoding.to_ascii_lowercase()) =>
+                {
+                    let why =
+                        format!("is encoded as {}; convert the file to UTF-8", shown(&encoding));
+                    return Err(self.bad(why));
+                }
+                Part::Text(_) | Part::Encoding(_) | Part::Other => {}
             }
         }
     }
@@ -260,8 +326,18 @@ impl<R: BufRead> File<R> {
         match &*tag.name {
             "graphml" => self.is_graphml = true,
             "graph" => {
+                if self.edges_are_directed.is_some() {
+                    let why = "has a second graph; import files with one graph each".to_owned();
+                    return Err(self.bad(why));
+                }
                 let default = tag.required("edgedefault").map_err(|why| self.bad(why))?;
-                self.edges_are_directed = Some(default == "directed");
+                let is_directed = one_of(default, [("directed", true), ("undirected", false)]);
+                let is_directed = is_directed.map_err(|why| self.bad(why))?;
+                self.edges_are_directed = Some(is_directed);
+            }
+            "key" if self.has_elements => {
+                let why = "declares a key behind a node or an edge; move it before them".to_owned();
+                return Err(self.bad(why));
             }
             "key" => return self.declare(tag),
             "hyperedge" => {
@@ -284,21 +360,29 @@ impl<R: BufRead> File<R> {
                 Part::Start(_) => self.skip()?,
                 Part::End => break,
                 Part::Eof => return Err(self.bad("ends within a <key>".to_owned())),
-                Part::Text(_) | Part::Other => {}
+                Part::Text(_) | Part::Encoding(_) | Part::Other => {}
             }
+        }
+        if self.keys.len() >= MOST_KEYS {
+            return Err(self.bad(format!("declares more than {MOST_KEYS} keys")));
         }
         self.keys.push(Key { id, name, of, default });
         Ok(())
     }
 
     /// The data of a node or an edge, up to its end.
-    fn data(&mut self, of: &Tag) -> Result<Vec<(String, String)>> {
-        let mut data = Vec::new();
+    fn data(&mut self, of: &Tag) -> Result<Vec<Datum>> {
+        let mut data = Vec::<Datum>::new();
         loop {
             match self.part()? {
                 Part::Start(tag) => match &*tag.name {
                     "data" => {
-                        let key = tag.required("key").map_err(|why| self.bad(why))?.to_owned();
+                        let key = self.declared(&tag).map_err(|why| self.bad(why))?;
+                        if data.iter().any(|(other, _)| *other == key) {
+                            return Err(
+                                self.bad(format!("has a {} with two data of a key", of.name))
+                            );
+                        }
                         data.push((key, self.text()?));
                     }
                     "graph" => {
@@ -311,9 +395,16 @@ impl<R: BufRead> File<R> {
                 },
                 Part::End => return Ok(data),
                 Part::Eof => return Err(self.bad(format!("ends within a <{}>", of.name))),
-                Part::Text(_) | Part::Other => {}
+                Part::Text(_) | Part::Encoding(_) | Part::Other => {}
             }
         }
+    }
+
+    /// The number of the key of a data tag.
+    fn declared(&self, tag: &Tag) -> Refusable<usize> {
+        let key = tag.required("key")?;
+        let number = self.keys.iter().position(|declared| declared.id == key);
+        number.ok_or_else(|| format!("has data of the key {:?}, which is not declared", shown(key)))
     }
 
     /// The text up to the end of the element, without that of elements inside.
@@ -325,7 +416,7 @@ impl<R: BufRead> File<R> {
                 Part::Text(more) => text.push_str(&more),
                 Part::End => return Ok(text),
                 Part::Eof => return Err(self.bad("ends within a text".to_owned())),
-                Part::Other => {}
+                Part::Encoding(_) | Part::Other => {}
             }
         }
     }
@@ -335,10 +426,13 @@ impl<R: BufRead> File<R> {
         let mut open = 1_u64;
         while open > 0 {
             match self.part()? {
+                Part::Start(_) if open == MOST_LEVELS => {
+                    return Err(self.bad(format!("has more than {MOST_LEVELS} levels of elements")));
+                }
                 Part::Start(_) => open += 1,
                 Part::End => open -= 1,
                 Part::Eof => return Err(self.bad("ends within an element".to_owned())),
-                Part::Text(_) | Part::Other => {}
+                Part::Text(_) | Part::Encoding(_) | Part::Other => {}
             }
         }
         Ok(())
@@ -346,20 +440,23 @@ impl<R: BufRead> File<R> {
 }
 
 impl<R: BufRead, N, F> Elements<'_, R, N, F> {
-    fn item<I, V, E>(&self, tag: &Tag, own: &[(String, String)]) -> Refusable<Item<I, V, E>>
+    fn item<I, V, E>(&self, tag: &Tag, own: &[Datum]) -> Refusable<Item<I, V, E>>
     where
         I: FromStr<Err: Display>,
         N: Fn(&GraphMlData<'_>) -> Refusable<V>,
         F: Fn(&GraphMlData<'_>) -> Refusable<(String, E)>,
     {
         let Self { file, format, .. } = self;
-        let data = GraphMlData { keys: &file.keys, of: &tag.name, own };
+        let data = GraphMlData { keys: &file.keys, tag, own };
         if tag.name == "node" {
             let vertex = format.id("id", tag.required("id")?)?;
             return Ok(Item::Vertex((vertex, (format.vertex)(&data)?)));
         }
         let is_directed = match tag.get("directed") {
-            Some(own) => own == "true" || own == "1",
+            Some(own) => {
+                let values = [("true", true), ("1", true), ("false", false), ("0", false)];
+                one_of(own, values)?
+            }
             None => file.edges_are_directed.ok_or("has an edge outside of a graph")?,
         };
         if is_directed != self.is_directed {
@@ -400,6 +497,10 @@ where
     fn number(&self) -> u64 {
         self.number
     }
+
+    fn bytes(&self) -> u64 {
+        self.file.reader.buffer_position()
+    }
 }
 
 impl<I, V, E, C> Graph<I, V, E, C>
@@ -415,7 +516,8 @@ where
     /// [`put_many`](keyloom_tables::Table::put_many) of its vertices.
     ///
     /// A graph has one edge of a label from one vertex to another: of several such edges in the
-    /// file, the last is kept.
+    /// file, the last is kept. Into a graph that [refuses missing
+    /// vertices](Graph::refuse_missing_vertices), import files whose nodes come before their edges.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

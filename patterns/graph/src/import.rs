@@ -30,7 +30,14 @@ pub(crate) trait Source<I, V, E> {
     /// The number of the item returned last, counted from 1; at the end of the input, the next
     /// number.
     fn number(&self) -> u64;
+
+    /// The number of bytes read.
+    fn bytes(&self) -> u64;
 }
+
+/// The number of bytes of input after which a batch ends.
+// The items of a batch are in memory. With fewer bytes, large items make more transactions.
+const BATCH_BYTES: u64 = 4 << 20;
 
 /// The items of the next transactions, with their numbers.
 type Batch<I, V, E> = Vec<(u64, Item<I, V, E>)>;
@@ -99,7 +106,8 @@ fn read_batch<I, V, E>(
     batch: &mut Batch<I, V, E>,
     most: usize,
 ) -> Result<bool> {
-    while batch.len() < most {
+    let begun = source.bytes();
+    while batch.len() < most && source.bytes() - begun < BATCH_BYTES {
         let Some(item) = source.next_item(skipped)? else { return Ok(true) };
         batch.push((source.number(), item));
     }
@@ -132,5 +140,8 @@ pub(crate) fn id<I: FromStr<Err: Display>>(
     if text.is_empty() {
         return Err(format!("has an empty {what}"));
     }
-    text.parse().map_err(|error| format!("has the {what} {text:?}, which is not an id: {error}"))
+    text.parse().map_err(|error| {
+        let text: String = text.chars().take(64).collect();
+        format!("has the {what} {text:?}, which is not an id: {error}")
+    })
 }

@@ -154,7 +154,12 @@ fn around(elements: &str) -> String {
 fn bad_elements_are_refused_with_their_position() {
     let store = keyloom_testing::memory();
     let graph = directed(&store);
-    let long = around(&format!("<node id=\"n1\"><data key=\"x\">{}", "7".repeat(2_000_000)));
+    let key = "<graphml><key id=\"color\"/><graph edgedefault=\"directed\"><node id=\"n1\">";
+    let node = |data: &str| format!("{key}{data}</node></graph></graphml>");
+    let long = node(&format!("<data key=\"color\">{}", "7".repeat(20_000_000)));
+    let pieces = node(&format!("<data key=\"color\">{}", "7<!---->".repeat(3_000_000)));
+    let deep = node(&format!("<data key=\"color\">{}", "<a>".repeat(1_000)));
+    let keys: String = (0..1_001).map(|n| format!("<key id=\"{n}\"/>")).collect();
     let cases = [
         (String::new(), "without an element <graphml>"),
         ("<html><body/></html>".to_owned(), "without an element <graphml>"),
@@ -170,12 +175,22 @@ fn bad_elements_are_refused_with_their_position() {
         (around("<hyperedge><endpoint node=\"n1\"/></hyperedge>"), "hyperedge"),
         (around("<node id=\"n1\"><graph edgedefault=\"directed\"/></node>"), "inside of a node"),
         (around("<node id=\"n1\"><data>7</data></node>"), "<data> without \"key\""),
-        (around("<node id=\"n1\"><data key=\"color\">red</data></node>"), "the color \"red\""),
-        (around("<node id=\"n1\"><data key=\"color\">&red;</data></node>"), "entity &red;"),
+        (node("<data key=\"color\">red</data>"), "the color \"red\""),
+        (node("<data key=\"color\">&red;</data>"), "entity &red;"),
+        (node("<data key=\"color\">7</data><data key=\"color\">7</data>"), "two data"),
+        (node("<data key=\"colour\">7</data>"), "not declared"),
+        (around("<node id=\"n1\"/><key id=\"color\"/>"), "declares a key behind"),
+        (around("</graph><graph edgedefault=\"directed\">"), "a second graph"),
+        ("<graphml><graph edgedefault=\"Directed\">".to_owned(), "\"Directed\""),
+        (around("<edge source=\"n1\" target=\"n2\" directed=\"yes\"/>"), "\"yes\""),
+        ("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><graphml/>".to_owned(), "to UTF-8"),
+        (format!("<graphml>{keys}"), "more than 1000 keys"),
+        (deep, "256 levels"),
+        (pieces, "more than 16777216 bytes"),
         (around("<node id=\"n1\"></edge>"), "cannot be read"),
         (around("<node id=\"n1\" id=\"n2\"/>"), "cannot be read"),
-        (around("<node id=\"n1\"><data key=\"color\">7"), "cannot be read"),
-        (long, "more than 1048576 bytes"),
+        (node("<data key=\"color\">7"), "cannot be read"),
+        (long, "more than 16777216 bytes"),
     ];
     for (text, expected) in cases {
         let error = graph_error(graph.import_graphml(&store, text.as_bytes(), &format()));
@@ -222,14 +237,15 @@ fn data_have_names_and_defaults() {
     let graph = directed(&store);
     let text = "<graphml><key id=\"a\" for=\"node\" attr.name=\"x\"><default>1</default></key>\
         <key id=\"b\" attr.name=\"y\"><default>2</default></key><key id=\"c\" for=\"edge\">\
-        <default>3</default></key><key id=\"d\" for=\"node\"/><graph edgedefault=\"directed\">\
-        <node id=\"n1\"><data key=\"e\">5</data><data key=\"b\"/></node></graph></graphml>";
+        <default>3</default></key><key id=\"d\" for=\"node\"/><key id=\"e\"/><graph edgedefault=\"directed\">\
+        <node id=\" n1 \"><data key=\"e\">5</data><data key=\"b\"/></node></graph></graphml>";
     let data = std::cell::RefCell::new(Vec::new());
     let format = GraphMl::new(
         |node: &GraphMlData<'_>| {
             let all = node.iter().map(|(name, text)| format!("{name}={text}"));
             data.borrow_mut().extend(all);
             assert_eq!((node.get("c"), node.get("d"), node.get("y")), (None, None, Some("")));
+            assert_eq!((node.attribute("id"), node.attribute("port")), (Some(" n1 "), None));
             Ok(0)
         },
         edge,
