@@ -7,14 +7,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::SortedWrites;
 use keyloom_kit::{
     Inconsistency, Progress, RepairOptions, Rule, get_many, in_batches, page_behind,
 };
 
 use super::super::rank;
-use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
+use super::super::tree::{
+    Findings, REPLANS, TreeError, fresh_id, named_placeholder, placeholder, unless_newer,
+};
 use super::super::{NodeId, TreeNode};
 use super::MaterializedPath;
 use super::change::Rewrite;
@@ -507,12 +509,24 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if !all.finished {
             return Ok(all);
         }
-        for key in keys {
+        let (mut keys, mut others) = (keys.iter(), 0);
+        let mut next = keys.next();
+        while let Some(key) = next {
             let mut report = |done: &Progress| match done.changed() {
                 0 => ControlFlow::Continue(()),
                 _ => report(&all.followed_by(done)),
             };
-            let done = self.replant_one(store, &mut report, |txn| place(txn, key))?;
+            let done = match self.replant_one(store, &mut report, |txn| place(txn, key)) {
+                // Another program has begun work in steps. The node is replanted after that.
+                Err(error) if is_in_steps(&error) && others < REPLANS => {
+                    others += 1;
+                    self.finish_steps(store, &mut report)?
+                }
+                done => {
+                    (next, others) = (keys.next(), 0);
+                    done?
+                }
+            };
             all = all.followed_by(&done);
             if !done.finished {
                 break;
@@ -528,9 +542,13 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         report: &mut Report<'_>,
         place: impl Fn(&S::Transaction<'_>) -> Result<Option<Replanted>>,
     ) -> Result<Progress> {
-        let whole = store.transact(|txn| match place(txn)? {
-            Some(replanted) => self.replant(txn, &replanted),
-            None => Ok(0),
+        let whole = store.transact(|txn| {
+            let Some(replanted) = place(txn)? else { return Ok(0) };
+            let steps = self.layout.locate(txn, &[])?.steps;
+            self.layout.refuse_in_steps(steps.as_ref(), |steps| {
+                steps.stands_on(&replanted.from) || steps.stands_on(&replanted.to)
+            })?;
+            self.replant(txn, &replanted)
         });
         match whole {
             Err(error) if error.is_batch_too_large() => {}
@@ -643,6 +661,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
         Ok(())
     }
+}
+
+fn is_in_steps(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(TreeError::InSteps { .. }))
 }
 
 /// Processes all entries of a subspace page by page, one transaction per page; `fix` collects the

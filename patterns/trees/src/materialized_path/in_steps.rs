@@ -237,9 +237,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             writes.delete(key)?;
             // No reader sees this record, so delete it even if it is damaged. A later repair
             // restores its node, or reports the node as missing.
-            let Ok(id) = layout.id_at(key, record) else { continue };
             // A repair may give the root another id.
-            let id = if layout.path(key) == &steps.from[..] { steps.root } else { id };
+            let id = match layout.path(key) == &steps.from[..] {
+                true => Ok(steps.root),
+                false => layout.id_at(key, record),
+            };
+            let Ok(id) = id else { continue };
             let node = layout.node(id);
             match &steps.to {
                 Some(to) => writes.put(&node, &replanted(layout.path(key), &steps.from, to))?,

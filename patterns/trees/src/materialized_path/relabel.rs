@@ -49,14 +49,17 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                     step => step?,
                 };
                 done = done.followed_by(&step);
+                let is_stopped = !done.finished;
+                done.finished = false;
+                if is_stopped {
+                    return Ok(done);
+                }
                 if moved == 0 {
                     break;
                 }
                 replans = 0;
                 rest = rest.get(moved..).unwrap_or_default();
-                let is_stopped = !done.finished;
-                done.finished = false;
-                if is_stopped || report(&done).is_break() {
+                if report(&done).is_break() {
                     return Ok(done);
                 }
             }

@@ -73,7 +73,7 @@ pub(super) fn places<S: Store>(
             _ => uproot(keys, txn, together, behind.as_ref(), claims).map(Some),
         })?;
         // Otherwise another writer has changed the rows at the end.
-        let Some(first) = first else { continue };
+        let Some(first) = first.filter(|first| *first > 0 || together.is_empty()) else { continue };
         let first = Progress { written: first, ..Progress::complete() };
         let mut report = |done: &Progress| report(&first.followed_by(done));
         let others: Vec<Stored> =
@@ -283,13 +283,16 @@ fn uproot(
 ) -> Result<u64> {
     let mut removed = 0;
     let mut roots: Vec<Going<Vec<u8>>> = Vec::new();
-    for row @ (key, bytes) in rows {
-        if txn.get(key)?.is_none_or(|now| now[..] != bytes[..]) {
+    for (key, bytes) in rows {
+        let Some(now) = txn.get(key)?.map(|now| now.to_vec()) else { continue };
+        // Another writer may have changed the name or the value, but not the place.
+        if header(keys, key, &now) != header(keys, key, bytes) {
             continue;
         }
         txn.delete(key)?;
         removed += 1;
-        let Some((mut id, node)) = rest_of(keys, txn, row, claims)? else { continue };
+        let row = (key.clone(), now);
+        let Some((mut id, node)) = rest_of(keys, txn, &row, claims)? else { continue };
         if roots.iter().any(|root| root.id == id) {
             id = fresh_id(id, |id| {
                 let is_given = roots.iter().any(|root| root.id == id);

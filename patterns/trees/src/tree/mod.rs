@@ -359,16 +359,16 @@ pub trait Tree: Clone + Send + Sync + 'static {
         first_named(self.children(reader, parent.into())?, name)
     }
 
-    /// Returns the place of a node among children that are ordered by any key, such as a date, or a
-    /// name without case: between the children whose keys are at most `key` and those whose keys
-    /// are greater. Equal keys stay in the order of their inserts. If all children are placed this
-    /// way, they are ordered by their keys. `moved` is the node that is to be moved there, if it is
-    /// a child of `parent` already.
+    /// Returns the place of a node among children in any order, such as that of dates, or of names
+    /// without case. `compare` compares a child with the node: the place is between the children
+    /// that are less or equal and those that are greater. So equal children stay in the order of
+    /// their inserts. If all children are placed this way, they are in this order. `moved` is the
+    /// node itself, if it is a child of `parent` already.
     ///
-    /// Reads children from the last and from the first one in turns, so a node near an end reads
-    /// few of them: a node that becomes the last reads one. Read the place in the transaction that
-    /// writes the node. [Paths of names](super::MaterializedPath::of_names) order children by name
-    /// and refuse the place.
+    /// Reads children from the last and from the first one in turns: one child if the node becomes
+    /// the last, two if it becomes the first, all of them in the middle. Read the place in the
+    /// transaction that writes the node. [Paths of names](super::MaterializedPath::of_names) order
+    /// children by name and refuse the place.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -378,7 +378,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let store = Memory::new();
     /// for (id, time) in [(1, 900), (2, 1_700), (3, 1_200)] {
     ///     store.transact(|txn| {
-    ///         let place = thread.sorted_place(&*txn, None, None, &time, |node| node.value())?;
+    ///         let place =
+    ///             thread.sorted_place(&*txn, None, None, |node| Ok(node.value()?.cmp(&time)))?;
     ///         thread.insert(txn, id, "comment", &time, place)
     ///     })?;
     /// }
@@ -389,16 +390,15 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`children`](Tree::children) and of `key_of`.
-    fn sorted_place<'r, R: Reader, K: Ord>(
+    /// The errors of [`children`](Tree::children) and of `compare`.
+    fn sorted_place<'r, R: Reader>(
         &self,
         reader: &'r R,
         parent: impl Into<Option<NodeId>>,
         moved: impl Into<Option<NodeId>>,
-        key: &K,
-        key_of: impl Fn(&NodeOf<'r, Self, R>) -> Result<K>,
+        compare: impl FnMut(&NodeOf<'r, Self, R>) -> Result<std::cmp::Ordering>,
     ) -> Result<InsertAt> {
-        place::sorted_place(self, reader, parent.into(), moved.into(), key, key_of)
+        place::sorted_place(self, reader, parent.into(), moved.into(), compare)
     }
 
     /// Returns the node at a path of names. The first name is the name of a root.
@@ -807,7 +807,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`TreeError::UnknownNode`] if the place names a node that does not exist;
     /// [`TreeError::InSteps`] if a subtree whose labels or ranks would change is moved or deleted
-    /// in steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if other
+    /// in steps, and on paths, if any is and a sibling has too many descendants for one
+    /// transaction; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if other
     /// writers change the siblings during every attempt of a step.
     fn make_room<S: Store>(
         &self,

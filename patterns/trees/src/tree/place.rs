@@ -1,5 +1,7 @@
 //! Places of nodes among their siblings.
 
+use std::cmp::Ordering;
+
 use keyloom::{Reader, Result};
 use keyloom_kit::descending;
 
@@ -74,13 +76,12 @@ impl InsertAt {
 }
 
 /// See [`Tree::sorted_place`].
-pub(super) fn sorted_place<'r, T: Tree, R: Reader, K: Ord>(
+pub(super) fn sorted_place<'r, T: Tree, R: Reader>(
     tree: &T,
     reader: &'r R,
     parent: Option<NodeId>,
     moved: Option<NodeId>,
-    key: &K,
-    key_of: impl Fn(&NodeOf<'r, T, R>) -> Result<K>,
+    mut compare: impl FnMut(&NodeOf<'r, T, R>) -> Result<Ordering>,
 ) -> Result<InsertAt> {
     let is_other = |node: &Result<NodeOf<'r, T, R>>| {
         node.as_ref().map_or(true, |node| Some(node.id()) != moved)
@@ -90,12 +91,12 @@ pub(super) fn sorted_place<'r, T: Tree, R: Reader, K: Ord>(
     loop {
         // The last child comes first, since most new nodes are the last ones.
         let Some(node) = last.next().transpose()? else { return Ok(InsertAt::Last(parent)) };
-        if key_of(&node)? <= *key {
+        if compare(&node)?.is_le() {
             return Ok(InsertAt::After(node.id()));
         }
         // There is a first child, since there was a last one.
         let Some(node) = first.next().transpose()? else { return Ok(InsertAt::First(parent)) };
-        if key_of(&node)? > *key {
+        if compare(&node)?.is_gt() {
             return Ok(InsertAt::Before(node.id()));
         }
     }

@@ -21,7 +21,8 @@ fn place<T: Tree<Value = u32>>(
     moved: Option<NodeId>,
     value: u32,
 ) -> InsertAt {
-    tree.sorted_place(reader, parent, moved, &key(value), |node| Ok(key(node.value()?))).unwrap()
+    let compare = |child: u32| key(child).cmp(&key(value));
+    tree.sorted_place(reader, parent, moved, |node| Ok(compare(node.value()?))).unwrap()
 }
 
 /// The nodes in the order in which they were placed, with their values.
@@ -95,7 +96,8 @@ pub fn a_place_at_an_end_reads_few_children<T: Tree<Value = u32>>(
     let keys_read = |value: u32, wanted: InsertAt| {
         let (found, cost) = metered.measure(|store| {
             let snapshot = store.snapshot().unwrap();
-            tree.sorted_place(&snapshot, None, None, &value, |node| node.value()).unwrap()
+            let compare = |child: u32| child.cmp(&value);
+            tree.sorted_place(&snapshot, None, None, |node| Ok(compare(node.value()?))).unwrap()
         });
         assert_eq!(found, wanted);
         cost.keys_read + cost.gets

@@ -326,3 +326,50 @@ fn a_renumbered_node_leaves_its_id_to_a_descendant() {
         }
     }
 }
+
+/// While a repair makes two orphans roots, another program begins to move a node below the second
+/// one in steps.
+#[test]
+fn work_in_steps_that_begins_beside_a_repair_is_finished_first() {
+    for (model, rules) in both() {
+        let store = Memory::new();
+        let place = |above: Option<NodeId>| match rules.ordered_by_name {
+            true => InsertAt::sorted(above),
+            false => InsertAt::last(above),
+        };
+        for id in 1..=30_u64 {
+            // Nodes 11 and 21 are below node 1, and the others below 2, 12 and 22.
+            let above = match id {
+                1 => None,
+                2 | 12 | 22 => Some(1),
+                _ => Some(id / 10 * 10 + 2).filter(|above| *above < id).or(Some(2)),
+            };
+            store
+                .transact(|txn| model.insert(txn, id, &format!("n{id}"), &0, place(above)))
+                .unwrap();
+        }
+        let nodes = model.descendant_count(&store.snapshot().unwrap(), None).unwrap();
+        let (lost, _) = record_of(&model, &store, 1);
+        store.transact(|txn| txn.delete(&lost)).unwrap();
+        let mut begun = 0;
+        let done = model.repair_with(&store, &RepairOptions::default(), |progress| {
+            if progress.changed() > 0 && begun == 0 {
+                let stopped = |_: &_| std::ops::ControlFlow::Break(());
+                let others = [13, 23].map(|id| {
+                    let name = format!("other {id}");
+                    match rules.ordered_by_name {
+                        true => model.rename_in_steps(&store, id, &name, stopped),
+                        false => model.move_in_steps(&store, id, InsertAt::last(None), stopped),
+                    }
+                });
+                begun = others.iter().flatten().count();
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        assert!(done.unwrap().finished && begun > 0);
+        assert!(model.resume(&store, |_| std::ops::ControlFlow::Continue(())).unwrap().finished);
+        assert_eq!(faults(&model, &store), []);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(model.descendant_count(&snapshot, None).unwrap(), nodes - 1);
+    }
+}
