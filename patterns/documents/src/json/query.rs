@@ -196,7 +196,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     }
 
     /// The document of an entry, if this is the first entry of the document that matches the query.
-    /// The only entry of a document is, unless the query is wider than its conditions.
+    /// The only entry of a document is, unless the query is wider than its conditions; an entry that
+    /// contradicts its document is left to a check.
     ///
     /// Entries are visited in order. So a document is removed from `documents` at its first
     /// matching entry, and its later entries return `None`.
@@ -212,20 +213,21 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         let packed = self.index.index.table().space().pack(&key);
         let Some(fetched) = documents.remove(&packed) else { return Ok(None) };
         let Fetched { document, first } = fetched?;
-        if !selected.is_wide && self.has_one_entry_each() {
-            return Ok(Some((key, document)));
-        }
-        let first = first.unwrap_or_else(|| self.first(range, selected, &document));
-        let is_first = first.as_ref().is_some_and(|first| entry.starts_with(first));
-        let is_before = |first: &Vec<u8>| match self.order {
-            Order::Ascending => entry < &first[..],
-            Order::Descending => entry > &first[..],
-        };
-        if !is_first && first.as_ref().is_some_and(is_before) {
-            // This entry is in the range but does not match, and a matching entry of the document
-            // follows.
-            documents.insert(packed, Ok(Fetched { document, first: Some(first) }));
-            return Ok(None);
+        let is_only = !selected.is_wide && self.has_one_entry_each();
+        let mut is_first = is_only;
+        if !is_only {
+            let first = first.unwrap_or_else(|| self.first(range, selected, &document));
+            is_first = first.as_ref().is_some_and(|first| entry.starts_with(first));
+            let is_before = |first: &Vec<u8>| match self.order {
+                Order::Ascending => entry < &first[..],
+                Order::Descending => entry > &first[..],
+            };
+            if !is_first && first.as_ref().is_some_and(is_before) {
+                // This entry is in the range but does not match, and a matching entry of the
+                // document follows.
+                documents.insert(packed, Ok(Fetched { document, first: Some(first) }));
+                return Ok(None);
+            }
         }
         // If `seen` is cleared, documents are read again. Later entries are still not the first, so
         // no document is returned twice.
