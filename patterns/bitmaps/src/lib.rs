@@ -155,6 +155,7 @@
 pub mod bitmap;
 mod chunk_ids;
 mod column;
+mod comparison;
 mod container;
 mod counting;
 pub mod dense_ids;
@@ -165,6 +166,7 @@ pub mod index;
 pub mod integers;
 mod operations;
 pub mod report;
+mod slices;
 mod words;
 
 pub use bitmap::Bitmap;

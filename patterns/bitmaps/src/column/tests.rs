@@ -168,3 +168,19 @@ fn bytes_of_a_newer_program_and_of_another_kind_are_named() {
     let lists = of_lists(&[], &[(3, vec![KeyBuf::from_slice(b"x")])].into()).unwrap();
     assert!(Integers::parse(&lists).unwrap_err().to_string().contains("not a column of integers"));
 }
+
+/// Lists that overlap would have more codes than the column.
+#[test]
+fn lists_that_overlap_are_refused() {
+    // Two values, and the ends 2, 0, 2, 2 of the lists of four ids.
+    let header = [super::LISTS, 1, 8, 8, 4, 0, 2, 0, 0, 0];
+    let damaged = [&header[..], &[1, 2], b"ab", &[2, 0, 2, 2], &[0b10]].concat();
+    let column = Values::parse(&damaged).unwrap();
+    let codes_of = |places: &[u16]| {
+        let (mut codes, mut ends) = (Vec::new(), Vec::new());
+        column.codes_of(places, &mut codes, &mut ends).map(|()| (codes, ends))
+    };
+    assert_eq!(codes_of(&[0, 1]).unwrap(), (vec![0, 1], vec![2, 2]));
+    let error = codes_of(&[0, 1, 2]).unwrap_err();
+    assert!(error.to_string().contains("not in order"), "{error}");
+}

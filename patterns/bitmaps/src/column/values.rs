@@ -181,15 +181,34 @@ impl<'c> Values<'c> {
         Codes { codes: self.codes, at, end, is_single: self.ends.is_none() }
     }
 
-    /// Appends the codes of the id at a place.
-    #[inline]
-    pub(crate) fn append_codes(&self, place: u16, out: &mut Vec<u32>) {
-        let codes = self.codes(place);
-        match codes.is_single {
-            true => out.extend(codes),
-            // Faster than the iterator, whose length is not known in advance.
-            false => out.extend((codes.at..codes.end).map(|at| codes.codes.get(at) as u32)),
+    /// Appends the codes of the ids at some different places, and the end of each one's codes.
+    ///
+    /// # Errors
+    /// [`Error::Value`](keyloom::Error::Value) if lists overlap, so that there would be more codes
+    /// than the column has.
+    pub(crate) fn codes_of(
+        &self,
+        places: &[u16],
+        out: &mut Vec<u32>,
+        ends: &mut Vec<usize>,
+    ) -> Result<()> {
+        let most = match self.ends {
+            None => self.ids.into(),
+            Some(ends) => ends.get(usize::from(self.ids) - 1) as usize,
+        };
+        for place in places {
+            let codes = self.codes(*place);
+            if codes.end.saturating_sub(codes.at) > most.saturating_sub(out.len()) {
+                return Err(damaged("the ends of the lists are not in order"));
+            }
+            match codes.is_single {
+                true => out.extend(codes),
+                // Faster than the iterator, whose length is not known in advance.
+                false => out.extend((codes.at..codes.end).map(|at| codes.codes.get(at) as u32)),
+            }
+            ends.push(out.len());
         }
+        Ok(())
     }
 
     fn has_lists_in_order(self) -> bool {

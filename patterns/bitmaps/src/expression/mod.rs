@@ -73,7 +73,7 @@ use std::sync::Arc;
 use keyloom::{Result, Subspace};
 
 use super::bitmap::{Bitmap, Chunks, id_range};
-use super::integers::Comparison;
+use super::comparison::Comparison;
 
 mod cursor;
 mod evaluation;

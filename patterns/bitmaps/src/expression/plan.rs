@@ -10,7 +10,7 @@ use keyloom_kit::Fnv;
 
 use super::held::Held;
 use super::{BitmapExpr, Tree};
-use crate::integers::Comparison;
+use crate::comparison::Comparison;
 
 /// A leaf of an expression.
 #[derive(Debug)]

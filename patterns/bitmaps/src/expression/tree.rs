@@ -8,7 +8,7 @@ use keyloom::Subspace;
 
 use super::BitmapExpr;
 use super::held::Held;
-use crate::integers::Comparison;
+use crate::comparison::Comparison;
 
 /// An expression as constructed. Combining two expressions takes constant time: nested operators of
 /// one kind are merged when the expression is [planned](super::plan).

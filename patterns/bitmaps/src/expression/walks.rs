@@ -8,8 +8,8 @@ use super::leaf::{ChunkWalk, RangeWalk, Span};
 use super::machine::Leaves;
 use super::op::Op;
 use super::plan::{LeafExpr, Node, Shape};
+use crate::comparison::ComparisonWalk;
 use crate::container::most_ids;
-use crate::integers::ComparisonWalk;
 use crate::{ChunkIds, Container};
 
 /// A position after all others.

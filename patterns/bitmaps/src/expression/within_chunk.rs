@@ -11,8 +11,8 @@ use super::machine::{Leaves, Machine};
 use super::op::Op;
 use super::plan::{LeafExpr, Plan, Shape};
 use crate::bitmap::id_at;
+use crate::comparison::Comparison;
 use crate::container::run;
-use crate::integers::Comparison;
 use crate::{CHUNK_IDS, ChunkIds, Container};
 
 /// A leaf that is read from the store.

@@ -7,10 +7,10 @@ use keyloom::{Error, Order, Reader, Result};
 
 use super::BitSliced;
 use super::by_value::ByValue;
-use super::slices::{SliceWalk, Slices};
 use crate::bitmap::id_at;
 use crate::expression::Held;
 use crate::expression::leaf::Span;
+use crate::slices::{SliceWalk, Slices};
 use crate::{BitmapExpr, Chunks, Evaluation, Words};
 
 /// The number of parts into which a pass for percentiles divides the remaining range. More parts

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use keyloom::Order;
 use smallvec::SmallVec;
 
-use super::slices::{Slices, signed};
 use crate::Words;
+use crate::slices::{Slices, signed};
 
 /// Up to this many ids are read one by one, which costs less than splitting them further by bits.
 const FEW: u32 = 64;

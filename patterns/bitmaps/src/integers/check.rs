@@ -4,9 +4,9 @@ use keyloom::{Order, Reader, Result};
 use keyloom_kit::{Inconsistency, Rule};
 
 use super::BitSliced;
-use super::slices::{EXISTS, LOWEST, SIGN, SliceWalk, Slices};
 use crate::Words;
 use crate::expression::leaf::Span;
+use crate::slices::{EXISTS, LOWEST, SIGN, SliceWalk, Slices};
 
 impl BitSliced {
     /// Returns all faulty chunks: chunks with ids out of order, with ids that have a sign or a bit

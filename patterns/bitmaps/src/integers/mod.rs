@@ -72,8 +72,6 @@
 mod aggregates;
 mod by_value;
 mod check;
-mod compare;
-mod slices;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests;
@@ -85,12 +83,12 @@ use keyloom::{Order, Reader, Result, Subspace, Writer};
 use keyloom_kit::derived::SortedWrites;
 
 pub(crate) use aggregates::{nearest_rank, turned};
-pub(crate) use compare::{Comparison, ComparisonWalk};
-use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 
 use super::bitmap::{Change, place_of};
+use super::comparison::Comparison;
 use super::expression::IdOwner;
 use super::expression::leaf::Span;
+use super::slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 use super::{BitmapExpr, ChunkChanges};
 
 /// An integer for each of some ids, as bit slices; see the [module](self).

@@ -31,8 +31,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
 
     /// Returns the `n` values of a field that most ids of the audience have, in descending order of
     /// their numbers of ids; values with equal numbers are ascending. Reads what
-    /// [`breakdown`](Report::breakdown) reads, but builds only these rows: with thousands of
-    /// values, sorting the rows takes as long as counting a small audience.
+    /// [`breakdown`](Report::breakdown) reads, but decodes and sorts only these rows: with
+    /// thousands of values, that takes as long as counting a small audience.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use keyloom::{Reader, Result, Subspace};
 use keyloom_kit::{Explain, Fnv};
 
-use super::slices::SliceWalk;
 use crate::expression::leaf::Span;
 use crate::expression::op::Op;
+use crate::slices::SliceWalk;
 use crate::{ChunkIds, Words};
 
 /// The ids whose value is in a range.
