@@ -5,8 +5,9 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use super::entry::Entry;
-use super::tree::KeyBounds;
 
+/// A start and an end.
+pub(super) type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 /// A short part of a key, usually stored without an allocation.
 pub(super) type Separator = SmallVec<[u8; 24]>;
 

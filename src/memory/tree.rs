@@ -24,11 +24,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::entry::Entry;
-use super::leaf::{Leaf, Separator};
+use super::leaf::{KeyBounds, Leaf, Separator};
 use crate::{KeyBuf, Order};
-
-/// A start and an end.
-pub(super) type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// A branch splits when it has this many children.
 // With more children the tree is lower, but a change copies more of the data that a snapshot
