@@ -4,9 +4,9 @@ use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, Order, Reader, Store};
 use serde_json::{Value, json};
 
-use super::api::{Params, id};
 use super::browse::row;
-use super::server::Site;
+use super::params::{Params, id};
+use super::site::Site;
 use crate::catalog::{Catalog, Part};
 use crate::edges::{Edges, End, KIND, ends};
 use crate::failure::{Failure, Result};

@@ -7,9 +7,11 @@ mod explain;
 mod graph;
 mod guard;
 mod overview;
+mod params;
 mod places;
 mod related;
 mod server;
+mod site;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -28,7 +30,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, note};
 
 use guard::Guard;
-use server::Site;
+use site::Site;
 
 /// Serves a web page that shows the store, until Ctrl-C. It writes nothing.
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use keyloom::key::elements;
 use keyloom::{AnySnapshot, KeyRange, Reader, Store, Subspace};
 use serde_json::{Value, json};
 
-use super::api::{Params, hex, id};
-use super::server::Site;
+use super::params::{Params, hex, id};
+use super::site::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::Result;
 use crate::locks::sets;

@@ -6,8 +6,8 @@ mod sample;
 use keyloom::{KeyRange, Reader, Store};
 use serde_json::{Value, json};
 
-use super::api::{Params, hex, id};
-use super::server::Site;
+use super::params::{Params, hex, id};
+use super::site::Site;
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Result};
 use crate::points::{Group, Place};

@@ -4,10 +4,10 @@ use keyloom::key::{Element, elements, pack};
 use keyloom::{AnySnapshot, Order, Reader, Store};
 use serde_json::{Value, json};
 
-use super::api::{Params, id};
 use super::browse::{existing, row};
+use super::params::{Params, id};
 use super::places;
-use super::server::Site;
+use super::site::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
 use crate::indexed::{Entry, Joined, record_keys};

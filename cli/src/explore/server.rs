@@ -6,12 +6,13 @@ use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use keyloom::AnyStore;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::api::{self, Params};
-use super::guard::{Guard, Refusal};
+use super::api;
+use super::guard::Refusal;
+use super::params::Params;
+use super::site::Site;
 use crate::failure::{Failure, Result};
 use crate::shown::json_safe;
 
@@ -50,16 +51,6 @@ const HEADERS: [(HeaderName, &str); 5] = [
     // Otherwise a page of another site could load an answer as its script.
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
-
-/// What the server shows.
-pub struct Site {
-    /// The store.
-    pub store: AnyStore,
-    /// The address of the store, without a password.
-    pub address: String,
-    /// The check of requests.
-    pub guard: Guard,
-}
 
 /// Serves until Ctrl-C.
 pub fn serve(listener: std::net::TcpListener, site: Site) -> Result {

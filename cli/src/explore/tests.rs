@@ -14,9 +14,10 @@ use keyloom_tables::{Schema, entry};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::api::{Params, answer};
+use super::api::answer;
 use super::guard::Guard;
-use super::server::Site;
+use super::params::Params;
+use super::site::Site;
 use crate::shown;
 
 /// How many keys beside its own the store of each test has. For stores of ten million keys:

@@ -5,9 +5,9 @@ use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, KeyRange, Order, Reader, Store, Subspace};
 use serde_json::{Value, json};
 
-use super::api::{Params, hex, id};
 use super::browse::row;
-use super::server::Site;
+use super::params::{Params, hex, id};
+use super::site::Site;
 use crate::block;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};

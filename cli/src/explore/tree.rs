@@ -4,8 +4,8 @@ use keyloom::{AnySnapshot, Order, Store};
 use keyloom_trees::{NodeId, Tree, TreeNode};
 use serde_json::{Value, json};
 
-use super::api::{Params, id};
-use super::server::Site;
+use super::params::{Params, id};
+use super::site::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
 use crate::models::{KIND, OnTree, on_tree};

@@ -3,8 +3,8 @@
 use keyloom::{AnySnapshot, Order, Reader, Store};
 use serde_json::{Value, json};
 
-use super::api::Params;
-use super::server::Site;
+use super::params::Params;
+use super::site::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
 use crate::indexed::{Entry, Joined};

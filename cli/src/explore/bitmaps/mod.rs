@@ -7,8 +7,8 @@ use keyloom::key::{Element, List, elements, pack};
 use keyloom::{AnySnapshot, KeyRange, Order, Reader, Store, Subspace};
 use serde_json::{Value, json};
 
-use super::api::{Params, hex, id};
-use super::server::Site;
+use super::params::{Params, hex, id};
+use super::site::Site;
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Result};
 use crate::shown;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::trace::Read;
 use crate::catalog::Catalog;
-use crate::explore::api::id;
+use crate::explore::params::id;
 use crate::failure::Result;
 use crate::shown;
 

@@ -7,9 +7,9 @@ mod trace;
 use keyloom::{Order, Store};
 use serde_json::{Value, json};
 
-use super::api::{Params, id};
+use super::params::{Params, id};
 use super::places;
-use super::server::Site;
+use super::site::Site;
 use crate::catalog::Catalog;
 use crate::failure::{Failure, Result};
 use crate::shown;

@@ -8,7 +8,7 @@ use keyloom_kit::Scan;
 use keyloom_spatial::PointIndex;
 use keyloom_text::Query;
 
-use super::super::api::{Params, hex};
+use super::super::params::{Params, hex};
 use super::trace::Traced;
 use crate::catalog::Part;
 use crate::failure::{Failure, Result};
