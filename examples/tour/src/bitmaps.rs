@@ -136,6 +136,20 @@ impl Step for Inverted {
             let found = index.report(&audience).breakdown::<String>(snapshot, "species")?;
             Ok((lines(&found, 3, |count| Ok(grouped(count)))?, ()))
         })?;
+        ask(store, "Of all strikes, which three species? (top of a field)", |snapshot| {
+            let found = index.report(index.all()).top::<String>(snapshot, "species", 3)?;
+            Ok((lines(&found, 3, |count| Ok(grouped(count)))?, ()))
+        })?;
+        ask(store, "In which phase and at what time? (groups of two fields)", |snapshot| {
+            let fields = ["phase", "time of day"];
+            let found =
+                index.report(&damaged).breakdown_by::<(String, String)>(snapshot, &fields)?;
+            let top = found.top(3).into_iter();
+            let line = |((phase, time), count): &((String, String), u64)| {
+                format!("{phase}, {time}: {}", grouped(*count))
+            };
+            Ok((top.map(line).collect(), ()))
+        })?;
         ask(
             store,
             "What did they cost, and at most how much all but a tenth? (bit slices)",

@@ -9,6 +9,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use keyloom::value::Postcard;
 use keyloom::{Reader, Result, Store, Subspace};
+use keyloom_patterns::trees::path::PathRegex;
 use keyloom_patterns::trees::{
     DeclareTree, MaterializedPath, NestedNode, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument,
     TreeModel,
@@ -111,6 +112,12 @@ impl Step for Hierarchies {
             let found = self.by_name.query().prefix("README.md").keys(snapshot)?;
             let paths = found.items.iter().map(|id| self.path(snapshot, *id));
             Ok((some_of(&paths.collect::<Result<Vec<_>>>()?, 5, "files"), ()))
+        })?;
+        ask(store, "Which Java files are below a directory src? (a path pattern)", |snapshot| {
+            let pattern = PathRegex::new(r"(.*/)?src/.*\.java", '/')?.into();
+            let found = self.files.matching(snapshot, &pattern)?;
+            let names = found.map(|node| Ok(node?.name()?.to_owned()));
+            Ok((some_of(&names.collect::<Result<Vec<_>>>()?, 3, "files"), ()))
         })?;
         act(store, "All of it into one document, in one call (tree aggregation)", |store| {
             store.transact(|txn| match self.copy.descendant_count(txn, None)? {
