@@ -196,8 +196,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     }
 
     /// The document of an entry, if this is the first entry of the document that matches the query.
-    /// The only entry of a document is, unless the query is wider than its conditions; an entry that
-    /// contradicts its document is left to a check.
+    /// The only entry of a document is, unless the query is wider than its conditions. A check
+    /// finds an entry that contradicts its document.
     ///
     /// Entries are visited in order. So a document is removed from `documents` at its first
     /// matching entry, and its later entries return `None`.
