@@ -7,9 +7,10 @@ use super::params::{Params, id};
 use super::site::Site;
 use crate::catalog::{Catalog, Part};
 use crate::failure::{Failure, Result};
+use crate::indexed::Joined;
 use crate::scan::object;
 use crate::selection::Selection;
-use crate::shown::hex;
+use crate::shown::{self, hex};
 use crate::value::{As, Format};
 
 /// The entries of a page.
@@ -42,6 +43,25 @@ pub fn browse(site: &Site, params: &Params) -> Result<Value> {
 /// An entry of a list, with the beginning of its value.
 pub fn row(catalog: &Catalog, key: &[u8], value: &[u8]) -> Value {
     of_part(catalog.part_of(key), key, value, None)
+}
+
+/// The record beside an entry, with its state: `found`, `orphaned`, `pending` if the queue of a
+/// deferred index may still remove the entry, or `not an entry`.
+pub fn beside(catalog: &Catalog, joined: &Joined<'_, '_>, is_behind: bool) -> Value {
+    match joined {
+        Joined::NoEntry { .. } => json!({"state": "not an entry"}),
+        Joined::Dangling { record, .. } => {
+            let state = if is_behind { "pending" } else { "orphaned" };
+            json!({"state": state, "key": shown::key(record)})
+        }
+        Joined::Record { record, value, .. } => {
+            let mut row = row(catalog, record, value);
+            if let Value::Object(fields) = &mut row {
+                fields.insert("state".into(), json!("found"));
+            }
+            row
+        }
+    }
 }
 
 /// An entry with its part. Without a limit, the value is cut as in a listing.

@@ -4,7 +4,7 @@ use keyloom::key::{Element, elements, pack};
 use keyloom::{AnySnapshot, Order, Reader, Store};
 use serde_json::{Value, json};
 
-use super::browse::{existing, row};
+use super::browse::{beside, existing, row};
 use super::params::{Params, id};
 use super::places;
 use super::site::Site;
@@ -73,25 +73,6 @@ pub fn joined(site: &Site, params: &Params) -> Result<Value> {
         "index": id(index), "table": id(table), "rows": rows.collect::<Vec<_>>(),
         "next": page.last.as_ref().map(|last| shown::hex(last)),
     }))
-}
-
-/// The record beside an entry, with its state: `found`, `orphaned`, `pending` if the queue of a
-/// deferred index may still remove the entry, or `not an entry`.
-pub fn beside(catalog: &Catalog, joined: &Joined<'_, '_>, is_behind: bool) -> Value {
-    match joined {
-        Joined::NoEntry { .. } => json!({"state": "not an entry"}),
-        Joined::Dangling { record, .. } => {
-            let state = if is_behind { "pending" } else { "orphaned" };
-            json!({"state": state, "key": shown::key(record)})
-        }
-        Joined::Record { record, value, .. } => {
-            let mut row = row(catalog, record, value);
-            if let Value::Object(fields) = &mut row {
-                fields.insert("state".into(), json!("found"));
-            }
-            row
-        }
-    }
 }
 
 /// The search for the index entries of a record. Only the program can derive the entries, but their

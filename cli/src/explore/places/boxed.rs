@@ -6,7 +6,7 @@ use keyloom_spatial::{Area, BoundingBox, CellBounds, CellRelation, CoverPart, La
 use serde_json::{Value, json};
 
 use crate::catalog::{Catalog, Part};
-use crate::explore::related::beside;
+use crate::explore::browse::beside;
 use crate::failure::{Failure, Result};
 use crate::indexed::{Entry, Joined};
 use crate::points::{Group, Place, bounding_box};
