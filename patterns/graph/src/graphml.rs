@@ -13,7 +13,7 @@ use quick_xml::{Reader, XmlVersion};
 
 use crate::GraphError;
 use crate::graph::Graph;
-use crate::import::{Item, Source, id};
+use crate::import::{Item, Source, id, shown};
 use crate::keys::VertexId;
 
 /// The maximum number of bytes of a node, an edge, a key, or anything else that is read as a whole.
@@ -25,6 +25,11 @@ const MOST_BYTES: u64 = 16 << 20;
 const MOST_LEVELS: u64 = 256;
 /// The maximum number of declared keys; each node and edge has at most one text for each.
 const MOST_KEYS: usize = 1_000;
+
+/// The directions of the edges of a graph: whether the edges are directed.
+const DIRECTIONS: [(&str, bool); 2] = [("directed", true), ("undirected", false)];
+/// The values of a Boolean attribute.
+const TRUTHS: [(&str, bool); 4] = [("true", true), ("1", true), ("false", false), ("0", false)];
 
 /// How the elements of a GraphML file become vertices and edges, for [`Graph::import_graphml`].
 ///
@@ -148,19 +153,6 @@ impl GraphMlData<'_> {
     }
 }
 
-/// The meaning of an attribute that has one of some values.
-fn one_of<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Refusable<T> {
-    let found = values.into_iter().find(|(value, _)| *value == text.trim());
-    let refused =
-        || format!("has {:?}, where only `true`, `false` or a direction is allowed", shown(text));
-    found.map(|(_, meaning)| meaning).ok_or_else(refused)
-}
-
-/// The beginning of a text, for a message.
-fn shown(text: &str) -> String {
-    text.chars().take(64).collect()
-}
-
 /// A tag that opens an element.
 #[derive(Debug)]
 struct Tag {
@@ -183,6 +175,22 @@ impl Tag {
     fn get(&self, attribute: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(name, _)| name == attribute);
         found.map(|(_, value)| &**value)
+    }
+
+    /// The meaning of an attribute that has one of some values; `None` if it is missing.
+    fn one_of<T>(&self, attribute: &str, values: &[(&str, T)]) -> Refusable<Option<T>>
+    where
+        T: Copy,
+    {
+        let Some(text) = self.get(attribute) else { return Ok(None) };
+        match values.iter().find(|(value, _)| *value == text.trim()) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => {
+                let allowed: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
+                let (text, allowed) = (shown(text), allowed.join(", "));
+                Err(format!("has {attribute}={text:?}, which is none of {allowed}"))
+            }
+        }
     }
 
     fn required(&self, attribute: &str) -> Refusable<&str> {
@@ -330,10 +338,9 @@ impl<R: BufRead> File<R> {
                     let why = "has a second graph; import files with one graph each".to_owned();
                     return Err(self.bad(why));
                 }
-                let default = tag.required("edgedefault").map_err(|why| self.bad(why))?;
-                let is_directed = one_of(default, [("directed", true), ("undirected", false)]);
-                let is_directed = is_directed.map_err(|why| self.bad(why))?;
-                self.edges_are_directed = Some(is_directed);
+                tag.required("edgedefault").map_err(|why| self.bad(why))?;
+                let is_directed = tag.one_of("edgedefault", &DIRECTIONS);
+                self.edges_are_directed = is_directed.map_err(|why| self.bad(why))?;
             }
             "key" if self.has_elements => {
                 let why = "declares a key behind a node or an edge; move it before them".to_owned();
@@ -452,13 +459,8 @@ impl<R: BufRead, N, F> Elements<'_, R, N, F> {
             let vertex = format.id("id", tag.required("id")?)?;
             return Ok(Item::Vertex((vertex, (format.vertex)(&data)?)));
         }
-        let is_directed = match tag.get("directed") {
-            Some(own) => {
-                let values = [("true", true), ("1", true), ("false", false), ("0", false)];
-                one_of(own, values)?
-            }
-            None => file.edges_are_directed.ok_or("has an edge outside of a graph")?,
-        };
+        let is_directed = tag.one_of("directed", &TRUTHS)?.or(file.edges_are_directed);
+        let is_directed = is_directed.ok_or("has an edge outside of a graph")?;
         if is_directed != self.is_directed {
             let (edge, graph) = match is_directed {
                 true => ("a directed", "an undirected"),

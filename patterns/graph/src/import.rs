@@ -132,6 +132,11 @@ fn bad_position(value: impl Display, why: &'static str) -> Error {
     }
 }
 
+/// The beginning of a text, for a message.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
 /// The id in a text; `what` names the text, such as `source`.
 pub(crate) fn id<I: FromStr<Err: Display>>(
     what: &str,
@@ -140,8 +145,6 @@ pub(crate) fn id<I: FromStr<Err: Display>>(
     if text.is_empty() {
         return Err(format!("has an empty {what}"));
     }
-    text.parse().map_err(|error| {
-        let text: String = text.chars().take(64).collect();
-        format!("has the {what} {text:?}, which is not an id: {error}")
-    })
+    text.parse()
+        .map_err(|error| format!("has the {what} {:?}, which is not an id: {error}", shown(text)))
 }

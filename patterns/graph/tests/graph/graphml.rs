@@ -181,8 +181,14 @@ fn bad_elements_are_refused_with_their_position() {
         (node("<data key=\"colour\">7</data>"), "not declared"),
         (around("<node id=\"n1\"/><key id=\"color\"/>"), "declares a key behind"),
         (around("</graph><graph edgedefault=\"directed\">"), "a second graph"),
-        ("<graphml><graph edgedefault=\"Directed\">".to_owned(), "\"Directed\""),
-        (around("<edge source=\"n1\" target=\"n2\" directed=\"yes\"/>"), "\"yes\""),
+        (
+            "<graphml><graph edgedefault=\"Directed\">".to_owned(),
+            "edgedefault=\"Directed\", which is none of directed, undirected",
+        ),
+        (
+            around("<edge source=\"n1\" target=\"n2\" directed=\"yes\"/>"),
+            "directed=\"yes\", which is none of true, 1, false, 0",
+        ),
         ("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><graphml/>".to_owned(), "to UTF-8"),
         (format!("<graphml>{keys}"), "more than 1000 keys"),
         (deep, "256 levels"),
