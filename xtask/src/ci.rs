@@ -157,7 +157,11 @@ const STEPS: &[Step] = &[
     beside(step(
         "test-doc",
         When::Full,
-        "RUSTDOC=tests/rustdoc.sh cargo test --locked -p keyloom --doc",
+        concat!(
+            "RUSTDOC=tests/rustdoc.sh KEYLOOM_DOCUMENTED=keyloom cargo test ",
+            tested!(),
+            "--exclude keyloom-on-servers --doc"
+        ),
     )),
     beside(step("test-m-to-z", When::Full, tests!("--test [m-z]* --"))),
     step("test", When::Full, tests!("--lib --bins --examples --test [!m-z]* --")),
