@@ -89,7 +89,8 @@ impl Cover {
     /// The cover of `region` in at most `budget` ranges.
     ///
     /// Repeatedly halves the largest block that is across the border, until there are enough
-    /// blocks.
+    /// blocks. Each block is the smallest one around its part of the hull. Without this, a circle
+    /// of 1 km took 40 halvings to reach blocks of its size.
     pub(super) fn of<const N: usize>(region: &impl Region<N>, budget: usize) -> Self
     where
         u64: Morton<N, Coordinate = u32>,
@@ -97,15 +98,19 @@ impl Cover {
         let most = budget.saturating_mul(BLOCKS_PER_RANGE);
         let mut runs = Vec::new();
         let mut across = BinaryHeap::new();
-        add(region, Block::whole(), &mut across, &mut runs);
+        let hull = region.hull();
+        let add = |block: Block<N>, across: &mut BinaryHeap<_>, runs: &mut Vec<_>| {
+            if let Some(block) = block.around(&hull) {
+                add(region, block, across, runs);
+            }
+        };
+        add(Block::whole(), &mut across, &mut runs);
         while runs.len() + across.len() < most
             && let Some(Sized { block, .. }) = across.pop()
         {
             match block.halves() {
                 Some(halves) => {
-                    for half in halves {
-                        add(region, half, &mut across, &mut runs);
-                    }
+                    halves.into_iter().for_each(|half| add(half, &mut across, &mut runs));
                 }
                 None => runs.push(block.run(false)),
             }
@@ -222,6 +227,21 @@ where
 
     fn corners(&self) -> ([u32; N], [u32; N]) {
         (self.first.decode(), self.last().decode())
+    }
+
+    /// The smallest block around the part of a box that is in this block, if there is one. The
+    /// codes of a box are between those of its lowest and its highest corner.
+    fn around(&self, (low, high): &([u32; N], [u32; N])) -> Option<Self> {
+        let ((mut from, mut to), mut is_empty) = (self.corners(), false);
+        let sides = from.iter_mut().zip(&mut to).zip(low.iter().zip(high));
+        sides.for_each(|((from, to), (low, high))| {
+            (*from, *to) = (*low.max(from), *high.min(to));
+            is_empty |= *from > *to;
+        });
+        let (first, last) = (u64::encode(from), u64::encode(to));
+        let free = u64::BITS - (first ^ last).leading_zeros();
+        let first = first & u64::MAX.checked_shl(free).unwrap_or(0);
+        (!is_empty).then_some(Self { first, bits: Self::CODE_BITS - free })
     }
 
     fn halves(&self) -> Option<[Self; 2]> {

@@ -124,12 +124,12 @@
 //!
 //! | ranges | 9 | 16 | 64 | 256 |
 //! |---|---|---|---|---|
-//! | keys per hit | 1.28 to 1.54 | 1.21 to 1.29 | 1.07 to 1.08 | 1.01 to 1.02 |
+//! | keys per hit | 1.28 to 1.51 | 1.21 to 1.28 | 1.07 | 1.01 to 1.02 |
 //!
-//! By default a query begins with 4 ranges. Whenever the keys read outside the area have cost as
+//! By default a query begins with 2 ranges. Whenever the keys read outside the area have cost as
 //! much as the new ranges will (32 keys per range), the query multiplies the number of ranges by 4
 //! for the rest of the area. A query that reads 100 keys or more costs at most about twice as much
-//! as with the best number of ranges. A query that reads fewer keys costs its 4 ranges, although 1
+//! as with the best number of ranges. A query that reads fewer keys costs its 2 ranges, although 1
 //! may be enough. On a remote store, each range is a round trip and returns a page. So a query on a
 //! remote store begins with 1 range, and each further range counts as a page of keys.
 //!

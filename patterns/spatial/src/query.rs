@@ -73,10 +73,10 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     /// The same query in at most this many ranges.
     ///
     /// With more ranges, fewer keys outside the area are read, but more ranges are begun. By
-    /// default a query begins with 4. Whenever the keys read outside the area have cost as much as
+    /// default a query begins with 2. Whenever the keys read outside the area have cost as much as
     /// the new ranges will (about 32 keys per range), the query multiplies the number of ranges by
     /// 4 for the rest of the area. A query that reads 100 keys or more costs at most about twice as
-    /// much as with the best number of ranges. A query that reads fewer keys costs its 4 ranges,
+    /// much as with the best number of ranges. A query that reads fewer keys costs its 2 ranges,
     /// although 1 may be enough.
     ///
     /// On a remote store, a range is a round trip and returns a page. So a query on a remote store

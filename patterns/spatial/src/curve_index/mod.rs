@@ -44,10 +44,10 @@
 //! | any of these in a [`group`](CurveIndex::group) | the same, as if the other groups did not exist |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
-//! Measured with half a million points: a query whose box contains 5,000 of them reads 1.13 keys
-//! per record in two dimensions, 1.54 in three, and 2.3 in four. These numbers are the same for 1
-//! range and for 16, since the walk skips ahead. For boxes with 50 points, the numbers are 2.0, 4.3
-//! and 8.1 with 4 ranges, and 1.06, 1.7 and 4.2 with 64.
+//! Measured with half a million points: a query whose box contains 5,000 of them reads 1.14 keys
+//! per record in two dimensions, 1.55 in three, and 2.4 in four. These numbers are the same for 1
+//! range and for 16, since the walk skips ahead. For boxes with 50 points, the numbers are 1.9, 4.1
+//! and 7.6 with 4 ranges, and 1.06, 1.6 and 3.7 with 64.
 //!
 //! Choose dimensions that include the actual values: values beyond the ends of a dimension share
 //! its outermost cells, where a query compares them one by one.

@@ -136,7 +136,7 @@ where
     /// The same query in at most this many ranges.
     ///
     /// With more ranges, fewer keys outside the box are read, but more ranges are begun. By default
-    /// a query begins with 4, or with 1 on a remote store, and uses more when they pay off; see
+    /// a query begins with 2, or with 1 on a remote store, and uses more when they pay off; see
     /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// # Errors

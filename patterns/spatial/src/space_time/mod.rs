@@ -56,11 +56,11 @@
 //!
 //! | circle of 300 km | bins | 4 ranges | 16 | 64 |
 //! |---|---|---|---|---|
-//! | 12 hours | a day | 15.7 | 6.8 | 2.7 |
-//! | 12 hours | a week | 7.6 | 2.9 | 1.7 |
-//! | 3 days | a day | 20.2 | 11.9 | 4.2 |
-//! | 3 days | a week | 9.5 | 5.9 | 2.7 |
-//! | 3 weeks | a week | 9.5 | 7.9 | 4.2 |
+//! | 12 hours | a day | 18.1 | 7.9 | 3.0 |
+//! | 12 hours | a week | 9.0 | 3.3 | 1.9 |
+//! | 3 days | a day | 19.2 | 10.5 | 4.1 |
+//! | 3 days | a week | 9.3 | 5.6 | 2.6 |
+//! | 3 weeks | a week | 9.8 | 7.3 | 4.1 |
 //!
 //! # When not to use it
 //!

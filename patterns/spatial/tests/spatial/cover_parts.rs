@@ -1,9 +1,10 @@
 //! A query reads exactly the parts that its explanation lists.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use keyloom::{Memory, Store, Subspace};
-use keyloom_spatial::{Area, CellRelation, CoverPart, GeoCell};
+use keyloom_spatial::{Area, CellBounds, CellRelation, CoverPart, GeoCell};
 use keyloom_spatial::{BoundingBox, Circle, LatLng, PointIndex, Polygon};
 use keyloom_tables::{Scan, Table};
 
@@ -126,6 +127,44 @@ fn relation_of_each_part_is_right_and_parts_cover_the_area() {
         }
     }
     assert_eq!(seen.len(), 4, "none, gap, across, inside");
+}
+
+/// An area that counts how many cells are compared with it.
+struct Counted<A>(A, Cell<usize>);
+
+impl<A: Area> Area for Counted<A> {
+    fn contains(&self, position: &LatLng) -> bool {
+        self.0.contains(position)
+    }
+
+    fn relation(&self, cell: &CellBounds) -> CellRelation {
+        self.1.set(self.1.get() + 1);
+        self.0.relation(cell)
+    }
+
+    fn bounds(&self) -> BoundingBox {
+        self.0.bounds()
+    }
+}
+
+/// A cover that begins with the whole sphere compares two cells for each of the 40 bits that the
+/// codes of a circle of 1 km share.
+#[test]
+fn a_cover_compares_few_cells_however_small_its_area() {
+    // The last three are where large cells meet.
+    for (latitude, longitude) in
+        [(48.1, 11.6), (-33.9, 151.2), (0.0, 0.0), (45.0, 0.0), (0.0, -90.0)]
+    {
+        for (metres, ranges) in [(1.0, 2), (1_000.0, 2), (100_000.0, 2), (1.0, 16), (1_000.0, 16)] {
+            let circle = Circle::new(LatLng::new(latitude, longitude).unwrap(), metres).unwrap();
+            let area = Counted(circle, Cell::new(0));
+            let index = by_position();
+            let query = index.within(&area).in_ranges(ranges).unwrap();
+            let parts = query.cover_parts().len();
+            let most = 16 * ranges;
+            assert!(area.1.get() <= most, "{} cells for {parts} parts", area.1.get());
+        }
+    }
 }
 
 #[test]
