@@ -5,6 +5,7 @@ use keyloom::{Error, KeyBuf, List, Pack, Result, pack};
 use keyloom_kit::parts::AnyParts;
 use keyloom_tables::IndexEntries;
 use serde_json::Value;
+use smallvec::{SmallVec, smallvec};
 
 use super::order::JsonKey;
 use super::{JsonError, JsonPath};
@@ -22,6 +23,12 @@ const ENTRY_BYTES: usize = 400;
 /// The number of bytes of a part in addition to the beginning of a long string: the rest of the
 /// short form, the kind, and the terminators.
 const PART_BYTES: usize = 41;
+
+/// The values of a document at one path. Most documents have one, which takes no allocation.
+type Keys<'v> = SmallVec<[JsonKey<'v>; 1]>;
+
+/// The values of one entry, one for each path.
+pub(super) type Combination<'v> = SmallVec<[JsonKey<'v>; 2]>;
 
 /// The paths of an index.
 #[derive(Clone, Debug)]
@@ -71,43 +78,37 @@ impl Definition {
         (ENTRY_BYTES / self.paths.len()).saturating_sub(PART_BYTES).clamp(4, 192)
     }
 
-    /// The packed parts of the entries of a document.
-    fn parts(&self, document: &Value) -> Vec<KeyBuf> {
-        self.combinations(document).into_iter().map(|parts| self.entry(parts)).collect()
-    }
-
     /// The packed parts of the entry for these values.
-    pub(super) fn entry(&self, values: Vec<JsonKey<'_>>) -> KeyBuf {
+    pub(super) fn entry<'v>(&self, values: impl IntoIterator<Item = JsonKey<'v>>) -> KeyBuf {
         let most = self.longest_beginning();
         let short = |key| match key {
             JsonKey::Value(value) => JsonKey::Short(value, most),
             other => other,
         };
-        pack(&List(values.into_iter().map(short).collect::<Vec<_>>()))
+        pack(&List(values.into_iter().map(short).collect::<Combination<'v>>()))
     }
 
     /// The values of each entry of a document.
-    pub(super) fn combinations<'v>(&self, document: &'v Value) -> Vec<Vec<JsonKey<'v>>> {
+    pub(super) fn combinations<'v>(&self, document: &'v Value) -> Vec<Combination<'v>> {
         let elements = self.elements(document).into_iter();
         elements.flat_map(|element| combinations(&self.values(element))).collect()
     }
 
-    fn elements<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
+    fn elements<'v>(&self, document: &'v Value) -> SmallVec<[&'v Value; 1]> {
         match &self.each {
-            Some(each) => each.values(document),
-            None => vec![document],
+            Some(each) => each.each_value(document),
+            None => smallvec![document],
         }
     }
 
     /// The values of an element at each path.
-    fn values<'v>(&self, element: &'v Value) -> Vec<Vec<JsonKey<'v>>> {
+    fn values<'v>(&self, element: &'v Value) -> SmallVec<[Keys<'v>; 1]> {
         let values = |(n, path): (usize, &JsonPath)| {
-            let values = path.values(element).into_iter().map(JsonKey::Value);
-            let mut keys: Vec<JsonKey<'v>> = values.collect();
-            if keys.is_empty() && n > 0 {
-                keys.push(JsonKey::Absent);
+            let values: SmallVec<[&Value; 1]> = path.each_value(element);
+            if values.is_empty() && n > 0 {
+                return smallvec![JsonKey::Absent];
             }
-            keys
+            values.into_iter().map(JsonKey::Value).collect()
         };
         self.paths.iter().enumerate().map(values).collect()
     }
@@ -117,17 +118,19 @@ impl Definition {
         key: &impl Pack,
         document: &Value,
     ) -> Result<IndexEntries<AnyParts>> {
-        let mut combinations = 0_usize;
+        let (mut parts, mut counted) = (SmallVec::<[KeyBuf; 1]>::new(), 0_usize);
         for element in self.elements(document) {
-            let numbers: Vec<usize> = self.values(element).iter().map(Vec::len).collect();
-            let all = numbers.iter().fold(1_usize, |all, number| all.saturating_mul(*number));
-            let values = numbers.iter().max().copied().unwrap_or_default();
-            combinations = combinations.saturating_add(all.saturating_sub(values));
+            let values = self.values(element);
+            let numbers = || values.iter().map(SmallVec::len);
+            let all = numbers().fold(1, usize::saturating_mul);
+            let longest = numbers().max().unwrap_or_default();
+            counted = counted.saturating_add(all.saturating_sub(longest));
+            if counted > MAX_COMBINATIONS {
+                return Err(self.too_many(key));
+            }
+            parts.extend(combinations(&values).into_iter().map(|values| self.entry(values)));
         }
-        match combinations > MAX_COMBINATIONS {
-            true => Err(self.too_many(key)),
-            false => Ok(IndexEntries::packed(self.parts(document))),
-        }
+        Ok(IndexEntries::packed(parts))
     }
 
     #[cold]
@@ -142,13 +145,12 @@ impl Definition {
 }
 
 /// All combinations of one key from each list.
-fn combinations<'v>(keys: &[Vec<JsonKey<'v>>]) -> Vec<Vec<JsonKey<'v>>> {
-    let mut all: Vec<Vec<JsonKey<'v>>> = vec![Vec::new()];
+fn combinations<'v>(keys: &[Keys<'v>]) -> SmallVec<[Combination<'v>; 1]> {
+    let mut all: SmallVec<[Combination<'v>; 1]> = smallvec![Combination::new()];
     for keys in keys {
-        let with_each = |parts: &Vec<JsonKey<'v>>| {
-            keys.iter()
-                .map(|key| [&parts[..], std::slice::from_ref(key)].concat())
-                .collect::<Vec<_>>()
+        let with_each = |parts: &Combination<'v>| {
+            let with = |key: &JsonKey<'v>| parts.iter().chain([key]).copied().collect();
+            keys.iter().map(with).collect::<SmallVec<[Combination<'v>; 1]>>()
         };
         all = all.iter().flat_map(with_each).collect();
     }

@@ -15,7 +15,7 @@ const ARRAY: u8 = 6;
 const OBJECT: u8 = 7;
 
 /// A part of an index entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum JsonKey<'v> {
     Value(&'v Value),
     /// The value as an index stores it: whole if it is short. A long string is its beginning and a

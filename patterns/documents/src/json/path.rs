@@ -33,19 +33,13 @@ enum Step {
 impl JsonPath {
     /// The values at this path, in the order of the document.
     pub fn values<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
-        let mut values = vec![document];
-        for step in &self.0 {
-            values = match step {
-                Step::Field(name) => values.iter().filter_map(|value| value.get(name)).collect(),
-                Step::At(place) => values
-                    .iter()
-                    .filter_map(|value| value.as_array().and_then(|all| all.get(*place)))
-                    .collect(),
-                Step::Each => {
-                    values.iter().filter_map(|value| value.as_array()).flatten().collect()
-                }
-            };
-        }
+        self.each_value(document)
+    }
+
+    /// Collects the values at this path, in the order of the document.
+    pub(super) fn each_value<'v, C: Default + Extend<&'v Value>>(&self, document: &'v Value) -> C {
+        let mut values = C::default();
+        follow(&self.0, document, &mut values);
         values
     }
 
@@ -82,6 +76,25 @@ impl JsonPath {
 
     fn with(&self, step: Step) -> Self {
         Self(self.0.iter().cloned().chain([step]).collect())
+    }
+}
+
+/// Adds the values at the end of `steps`. Each call goes one level down in the document, so the
+/// depth of documents bounds the recursion.
+fn follow<'v>(steps: &[Step], value: &'v Value, found: &mut impl Extend<&'v Value>) {
+    let Some((step, rest)) = steps.split_first() else { return found.extend([value]) };
+    match step {
+        Step::Field(name) => {
+            value.get(name).into_iter().for_each(|value| follow(rest, value, found));
+        }
+        Step::At(place) => {
+            let element = value.as_array().and_then(|all| all.get(*place));
+            element.into_iter().for_each(|value| follow(rest, value, found));
+        }
+        Step::Each => {
+            let elements = value.as_array().into_iter().flatten();
+            elements.for_each(|value| follow(rest, value, found));
+        }
     }
 }
 

@@ -299,11 +299,11 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         let [first, after] = kinds.map(JsonKey::Kind);
         let bounds = |key: &dyn Fn(JsonKey<'_>) -> KeyBuf| {
             let from = match start {
-                Bound::Unbounded => Bound::Included(key(first.clone())),
+                Bound::Unbounded => Bound::Included(key(first)),
                 bound => bound.as_ref().map(|value| key(JsonKey::Value(value))),
             };
             let to = match end {
-                Bound::Unbounded => Bound::Excluded(key(after.clone())),
+                Bound::Unbounded => Bound::Excluded(key(after)),
                 bound => bound.as_ref().map(|value| key(JsonKey::Value(value))),
             };
             (from, to)
