@@ -14,7 +14,7 @@ struct Bench {
 
 impl Bench {
     fn needs_a_server(&self) -> bool {
-        self.features.iter().any(|feature| feature == "servers" || feature == "service")
+        self.features.iter().any(|feature| ["redis", "servers", "service"].contains(&&**feature))
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Ratio {
     pub quartiles: (f64, f64),
 }
 
+/// A name, and a closure that runs one batch and returns its time.
+pub type Timed<'c> = (&'c str, &'c mut dyn FnMut() -> Duration);
+
 /// Lets the contenders run in turns for `rounds` rounds and prints how the first one compares with
 /// each of the others.
 ///
@@ -36,6 +39,29 @@ pub fn compare(
     operations: usize,
     rounds: usize,
     contenders: &mut [Contender<'_>],
+) -> Vec<Ratio> {
+    let mut clocked: Vec<_> = contenders
+        .iter_mut()
+        .map(|(name, batch)| {
+            let timed = move || {
+                let start = Instant::now();
+                batch();
+                start.elapsed()
+            };
+            (*name, timed)
+        })
+        .collect();
+    let mut timed: Vec<Timed<'_>> =
+        clocked.iter_mut().map(|(name, batch)| (*name, batch as &mut dyn FnMut() -> _)).collect();
+    compare_timed(name, operations, rounds, &mut timed)
+}
+
+/// Like [`compare`], for contenders that measure their own time, such as a server that reports it.
+pub fn compare_timed(
+    name: &str,
+    operations: usize,
+    rounds: usize,
+    contenders: &mut [Timed<'_>],
 ) -> Vec<Ratio> {
     let rounds = rows::most_rounds().map_or(rounds, |most| rounds.min(most));
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
@@ -51,29 +77,28 @@ pub fn compare(
             else {
                 continue;
             };
-            let start = Instant::now();
-            batch();
-            let time = start.elapsed();
+            let time = batch();
             if round >= untimed {
                 times.push(time);
             }
         }
     }
-    report(name, operations, contenders, &times)
+    let names: Vec<&str> = contenders.iter().map(|(name, _)| *name).collect();
+    report(name, operations, &names, &times)
 }
 
 fn report(
     name: &str,
     operations: usize,
-    contenders: &[Contender<'_>],
+    contenders: &[&str],
     times: &[Vec<Duration>],
 ) -> Vec<Ratio> {
-    let Some(((first, _), own)) = contenders.first().zip(times.first()) else {
+    let Some((first, own)) = contenders.first().zip(times.first()) else {
         return Vec::new();
     };
     println!("{name:<38} {first} {:.1} ns", nanoseconds(own) / operations as f64);
     let (mut ratios, rounds) = (Vec::new(), own.len());
-    for ((peer, _), theirs) in contenders.iter().zip(times).skip(1) {
+    for (peer, theirs) in contenders.iter().zip(times).skip(1) {
         let each = own.iter().zip(theirs).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
         let [low, median, high] = quartiles(each);
         let time = nanoseconds(theirs) / operations as f64;

@@ -9,11 +9,13 @@
 //! log, `synchronous = OFF`, prepared statements, 1 GB of cache and a memory-mapped file. A query
 //! reads the id, the depth and the name of each node. keyloom's walks are in tree order. SQLite
 //! runs each query without an order, which is faster for it, and in tree order. The ratios are
-//! keyloom's time divided by SQLite's.
+//! keyloom's time divided by SQLite's. After the cities come small subtrees: posts with 50 comments
+//! each.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod cities;
+mod small;
 mod sqlite;
 
 use std::hint::black_box;
@@ -103,6 +105,7 @@ fn main() {
         reads_and_inserts(&paths, &sqlite, &cities),
         reads_and_inserts(&sets, &sqlite, &cities),
     ];
+    small::compare_all(path);
     println!("\nhow many times as fast as SQLite");
     for (name, [descendants, ancestors, insert]) in
         ["adjacency list", "materialized path", "nested sets"].iter().zip(ratios)
