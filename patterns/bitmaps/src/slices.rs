@@ -20,6 +20,10 @@ const BITS: usize = 64;
 /// The maximum number of slices.
 pub(super) const SLICES: usize = LOWEST as usize + BITS;
 
+/// From this many ids of a chunk, slices are decoded into words.
+// Decoding takes about as long as this many searches in a list of ids.
+const DECODED_FROM: usize = 64;
+
 /// A walk over integers, chunk by chunk.
 pub(super) struct SliceWalk<'r, R: Reader> {
     walk: ChunkWalk<'r, R, (u64, u8)>,
@@ -120,14 +124,32 @@ impl<'c> Slices<'c> {
         }
     }
 
-    /// Whether the value of an id is negative; the id must have one.
-    fn is_negative(&self, offset: u16) -> bool {
-        self.sign.is_some_and(|sign| sign.contains(offset))
-    }
-
-    pub(super) fn value(&self, offset: u16) -> Option<i64> {
-        self.exists.filter(|exists| exists.contains(offset))?;
-        Some(signed(self.magnitude(offset), self.is_negative(offset)))
+    /// The values of several ids of the chunk. Each slice is read once for all of them: a search in
+    /// each slice for each id took 2.5 times as long for 100,000 ids.
+    pub(super) fn values(&self, offsets: &[u16]) -> impl Iterator<Item = Option<i64>> + use<> {
+        let mut words = Words::new();
+        let mut read = |slice: Option<Container<'_>>, bit: usize, into: &mut Vec<u64>| {
+            let Some(slice) = slice else { return };
+            let is_decoded = offsets.len() >= DECODED_FROM;
+            if is_decoded {
+                words.clear();
+                words.or(slice);
+            }
+            for (offset, into) in offsets.iter().zip(into) {
+                let has = match is_decoded {
+                    true => words.contains(*offset),
+                    false => slice.contains(*offset),
+                };
+                *into |= u64::from(has) << bit;
+            }
+        };
+        let [mut known, mut signs, mut magnitudes] = [(); 3].map(|()| vec![0; offsets.len()]);
+        read(self.exists, 0, &mut known);
+        read(self.sign, 0, &mut signs);
+        let bits = self.bits().iter().enumerate();
+        bits.for_each(|(bit, slice)| read(*slice, bit, &mut magnitudes));
+        let all = known.into_iter().zip(signs).zip(magnitudes);
+        all.map(|((known, sign), magnitude)| (known == 1).then(|| signed(magnitude, sign == 1)))
     }
 
     pub(super) fn magnitude(&self, offset: u16) -> u64 {

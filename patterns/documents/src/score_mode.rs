@@ -39,14 +39,6 @@ impl Tally {
         self.most = self.most.max(score);
     }
 
-    /// Adds the scores of other children of the same parent.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.least = self.least.min(other.least);
-        self.most = self.most.max(other.most);
-    }
-
     pub(crate) fn score(&self, mode: ScoreMode) -> f64 {
         match mode {
             ScoreMode::None => 0.0,

@@ -148,8 +148,9 @@ impl BitSliced {
         for of_chunk in wanted.chunk_by_mut(|a, b| place_of(a.0).0 == place_of(b.0).0) {
             let Some(chunk) = of_chunk.first().map(|(id, _)| place_of(*id).0) else { continue };
             if walk.seek(chunk)? == Some(chunk) {
-                let slices = walk.slices(chunk)?;
-                of_chunk.iter_mut().for_each(|(id, value)| **value = slices.value(place_of(*id).1));
+                let offsets: Vec<u16> = of_chunk.iter().map(|(id, _)| place_of(*id).1).collect();
+                let found = walk.slices(chunk)?.values(&offsets);
+                of_chunk.iter_mut().zip(found).for_each(|((_, value), found)| **value = found);
             }
         }
         Ok(values)

@@ -1,11 +1,12 @@
 //! The steps between two indexes: from ids to the values of a field, and from values to ids.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use keyloom::key::Unpacker;
 use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
 use keyloom_bitmaps::InvertedIndex;
-use keyloom_kit::RecordKey;
+use keyloom_kit::{Fnv, RecordKey};
 use keyloom_text::TextIndex;
 
 use crate::matches::Matches;
@@ -84,9 +85,10 @@ fn unpack_one<P: for<'k> Unpack<'k>>(packed: &[u8]) -> Result<P> {
 /// Scores by value.
 #[derive(Default)]
 pub(crate) struct Tallies {
-    all: HashMap<KeyBuf, Tally>,
-    /// The last value, as a cache: records with consecutive ids often have the same value.
-    last: Option<(KeyBuf, Tally)>,
+    numbers: HashMap<KeyBuf, usize, BuildHasherDefault<Fnv>>,
+    all: Vec<(KeyBuf, Tally)>,
+    /// The number of the last value: records with consecutive ids often have the same value.
+    last: usize,
 }
 
 impl Tallies {
@@ -104,27 +106,26 @@ impl Tallies {
             rest.peek().into_iter().for_each(|(_, score)| tallies.add(value, *score));
             Ok(())
         })?;
-        tallies.flush();
-        let mut all: Vec<(KeyBuf, Tally)> = tallies.all.into_iter().collect();
+        let mut all = tallies.all;
         all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(all)
     }
 
     fn add(&mut self, value: &[u8], score: f64) {
-        match &mut self.last {
-            Some((last, tally)) if **last == *value => tally.add(score),
-            _ => {
-                self.flush();
-                let mut tally = Tally::default();
-                tally.add(score);
-                self.last = Some((KeyBuf::from_slice(value), tally));
-            }
+        if self.all.get(self.last).is_none_or(|(last, _)| **last != *value) {
+            self.last = self.number(value);
         }
+        self.all.get_mut(self.last).into_iter().for_each(|(_, tally)| tally.add(score));
     }
 
-    fn flush(&mut self) {
-        if let Some((value, tally)) = self.last.take() {
-            self.all.entry(value).or_default().merge(&tally);
+    fn number(&mut self, value: &[u8]) -> usize {
+        // Most values are known; `entry` would copy each of them first.
+        if let Some(number) = self.numbers.get(value) {
+            return *number;
         }
+        let (number, value) = (self.all.len(), KeyBuf::from_slice(value));
+        self.numbers.insert(value.clone(), number);
+        self.all.push((value, Tally::default()));
+        number
     }
 }
