@@ -63,7 +63,7 @@ const PLOTS: &[Plot] = &[
     },
     Plot {
         file: "measured_trees.svg",
-        title: "Trees of 135,233 cities: keyloom's time, divided by SQLite's",
+        title: "Trees of cities, and of posts: keyloom's time, divided by SQLite's",
         durability: "no fsync on both sides",
         // Other rows compare a query with its own reads.
         shows: |row| row.bench == "hierarchy" && row.peer.starts_with("SQLite"),
