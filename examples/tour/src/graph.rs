@@ -96,7 +96,17 @@ impl Step for AdjacencyLists {
         )?;
         ask(
             store,
-            "From Boise (BOI) to Key West with at most two stops, on the busiest routes?",
+            "In how many ways from Boise (BOI) to Nantucket (ACK) with the fewest flights?",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let paths = view.search("BOI").all_shortest_paths("ACK")?.found;
+                let flights = paths.iter().next().map_or(0, |path| path.edges());
+                Ok((vec![format!("{} ways of {flights} flights", paths.count())], ()))
+            },
+        )?;
+        ask(
+            store,
+            "From Boise to Key West with at most two stops, on the busiest routes?",
             |snapshot| {
                 let view = self.flights.at(snapshot)?;
                 let rarity = |hop: &Hop<'_, String, u32>| 1.0 / f64::from(hop.properties.max(1));
@@ -140,6 +150,19 @@ impl Step for AdjacencyLists {
                 airports.sort_by(|(_, a), (_, b)| b.total_cmp(a));
                 let line = |(airport, rank): &(String, f64)| format!("{airport}: {rank:.4}");
                 Ok((airports.iter().take(4).map(line).collect(), ()))
+            },
+        )?;
+        ask(
+            store,
+            "And if a passenger takes busy routes more often? (weighted PageRank)",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let rows = view.to_weighted_csr(|flights| f64::from(*flights))?;
+                let ranks = algorithms::weighted_page_rank(&rows, &PageRankOptions::default())?;
+                let airports = rows.zip(ranks).collect::<keyloom::Result<Vec<_>>>()?;
+                let first = airports.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+                let line = |(airport, rank): &(String, f64)| format!("{airport}: {rank:.4}");
+                Ok((first.into_iter().map(line).collect(), ()))
             },
         )
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keyloom::{Result, Store};
 use keyloom_patterns::locking::WorkQueue;
-use keyloom_patterns::locking::queue::Delivery;
+use keyloom_patterns::locking::queue::{Delivery, NewJob};
 use keyloom_patterns::locking::rate_limit::{RateLimit, Take};
 
 use crate::cities::Cities;
@@ -103,6 +103,20 @@ impl Step for Mails {
             let first = sent.first().ok_or("no round")?;
             let (all, waits) = (sent.iter().sum::<usize>(), sent.len() - 1);
             Ok(vec![format!("{first} sent at once, {all} after {waits} waits for a permit")])
+        })?;
+        act(store, "A mail that repeats each week waits after it is sent:", |store| {
+            let mail = NewJob::new(SENDER, "the list of the week".to_owned());
+            let mail = mail.repeat_every(Duration::from_secs(7 * 24 * 60 * 60)).key("weekly");
+            store.transact(|txn| self.queue.enqueue(txn, mail.clone()).map(drop))?;
+            let sent = self.queue.dequeue(store, 1)?;
+            store
+                .transact(|txn| sent.iter().try_for_each(|mail| self.queue.complete(txn, mail)))?;
+            let again = self.queue.dequeue(store, 1)?.len();
+            // The next run of the tour begins with an empty queue again.
+            store.transact(|txn| {
+                sent.iter().try_for_each(|mail| self.queue.delete(txn, mail.id).map(drop))
+            })?;
+            Ok(vec![format!("{} delivered, then {again}", sent.len())])
         })
     }
 }

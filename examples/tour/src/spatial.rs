@@ -9,7 +9,7 @@ use keyloom::{Reader, Result, Store};
 #[cfg(feature = "polygons")]
 use keyloom_patterns::Polygon;
 use keyloom_patterns::schema::State;
-use keyloom_patterns::spatial::GeoCell;
+use keyloom_patterns::spatial::{Area, GeoCell};
 use keyloom_patterns::{Attached, Circle, LatLng, PointIndex, Table};
 
 use crate::cities::City;
@@ -143,6 +143,26 @@ impl Step for DimensionalityReduction {
                 Ok((some_of(&lines, 3, "cities"), ()))
             },
         )?;
+        let paris = LatLng::new(48.8534, 2.3488)?;
+        ask(
+            store,
+            "How many are 100 to 200 km away from Paris? (a ring: a difference of circles)",
+            |snapshot| {
+                let [near, far] = [100_000.0, 200_000.0].map(|metres| Circle::new(paris, metres));
+                let ring = far?.difference(near?);
+                let count = self.by_position.at(snapshot)?.within(ring).count(snapshot)?;
+                Ok((vec![format!("{} cities", grouped(count))], ()))
+            },
+        )?;
+        ask(store, "Which is the farthest from Paris? (nearest to its antipode)", |snapshot| {
+            let mut nearest = self.by_position.at(snapshot)?.nearest(snapshot, paris.antipode())?;
+            let Some(point) = nearest.next().transpose()? else { return Ok((Vec::new(), ())) };
+            let cities = self.cities(snapshot, &[point.record_key()?])?;
+            let metres = point.position().distance(&paris);
+            let far = grouped((metres / 1_000.0).round() as u64);
+            let line = |city: &City| format!("{} ({}): {far} km", city.name, city.country);
+            Ok((cities.iter().map(line).collect(), ()))
+        })?;
         #[cfg(feature = "polygons")]
         ask(store, "Which are in Switzerland, drawn with 17 corners? (a polygon)", |snapshot| {
             let points = self

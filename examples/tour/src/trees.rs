@@ -119,6 +119,11 @@ impl Step for Hierarchies {
             let names = found.map(|node| Ok(node?.name()?.to_owned()));
             Ok((some_of(&names.collect::<Result<Vec<_>>>()?, 3, "files"), ()))
         })?;
+        act(store, "A directory that is not empty is not deleted, like rmdir:", |store| {
+            let gradle = self.files.node_at(&store.snapshot()?, ["gradle"])?.ok_or("no gradle")?;
+            let refused = store.transact(|txn| self.files.delete_leaf(txn, gradle));
+            Ok(vec![refused.err().ok_or("it was deleted")?.to_string()])
+        })?;
         act(store, "All of it into one document, in one call (tree aggregation)", |store| {
             store.transact(|txn| match self.copy.descendant_count(txn, None)? {
                 0 => self.copy.copy_from(txn, &self.files),
