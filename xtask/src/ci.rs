@@ -217,6 +217,7 @@ const STEPS: &[Step] = &[
         When::Nightly,
         on_servers!("--test conflicts --test feed_kills -- on_postgres on_etcd"),
     ),
+    step("servers-spatial", When::Nightly, on_servers!("--test spatial -- on_postgres on_etcd")),
     step("servers-text", When::Nightly, on_servers!("--test text -- on_postgres on_etcd")),
     step(
         "servers-tour",

@@ -9,7 +9,7 @@ use keyloom_spatial::{
     BoundingBox, CurveIndex, ExtentIndex, GeoCell, Group, LatLng, SpaceTimeIndex,
 };
 use keyloom_tables::conformance::{Subject, check_maintained};
-use keyloom_tables::{Continuation, DerivedEntries, Maintained, Page, Table};
+use keyloom_tables::{BatchSize, Continuation, DerivedEntries, Maintained, Page, Table};
 use keyloom_testing::laws::{clear, very_long_property};
 use keyloom_testing::on_every_store_and_server;
 use proptest::prelude::*;
@@ -190,8 +190,11 @@ fn small_groups_cost_what_they_hold(store: &(impl Store + Clone)) {
     let things = Things::new();
     let [large, small]: [Parts; 2] = [(b"a".to_vec(), 7), (b"a\0".to_vec(), 7)];
     let group = |n: u32| if n.is_multiple_of(700) { &small } else { &large };
-    let records = || (0..2_000).map(|n| (n, (vec![group(n).clone()], (1, 2), (3, 4), 5)));
-    store.transact(|txn| things.table.put_many(txn, records())).unwrap();
+    let records = (0..2_000).map(|n| (n, (vec![group(n).clone()], (1, 2), (3, 4), 5)));
+    let records: Vec<_> = records.collect();
+    BatchSize::new(500)
+        .transact_all(store, &records, |txn, some| things.table.put_many(txn, some))
+        .unwrap();
     let metered = Metered::new(store.clone());
     let snapshot = metered.snapshot().unwrap();
     let area = BoundingBox::new(0.0, 0.0, 9.0, 9.0).unwrap();

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use keyloom::{Store, Subspace};
 use keyloom_spatial::CurveIndex;
 use keyloom_spatial::curve::{Dimension, Morton};
-use keyloom_tables::{Maintained, Table};
+use keyloom_tables::{BatchSize, Maintained, Table};
 use proptest::array::uniform;
 use proptest::prelude::*;
 
@@ -37,7 +37,9 @@ where
     pub fn put(&self, store: &impl Store, all: &[[f64; N]]) {
         let records: Vec<_> =
             (0..).map(key).zip(all.iter().map(|numbers| numbers.to_vec())).collect();
-        store.transact(|txn| self.table.put_many(txn, records.clone())).unwrap();
+        BatchSize::new(1_000)
+            .transact_all(store, &records, |txn, some| self.table.put_many(txn, some))
+            .unwrap();
     }
 
     pub fn faults(&self, store: &impl Store) -> Vec<String> {

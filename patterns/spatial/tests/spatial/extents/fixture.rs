@@ -6,7 +6,7 @@ use std::ops::Deref;
 use keyloom::{Result, Store, Subspace};
 use keyloom_spatial::{BoundingBox, ExtentIndex, LatLng};
 use keyloom_spatial::{ExtentQuery, Located};
-use keyloom_tables::{Index, IndexEntries, Table, entry};
+use keyloom_tables::{BatchSize, Index, IndexEntries, Table, entry};
 
 use super::boxes::{Edges, POLE, TURN, degrees};
 use keyloom_testing::ids::number;
@@ -60,7 +60,9 @@ impl Things {
         clear(store);
         let records = all.iter().map(|(id, edges)| (*id, Some(edges.degrees())));
         let records: Vec<_> = records.collect();
-        store.transact(|txn| self.table.put_many(txn, &records)).unwrap();
+        BatchSize::new(1_000)
+            .transact_all(store, &records, |txn, some| self.table.put_many(txn, some))
+            .unwrap();
         all
     }
 }

@@ -2,7 +2,7 @@
 
 use keyloom::{Result, Store, Subspace};
 use keyloom_spatial::{LatLng, PointIndex};
-use keyloom_tables::Table;
+use keyloom_tables::{BatchSize, Table};
 use proptest::prelude::*;
 
 use super::super::keys::{index_of, key};
@@ -23,8 +23,10 @@ impl Places {
     }
 
     pub fn put(&self, store: &impl Store, places: &[(f64, f64)]) {
-        let records = || (0..).map(key).zip(places.iter().copied().map(Some));
-        store.transact(|txn| self.table.put_many(txn, records())).unwrap();
+        let records: Vec<_> = (0..).map(key).zip(places.iter().copied().map(Some)).collect();
+        BatchSize::new(1_000)
+            .transact_all(store, &records, |txn, some| self.table.put_many(txn, some))
+            .unwrap();
     }
 }
 

@@ -264,8 +264,8 @@ pub fn nearest_of_a_small_group_reads_that_group(store: &(impl Store + Clone)) {
     };
     // On servers, fewer points, so that the transaction is not too large.
     let points: u32 = if store.round_trips().is_some() { 5_000 } else { 50_000 };
-    for begin in (0..points).step_by(2_500) {
-        let batch = begin..(begin + 2_500).min(points);
+    for begin in (0..points).step_by(2_000) {
+        let batch = begin..(begin + 2_000).min(points);
         let entries = batch.map(all).flat_map(|(id, asset)| {
             let [one, other] = [by_place.entries(&id, &asset), of_all.entries(&id, &asset)];
             one.into_iter().chain(other)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use keyloom::{Store, Subspace};
 use keyloom_spatial::{Area, CellBounds, CellRelation, GeoCell};
 use keyloom_spatial::{BoundingBox, Circle, LatLng, Polygon, SpaceTimeIndex};
-use keyloom_tables::{Maintained, Table};
+use keyloom_tables::{BatchSize, Maintained, Table};
 use proptest::prelude::*;
 
 use super::super::keys::key;
@@ -36,7 +36,9 @@ impl Events {
     pub fn put(&self, store: &impl Store, events: &[Event]) {
         let events = events.iter().map(|event| Some(*event));
         let records: Vec<_> = (0..).map(key).zip(events).collect();
-        store.transact(|txn| self.table.put_many(txn, records.clone())).unwrap();
+        BatchSize::new(1_000)
+            .transact_all(store, &records, |txn, some| self.table.put_many(txn, some))
+            .unwrap();
     }
 
     pub fn faults(&self, store: &impl Store) -> Vec<String> {
