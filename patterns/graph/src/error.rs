@@ -24,7 +24,7 @@ pub enum GraphError {
         edge: String,
     },
     /// A line of an [edge list](crate::EdgeList) is not an edge, or cannot be read.
-    #[error("line {line} of the edge list {why}; correct it, and import the list again")]
+    #[error("line {line} of the edge list {why}; fix the cause, and import the list again")]
     BadEdgeLine {
         /// The number of the line, from 1.
         line: u64,
@@ -32,7 +32,7 @@ pub enum GraphError {
         why: String,
     },
     /// An element of a GraphML file is not a vertex or an edge, or cannot be read.
-    #[error("the GraphML at byte {byte} {why}; correct it, and import the file again")]
+    #[error("the GraphML at byte {byte} {why}; fix the cause, and import the file again")]
     BadGraphMl {
         /// The position behind what was read, in bytes; a byte order mark is not counted.
         byte: u64,
