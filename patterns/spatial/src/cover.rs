@@ -99,18 +99,15 @@ impl Cover {
         let mut runs = Vec::new();
         let mut across = BinaryHeap::new();
         let hull = region.hull();
-        let add = |block: Block<N>, across: &mut BinaryHeap<_>, runs: &mut Vec<_>| {
-            if let Some(block) = block.around(&hull) {
-                add(region, block, across, runs);
-            }
-        };
-        add(Block::whole(), &mut across, &mut runs);
+        add(region, &hull, Block::whole(), &mut across, &mut runs);
         while runs.len() + across.len() < most
             && let Some(Sized { block, .. }) = across.pop()
         {
             match block.halves() {
                 Some(halves) => {
-                    halves.into_iter().for_each(|half| add(half, &mut across, &mut runs));
+                    for half in halves {
+                        add(region, &hull, half, &mut across, &mut runs);
+                    }
                 }
                 None => runs.push(block.run(false)),
             }
@@ -147,14 +144,17 @@ impl Cover {
     }
 }
 
+/// Adds the part of a block that is in the hull of the region.
 fn add<const N: usize>(
     region: &impl Region<N>,
+    hull: &([u32; N], [u32; N]),
     block: Block<N>,
     across: &mut BinaryHeap<Sized<N>>,
     runs: &mut Vec<Run>,
 ) where
     u64: Morton<N, Coordinate = u32>,
 {
+    let Some(block) = block.around(hull) else { return };
     let (low, high) = block.corners();
     match region.relation(low, high) {
         CellRelation::Outside => {}
