@@ -400,8 +400,8 @@ the table, and what it reads is compared with what it should read.
   the old one.
 * *Refused*: the new program would read other values, or none. The error names the field. A raised
   version alone does not help, unless the table is empty. An [upgrade
-  function](schema_records.md#versions-of-a-record-type) does: the same test makes each of these
-  changes with one, and migrates the record.
+  function](schema_records.md#versions-of-a-record-type) helps: the test also makes each of these
+  changes with such a function, and migrates the record.
 
 | change | Postcard | JSON, MessagePack |
 |---|---|---|

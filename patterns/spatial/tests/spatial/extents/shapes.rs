@@ -49,8 +49,10 @@ fn decided(circle: &Circle, edges: &Edges) -> [Option<bool>; 2] {
 #[test]
 fn circles_and_boxes_are_compared_by_the_distance() {
     let counts = RefCell::new((0, [0; 2], [0; 2]));
-    property((circle(), prop::collection::vec(edges(), 20)), |(circle, extents)| {
-        for edges in extents {
+    // A circle for each extent: with one circle for all of a case, the shares below would depend on
+    // few draws.
+    property(prop::collection::vec((circle(), edges()), 200), |pairs| {
+        for (circle, edges) in pairs {
             let extent = edges.bounding_box();
             let found = [circle.overlaps(&extent), circle.contains_box(&extent)];
             let (all, seen, open) = &mut *counts.borrow_mut();
@@ -71,7 +73,7 @@ fn circles_and_boxes_are_compared_by_the_distance() {
         }
     });
     let (all, seen, open) = counts.into_inner();
-    assert!(seen.iter().all(|seen| 20 * seen > all), "{seen:?} of {all} boxes");
+    assert!(seen.iter().all(|seen| 5 * seen > all), "{seen:?} of {all} boxes");
     assert!(open.iter().zip(seen).all(|(open, seen)| 10 * open < seen), "{open:?} are not decided");
 }
 
