@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use keyloom::lmdb::Durability;
 use keyloom::{Desc, Lmdb, Metered, Order, Reader, Store, Subspace, Writer};
-use keyloom_compare::{Contender, compare};
+use keyloom_compare::{Contender, compare, peers};
 use keyloom_patterns::aggregate::{Contributions, Member, RankedIndex, Summary, Totals};
 use keyloom_patterns::{Grouping, Scan, Table, entry, within};
 use rusqlite::{Connection, Statement};
@@ -44,10 +44,7 @@ fn main() {
 }
 
 fn sqlite(path: &std::path::Path, entries: u64) -> Connection {
-    let mut sqlite = Connection::open(path).unwrap();
-    sqlite.pragma_update(None, "journal_mode", "WAL").unwrap();
-    sqlite.pragma_update(None, "cache_size", -1_000_000).unwrap();
-    sqlite.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+    let mut sqlite = peers::sqlite(path, "FULL");
     sqlite
         .execute_batch("CREATE TABLE sales (id INTEGER PRIMARY KEY, shop INT, cents INT)")
         .unwrap();

@@ -18,7 +18,8 @@ use std::hint::black_box;
 
 use keyloom::lmdb::Durability;
 use keyloom::{DynWriter, Lmdb, Reader, Store, Subspace, pack};
-use keyloom_compare::compare;
+use keyloom_compare::places::uniform;
+use keyloom_compare::{compare, peers};
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
 use keyloom_patterns::spatial::EARTH_RADIUS;
 use keyloom_patterns::{
@@ -47,14 +48,8 @@ fn main() {
     reading(&store, &sqlite, &tree);
 }
 
-/// Points, uniform on the sphere.
 fn places(seed: u64, count: usize) -> Vec<Place> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let place = |_| {
-        let height: f64 = random.f64() * 2.0 - 1.0;
-        (height.asin().to_degrees(), random.f64() * 360.0 - 180.0)
-    };
-    (0..count).map(place).collect()
+    uniform(seed).take(count).collect()
 }
 
 fn vector((latitude, longitude): Place) -> [f64; 3] {
@@ -70,11 +65,7 @@ fn index() -> PointIndex<u32, Place> {
 }
 
 fn sqlite(path: &std::path::Path) -> Connection {
-    let sqlite = Connection::open(path).unwrap();
-    sqlite.pragma_update(None, "journal_mode", "WAL").unwrap();
-    sqlite.pragma_update(None, "synchronous", "OFF").unwrap();
-    sqlite.pragma_update(None, "cache_size", -1_000_000).unwrap();
-    sqlite.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+    let sqlite = peers::sqlite(path, "OFF");
     let tables = "CREATE VIRTUAL TABLE by_place USING rtree(id, south, north, west, east, +latitude, +longitude);
         CREATE TABLE places (id INTEGER PRIMARY KEY, latitude REAL, longitude REAL)";
     sqlite.execute_batch(tables).unwrap();

@@ -5,14 +5,14 @@
 //! `KEYLOOM_GRAPH_SCALE` sets the number of vertices as a power of two, with 16 edges per vertex.
 //! Neither file is synced.
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
 
-use heed::types::Bytes;
-use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, PutFlags};
+use heed::{EnvFlags, PutFlags};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Order, Reader, Store};
+use keyloom_compare::peers::raw_lmdb;
 use keyloom_compare::{compare, rmat};
 use keyloom_patterns::Schema;
 use keyloom_patterns::graph::{Direction, Graph};
@@ -80,17 +80,7 @@ fn entries(edges: &[(u32, u32)]) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// Puts entries in the order of their keys through heed, in one transaction.
 fn load_raw(directory: &tempfile::TempDir, entries: &[(Vec<u8>, Vec<u8>)], flags: PutFlags) {
-    let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.map_size(16 << 30).max_dbs(2);
-    // SAFETY: a new file in a private directory, opened once.
-    let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory.path()) }.unwrap();
-    let txn = env.write_txn().unwrap();
-    let created = env.create_databases_and_commit(txn, |opener, txn| {
-        let mut database = opener.database_options().types::<Bytes, Bytes>();
-        let database = database.name("entries").create(txn)?;
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
-    });
-    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+    let (env, database) = raw_lmdb(directory.path(), 16 << 30, EnvFlags::NO_SYNC);
     let mut txn = env.write_txn().unwrap();
     for (key, value) in entries {
         database.put_with_flags(&mut txn, flags, key, value).unwrap();

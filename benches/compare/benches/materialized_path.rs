@@ -9,14 +9,14 @@
 //! 135,233 cities in the regions of countries, with a skew like that of the real world: a few
 //! countries have most cities.
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
 
-use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use heed::EnvFlags;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Order, Reader, Store, Subspace};
+use keyloom_compare::peers::raw_lmdb;
 use keyloom_compare::{Ratio, compare};
 use keyloom_patterns::trees::{MaterializedPath, NestedNode, Tree};
 
@@ -24,7 +24,6 @@ const COUNTRIES: u64 = 245;
 const REGIONS: u64 = 3_800;
 const CITIES: u64 = 135_233;
 
-type Raw = (Env<WithoutTls>, Database<'static, Bytes, Bytes>);
 type Paths = MaterializedPath<u32>;
 
 fn main() {
@@ -85,21 +84,6 @@ fn by_names(path: &[u8], record: &[u8]) -> (u32, u64) {
     (depth, u64::from_be_bytes(record[..8].try_into().unwrap()))
 }
 
-fn open_raw(directory: &tempfile::TempDir) -> Raw {
-    let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.map_size(1 << 30).max_dbs(2).max_readers(1024);
-    // SAFETY: a new file in a private directory, opened once.
-    let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory.path()) }.unwrap();
-    let txn = env.write_txn().unwrap();
-    let created = env.create_databases_and_commit(txn, |opener, txn| {
-        let mut database = opener.database_options().types::<Bytes, Bytes>();
-        let database = database.name("records").create(txn)?;
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
-    });
-    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
-    (env, database)
-}
-
 /// `by_hand` reads the depth and the id from the key after the prefix and from the record.
 fn of(
     make: impl Fn(&Subspace) -> Paths,
@@ -113,7 +97,7 @@ fn of(
     store.transact(|txn| tree.import(txn, None, &world())).unwrap();
     let snapshot = store.snapshot().unwrap();
 
-    let (env, database) = &open_raw(&directories.1);
+    let (env, database) = &raw_lmdb(directories.1.path(), 1 << 30, EnvFlags::NO_SYNC);
     let paths = space.child("path");
     let mut txn = env.write_txn().unwrap();
     for entry in snapshot.range(space.range(), Order::Ascending).unwrap() {

@@ -2,16 +2,17 @@
 //! Both read all descendants of a root (135,233 nodes in three levels), each with its id, its depth
 //! and its stored bytes.
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
 use std::ops::Bound;
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
+use heed::{Database, EnvFlags, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Order, Reader, Store, Subspace};
 use keyloom_compare::compare;
+use keyloom_compare::peers::{RawLmdb, raw_lmdb};
 use keyloom_patterns::trees::{NestedNode, NestedSets, Tree};
 
 /// The number of cities of the catalogue, with their regions and countries, as in the real data.
@@ -21,8 +22,6 @@ const COUNTRIES: u64 = 245;
 const MAP_BYTES: usize = 1 << 30;
 const ROUNDS: usize = 301;
 
-type Raw = (Env<WithoutTls>, Database<'static, Bytes, Bytes>);
-
 fn main() {
     println!("ratios are keyloom / peer: below 1 keyloom is faster\n");
     let directories = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -31,7 +30,7 @@ fn main() {
     let tree = NestedSets::<u32>::new(&Subspace::new("sets"));
     let world = [world()];
     store.transact(|txn| tree.import(txn, None, &world)).unwrap();
-    let raw = open_raw(&directories.1);
+    let raw = raw_lmdb(directories.1.path(), MAP_BYTES, EnvFlags::empty());
     copy(&store, &raw);
     let snapshot = store.snapshot().unwrap();
     let (env, database) = &raw;
@@ -120,23 +119,8 @@ fn by_hand(
     sum
 }
 
-fn open_raw(directory: &tempfile::TempDir) -> Raw {
-    let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.map_size(MAP_BYTES).max_dbs(2).max_readers(1024);
-    // SAFETY: a new file in a private directory, opened once.
-    let env = unsafe { options.open(directory.path()) }.unwrap();
-    let txn = env.write_txn().unwrap();
-    let created = env.create_databases_and_commit(txn, |opener, txn| {
-        let mut database = opener.database_options().types::<Bytes, Bytes>();
-        let database = database.name("records").create(txn)?;
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
-    });
-    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
-    (env, database)
-}
-
 /// Copies the same bytes into the other file.
-fn copy(store: &Lmdb, (env, database): &Raw) {
+fn copy(store: &Lmdb, (env, database): &RawLmdb) {
     let snapshot = store.snapshot().unwrap();
     let mut txn = env.write_txn().unwrap();
     for entry in snapshot.range(KeyRange::all(), Order::Ascending).unwrap() {

@@ -8,7 +8,7 @@
 //! Both sync at each commit (SQLite in WAL mode with `synchronous = FULL`), use prepared
 //! statements, and do the same work in the same number of transactions.
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "records/by_hand.rs"]
 mod by_hand;

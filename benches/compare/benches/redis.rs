@@ -26,6 +26,7 @@ use flate2::read::MultiGzDecoder;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Reader, Store, Subspace};
 use keyloom_compare::compare_timed;
+use keyloom_compare::places::uniform;
 use keyloom_patterns::{Circle, LatLng, PointIndex, Table};
 use redis::{Connection, cmd};
 
@@ -102,7 +103,7 @@ fn main() {
     let mut server = Server::start(directory.path());
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(4 << 30);
     let store = options.open(directory.path().join("lmdb")).unwrap();
-    for (name, places) in [("uniform", uniform(points)), ("cities", cities())] {
+    for (name, places) in [("uniform", evenly(points)), ("cities", cities())] {
         server.add(name, &places);
         let index = index(name);
         let table = Table::<u32, Place>::new(&Subspace::new(&(name, "places"))).with(&index);
@@ -124,16 +125,8 @@ fn index(name: &str) -> PointIndex<u32, Place> {
 }
 
 /// Points, uniform on the sphere without its poles.
-fn uniform(count: usize) -> Vec<Place> {
-    let mut random = fastrand::Rng::with_seed(7);
-    let place = move || {
-        let height: f64 = random.f64() * 2.0 - 1.0;
-        (height.asin().to_degrees(), random.f64() * 360.0 - 180.0)
-    };
-    std::iter::repeat_with(place)
-        .filter(|(latitude, _)| latitude.abs() < 85.0)
-        .take(count)
-        .collect()
+fn evenly(count: usize) -> Vec<Place> {
+    uniform(7).filter(|(latitude, _)| latitude.abs() < 85.0).take(count).collect()
 }
 
 fn cities() -> Vec<Place> {

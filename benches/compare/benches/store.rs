@@ -10,18 +10,18 @@
 //! cargo bench -p keyloom-compare --bench store -- fjall small
 //! ```
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::ops::Bound;
 
 use fjall::{KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, Readable as _};
-use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use heed::EnvFlags;
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Memory, Order, Reader, Store, Writer};
 use keyloom_compare::compare;
+use keyloom_compare::peers::{RawLmdb, raw_lmdb};
 use keyloom_fjall::Fjall;
 use keyloom_redb::Redb;
 use redb::{Database as RedbDatabase, ReadableDatabase, ReadableTable, TableDefinition};
@@ -31,7 +31,6 @@ const VALUE: [u8; 100] = [0x2A; 100];
 const MAP_BYTES: usize = 4 << 30;
 
 type Key = [u8; 16];
-type Raw = (Env<WithoutTls>, Database<'static, Bytes, Bytes>);
 
 fn main() {
     println!("ratios are keyloom / peer: below 1 keyloom is faster; files are not synced\n");
@@ -69,27 +68,15 @@ fn open(directory: &tempfile::TempDir) -> Lmdb {
     options.open(directory.path()).unwrap()
 }
 
-fn open_raw(directory: &tempfile::TempDir) -> Raw {
-    let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.map_size(MAP_BYTES).max_dbs(2).max_readers(1024);
-    let flags = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
-    // SAFETY: a new file in a private directory, opened once.
-    let env = unsafe { options.flags(flags).open(directory.path()) }.unwrap();
-    let txn = env.write_txn().unwrap();
-    let created = env.create_databases_and_commit(txn, |opener, txn| {
-        let mut database = opener.database_options().types::<Bytes, Bytes>();
-        let database = database.name("records").create(txn)?;
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
-    });
-    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
-    (env, database)
+fn open_raw(directory: &tempfile::TempDir) -> RawLmdb {
+    raw_lmdb(directory.path(), MAP_BYTES, EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC)
 }
 
 fn put(store: &impl Store, keys: &[Key]) {
     store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, &VALUE))).unwrap();
 }
 
-fn put_raw((env, database): &Raw, keys: &[Key]) {
+fn put_raw((env, database): &RawLmdb, keys: &[Key]) {
     let mut txn = env.write_txn().unwrap();
     keys.iter().for_each(|key| database.put(&mut txn, key, &VALUE).unwrap());
     txn.commit().unwrap();

@@ -10,15 +10,16 @@
 //! encodes nothing more: the difference to keyloom is what the patterns cost. The write calls and
 //! their bytes are those that the kernel counts for the process.
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::path::Path;
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls};
+use heed::{Database, Env, EnvFlags, WithoutTls};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Lmdb, Store, Subspace, pack};
 use keyloom_compare::compare;
+use keyloom_compare::peers::{raw_lmdb, sqlite};
 use keyloom_patterns::{Index, Table, entry};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -86,17 +87,7 @@ struct ByHand {
 
 impl ByHand {
     fn open(directory: &Path) -> Self {
-        let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.map_size(4 << 30).max_dbs(1);
-        // SAFETY: a new file in a private directory, opened once.
-        let env = unsafe { options.open(directory) }.unwrap();
-        let txn = env.write_txn().unwrap();
-        let created = env.create_databases_and_commit(txn, |opener, txn| {
-            let mut database = opener.database_options().types::<Bytes, Bytes>();
-            let database = database.name("tickets").create(txn)?;
-            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
-        });
-        let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+        let (env, database) = raw_lmdb(directory, 4 << 30, EnvFlags::empty());
         Self { env, database }
     }
 }
@@ -139,11 +130,7 @@ const TABLES: &str = "
 
 impl Sqlite {
     fn open(directory: &Path) -> Self {
-        let sqlite = Connection::open(directory.join("sqlite")).unwrap();
-        sqlite.pragma_update(None, "journal_mode", "WAL").unwrap();
-        sqlite.pragma_update(None, "synchronous", "FULL").unwrap();
-        sqlite.pragma_update(None, "cache_size", -1_000_000).unwrap();
-        sqlite.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+        let sqlite = sqlite(&directory.join("sqlite"), "FULL");
         sqlite.execute_batch(TABLES).unwrap();
         Self(sqlite)
     }

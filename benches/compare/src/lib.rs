@@ -5,6 +5,8 @@
 //! and compared within a round. The median over the rounds is the result; times are printed for
 //! orientation.
 
+pub mod peers;
+pub mod places;
 pub mod rmat;
 pub mod rows;
 pub mod text;

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use keyloom_compare::peers;
 use rusqlite::{Connection, Statement};
 
 use crate::clicks::{Audience, Clicks};
@@ -54,11 +55,7 @@ pub const WAYS: [(&str, &str); 4] = [
 ];
 
 pub fn open(path: &Path, clicks: &Clicks) -> Connection {
-    let mut sqlite = Connection::open(path).unwrap();
-    sqlite.pragma_update(None, "journal_mode", "WAL").unwrap();
-    sqlite.pragma_update(None, "synchronous", "OFF").unwrap();
-    sqlite.pragma_update(None, "cache_size", -1_000_000).unwrap();
-    sqlite.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+    let mut sqlite = peers::sqlite(path, "OFF");
     sqlite.pragma_update(None, "temp_store", "MEMORY").unwrap();
     sqlite.execute_batch(TABLES).unwrap();
     let transaction = sqlite.transaction().unwrap();

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use keyloom_compare::peers;
 use keyloom_patterns::trees::{NestedNode, NodeId};
 use rusqlite::{Connection, Statement};
 
@@ -49,11 +50,7 @@ pub const MOVE_PATH: &str = "
     WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')";
 
 pub fn open(path: &Path, forest: &[NestedNode<u64>]) -> Connection {
-    let mut sqlite = Connection::open(path).unwrap();
-    sqlite.pragma_update(None, "journal_mode", "WAL").unwrap();
-    sqlite.pragma_update(None, "synchronous", "OFF").unwrap();
-    sqlite.pragma_update(None, "cache_size", -1_000_000).unwrap();
-    sqlite.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+    let mut sqlite = peers::sqlite(path, "OFF");
     sqlite.pragma_update(None, "temp_store", "MEMORY").unwrap();
     sqlite.execute_batch(TABLES).unwrap();
     let transaction = sqlite.transaction().unwrap();

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, RoPrefix, RoTxn, RwTxn, WithoutTls};
+use heed::{Database, Env, EnvFlags, RoPrefix, RoTxn, RwTxn, WithoutTls};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, pack, unpack};
+use keyloom_compare::peers::raw_lmdb;
 
 use super::{Peer, Sale};
 
@@ -77,17 +78,7 @@ impl ByHand {
 
 impl Peer for ByHand {
     fn open(directory: &Path) -> Self {
-        let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.map_size(4 << 30).max_dbs(2).max_readers(1024);
-        // SAFETY: a new file in a private directory, opened once.
-        let env = unsafe { options.open(directory) }.unwrap();
-        let txn = env.write_txn().unwrap();
-        let created = env.create_databases_and_commit(txn, |opener, txn| {
-            let mut database = opener.database_options().types::<Bytes, Bytes>();
-            let database = database.name("shop").create(txn)?;
-            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
-        });
-        let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+        let (env, database) = raw_lmdb(directory, 4 << 30, EnvFlags::empty());
         Self { env, database }
     }
 

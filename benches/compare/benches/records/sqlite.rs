@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use keyloom_compare::peers;
 use rusqlite::Connection;
 
 use super::{Peer, Sale};
@@ -18,12 +19,7 @@ const OF_STATE: &str = "SELECT coalesce(sum(cents), 0) FROM sales WHERE state = 
 const FETCHED: &str = "SELECT note FROM sales WHERE customer = ? ORDER BY at";
 
 fn open(directory: &Path) -> Connection {
-    let connection = Connection::open(directory.join("sales.sqlite")).unwrap();
-    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
-    connection.pragma_update(None, "synchronous", "FULL").unwrap();
-    // The other contenders may use as much memory through the page cache.
-    connection.pragma_update(None, "cache_size", -1_000_000).unwrap();
-    connection.pragma_update(None, "mmap_size", 4_i64 << 30).unwrap();
+    let connection = peers::sqlite(&directory.join("sales.sqlite"), "FULL");
     connection
         .execute_batch(
             "CREATE TABLE sales (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL,
