@@ -125,6 +125,14 @@ impl<'c> Container<'c> {
         }
     }
 
+    /// Whether decoding the container into words takes less time than this many calls of
+    /// [`contains`](Self::contains).
+    // Measured: the same time for 32 searches in 160 ids, for 130 in 1,600, and for 1,000 in a
+    // bitset.
+    pub(crate) fn is_decoded_for(self, searches: usize) -> bool {
+        searches >= (self.ids as usize + 512) / 16
+    }
+
     /// Whether the container has all ids of the chunk, in one run.
     pub(super) fn is_full(self) -> bool {
         matches!(self.form, Form::Runs(_)) && u64::from(self.ids) == CHUNK_IDS

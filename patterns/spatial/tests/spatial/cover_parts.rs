@@ -161,7 +161,7 @@ fn a_cover_compares_few_cells_however_small_its_area() {
             let index = by_position();
             let query = index.within(&area).in_ranges(ranges).unwrap();
             let parts = query.cover_parts().len();
-            let most = 16 * ranges;
+            let most = 10 * ranges;
             assert!(area.1.get() <= most, "{} cells for {parts} parts", area.1.get());
         }
     }

@@ -9,6 +9,7 @@ mod values;
 
 on_every_store_and_server! {
     values::integers_are_a_map_whatever_is_done_with_them,
+    values::values_of_few_and_of_many_ids_are_those_of_the_map,
     comparisons::every_comparison_is_what_a_filter_over_a_map_finds,
     aggregates::aggregates_are_those_of_a_list_of_values,
     aggregates::sums_of_extremes_are_exact,

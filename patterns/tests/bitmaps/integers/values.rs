@@ -85,6 +85,24 @@ pub fn integers_are_a_map_whatever_is_done_with_them(store: &impl Store) {
     });
 }
 
+/// Few and many ids together, of chunks with lists and bitsets, which are searched or decoded.
+pub fn values_of_few_and_of_many_ids_are_those_of_the_map(store: &impl Store) {
+    const CHUNK: u64 = 1 << 16;
+    let sparse = (0..CHUNK).step_by(400);
+    let lists = (CHUNK..2 * CHUNK).step_by(20);
+    let all = (2 * CHUNK..3 * CHUNK).filter(|id| id % 7 != 0);
+    let value = |id: u64| (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44) as i64 - 500_000;
+    let ids = sparse.chain(lists).chain(all);
+    let model: Values = ids.map(|id| (id, value(id))).collect();
+    store_values(store, &model);
+    let snapshot = store.snapshot().unwrap();
+    for step in [1, 3, 20, 600, 1_500, 30_000] {
+        let asked: Vec<u64> = (0..3 * CHUNK + 10).step_by(step).collect();
+        let there = integers().get_many(&snapshot, &asked).unwrap();
+        assert!(there.into_iter().eq(asked.iter().map(|id| model.get(id).copied())), "{step}");
+    }
+}
+
 type Told = Option<i64>;
 
 fn take(
