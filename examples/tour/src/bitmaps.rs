@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use flate2::read::MultiGzDecoder;
 use keyloom::{Error, Order, Result, Store, Subspace, Writer};
-use keyloom_patterns::bitmaps::{Breakdown, InvertedIndex, ValueSum, one};
+use keyloom_patterns::bitmaps::{Bitmap, BitmapExpr, Breakdown, InvertedIndex, ValueSum, one};
 use keyloom_patterns::{Attached, BatchSize, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there, say};
+use crate::report::{act, ask, grouped, is_there, say};
 use crate::{About, Step, Tour, TourResult, TourStore};
 
 pub const ABOUT: About = About {
@@ -22,15 +22,18 @@ pub const ABOUT: About = About {
     title: "Filter and count by any combination of fields",
     chapter: "book/src/bitmaps.md",
     layout: r#"(strikes.strike_index, "terms", field, value, block) -> bitmap of ids"#,
-    data: &["strikes", "strikes.strike_index"],
+    data: &["strikes", "strikes.strike_index", "approach"],
     shown: "Damage on approach",
 };
 
 /// The number of strikes per transaction.
 const BATCH: usize = 10_000;
 
+/// A costly strike on approach in California.
+const CORRECTED: u32 = 3367;
+
 /// A strike, as recorded by the Federal Aviation Administration of the USA.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Strike {
     #[serde(rename(deserialize = "Origin State"))]
     state: String,
@@ -195,6 +198,27 @@ impl Step for Inverted {
                 let most = most.map(|(state, count)| format!("{state}: {count}"));
                 Ok((most.into_iter().collect(), ()))
             },
-        )
+        )?;
+        let day = |day: u32| Bitmap::new(&Subspace::new("tour").child(&("approach", day)));
+        act(
+            store,
+            "The first audience is kept for two days, a strike is corrected between:",
+            |store| {
+                let keep = |number| store.transact(|txn| audience.store_in(txn, &day(number)));
+                let (first, id) = (keep(1)?, CORRECTED);
+                let strike = self.strikes.get(&store.snapshot()?, &id)?.ok_or("no such strike")?;
+                let corrected = Strike { damage: "None".into(), ..strike.clone() };
+                store.transact(|txn| self.strikes.put(txn, &id, &corrected).map(drop))?;
+                let second = keep(2)?;
+                // The next run of the tour begins with the strike of the file again.
+                store.transact(|txn| self.strikes.put(txn, &id, &strike).map(drop))?;
+                Ok(vec![format!("{first} on the first day, {second} on the second")])
+            },
+        )?;
+        ask(store, "Who was in it on the first day, not on the second? (time views)", |snapshot| {
+            let gone = BitmapExpr::from(day(1)) - day(2);
+            let ids = gone.ids(snapshot, ..)?.collect::<Result<Vec<_>>>()?;
+            Ok((ids.iter().map(|id| format!("id {id}")).collect(), ()))
+        })
     }
 }

@@ -1,19 +1,23 @@
 //! Countries with their large cities as children: grouped results, and searches of countries by
 //! their cities and the reverse.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use keyloom::{Order, Result, Store, Subspace, Writer};
 use keyloom_patterns::bitmaps::one;
+use keyloom_patterns::documents::json::{Collection, Condition};
 use keyloom_patterns::documents::parent_child::{Children, Link, OnParentDelete};
 use keyloom_patterns::documents::{Collapse, Documents, Matches, PARENT, ScoreMode};
 use keyloom_patterns::text::{Analyzer, Query};
 use keyloom_patterns::{BatchSize, Table};
+use serde_json::{Value, json};
 
 use crate::cities::{self, City};
 use crate::countries::{self, Country};
 use crate::options::Options;
-use crate::report::{ask, grouped, is_there, say};
+use crate::report::{act, ask, grouped, is_there, say};
 use crate::{About, Step, Tour, TourResult, TourStore};
 
 pub const ABOUT: About = About {
@@ -27,6 +31,8 @@ pub const ABOUT: About = About {
         "parent_countries.children child_cities",
         "child_cities",
         "child_cities.text",
+        "json_countries",
+        "json_countries.index continent, cities",
     ],
     shown: "at least 3 cities",
 };
@@ -35,6 +41,8 @@ pub const ABOUT: About = About {
 const BATCH: usize = 500;
 /// Cities with fewer inhabitants are left out.
 const INHABITANTS: u64 = 100_000;
+/// A smaller city is not named in the document of its country.
+const INHABITED: u64 = 1_000;
 /// Words for saints in the names of cities.
 const SAINTS: [&str; 5] = ["san", "santa", "santo", "são", "saint"];
 
@@ -46,6 +54,7 @@ type CityKey = (String, u32);
 pub struct Relations {
     countries: Documents<String, Country>,
     cities: Children<String, Country, CityKey, City>,
+    json: Collection<String>,
     loaded: Subspace,
 }
 
@@ -61,7 +70,9 @@ impl Relations {
                     .field("name", Analyzer::names(), |_, city: &City, add| add(&city.name))
                     .integers("population", |_, city| i64::try_from(city.population).ok())
             })?;
-        Ok(Self { countries, cities, loaded: Subspace::new(&("tour", "loaded")) })
+        let json = Collection::open(&tour.schema, "json_countries")?
+            .with_index(&tour.schema, ["continent", "cities"])?;
+        Ok(Self { countries, cities, json, loaded: Subspace::new(&("tour", "loaded")) })
     }
 
     fn table(&self) -> &Table<CityKey, City> {
@@ -113,6 +124,60 @@ impl Relations {
     }
 }
 
+impl Relations {
+    fn ask_json(&self, store: &TourStore) -> TourResult {
+        let tiny = Condition::one_of("continent", ["EU", "OC"])?
+            & Condition::range("cities", json!(1)..=json!(5))?
+            & Condition::missing("largest.inhabitants")?;
+        let question = "Of the countries of Europe and Oceania with at most 5 cities, which have \
+                        none of 1,000 inhabitants? (a condition on JSON)";
+        ask(store, question, |snapshot| {
+            let found = self.json.find_where(snapshot, &tiny)?;
+            let codes = found.map(|found| Ok(found?.0)).collect::<Result<Vec<String>>>()?;
+            let index = self.json.indexes_for(&tiny).unwrap_or_default().join("; ");
+            Ok((vec![format!("{} (by the index of {index})", codes.join(", "))], ()))
+        })?;
+        act(store, "Each of them is marked, in bounded transactions: (update of many)", |store| {
+            let done = self.json.update_where(store, &tiny, |_code, mut country| {
+                let fields = country.as_object_mut();
+                fields.map(|fields| fields.insert("is tiny".into(), json!(true)));
+                Ok(Some(country))
+            })?;
+            Ok(vec![format!("{} countries", done.records)])
+        })
+    }
+}
+
+/// A document for each country: its continent, its number of cities, and the largest of these, if
+/// that has enough inhabitants.
+fn json_countries(data: &Path) -> TourResult<Vec<(String, Value)>> {
+    let mut of_country = BTreeMap::<String, (u64, Option<City>)>::new();
+    for city in cities::read(data)? {
+        let (_, city) = city?;
+        let (count, largest) = of_country.entry(city.country.clone()).or_default();
+        *count += 1;
+        let most = largest.as_ref().map_or(INHABITED - 1, |largest| largest.population);
+        if city.population > most {
+            *largest = Some(city);
+        }
+    }
+    let documents = countries::rows(data)?.into_iter().map(|(code, country)| {
+        let Country { name, continent } = country;
+        let (cities, largest) = of_country.remove(&code).unwrap_or_default();
+        let largest = match largest {
+            Some(City { name, population, .. }) => {
+                json!({ "name": name, "inhabitants": population })
+            }
+            None => json!({}),
+        };
+        let document = json!({
+            "name": name, "continent": continent, "cities": cities, "largest": largest,
+        });
+        (code, document)
+    });
+    Ok(documents.collect())
+}
+
 impl Step for Relations {
     fn load(&self, store: &TourStore, options: &Options) -> TourResult {
         let loaded = self.loaded.pack("documents");
@@ -132,6 +197,10 @@ impl Step for Relations {
         // All countries exist, so the cities are written without a check of each parent.
         BatchSize::new(BATCH)
             .transact_all(store, &large, |txn, part| self.table().put_many(txn, part))?;
+        let documents = json_countries(&options.data)?;
+        BatchSize::new(BATCH).transact_all(store, &documents, |txn, part| {
+            self.json.put_many(txn, part.iter().cloned())
+        })?;
         store.transact(|txn| txn.put(&loaded, b""))?;
         let (cities, seconds) = (grouped(large.len() as u64), started.elapsed().as_secs_f64());
         say!("documents  {cities} cities as children of their countries, in {seconds:.2} s");
@@ -146,6 +215,7 @@ impl Step for Relations {
             "Which countries have at least 3 cities of more than 5 million? (parents by children)";
         ask(store, question, |snapshot| Ok((self.with_cities(snapshot, 3, 5_000_000)?, ())))?;
         let question = "Which are the largest cities of Oceania? (children by parents)";
-        ask(store, question, |snapshot| Ok((self.largest_of(snapshot, "OC")?, ())))
+        ask(store, question, |snapshot| Ok((self.largest_of(snapshot, "OC")?, ())))?;
+        self.ask_json(store)
     }
 }

@@ -1,5 +1,7 @@
 //! Flights between the airports of the United States.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs::File;
 use std::path::Path;
 
@@ -7,11 +9,11 @@ use flate2::read::MultiGzDecoder;
 use keyloom::Store;
 use keyloom_patterns::BatchSize;
 use keyloom_patterns::graph::algorithms::{self, PageRankOptions};
-use keyloom_patterns::graph::{Direction, Graph, Hop};
+use keyloom_patterns::graph::{Direction, EdgeList, Graph, GraphMl, Hop};
 use serde::Deserialize;
 
 use crate::options::Options;
-use crate::report::{ask, grouped, say, some_of};
+use crate::report::{act, ask, grouped, say, some_of};
 use crate::{About, Step, Tour, TourResult, TourStore};
 
 pub const ABOUT: About = About {
@@ -19,7 +21,16 @@ pub const ABOUT: About = About {
     title: "Find friends of friends and shortest paths",
     chapter: "book/src/graph.md",
     layout: "(flights edges, from, label, to) -> number of flights",
-    data: &["flights edges", "flights edges.incoming", "flights edges.degrees", "flights vertices"],
+    data: &[
+        "flights edges",
+        "flights edges.incoming",
+        "flights edges.degrees",
+        "flights vertices",
+        "shuttles edges",
+        "shuttles edges.incoming",
+        "shuttles edges.degrees",
+        "shuttles vertices",
+    ],
     shown: "fewest flights",
 };
 
@@ -39,11 +50,15 @@ struct Route {
 
 pub struct AdjacencyLists {
     flights: Flights,
+    /// The routes between large airports.
+    shuttles: Flights,
 }
 
 impl AdjacencyLists {
     pub fn new(tour: &Tour<'_>) -> keyloom::Result<Self> {
-        Ok(Self { flights: Graph::directed(&tour.schema, "flights")? })
+        let [flights, shuttles] =
+            ["flights", "shuttles"].map(|name| Graph::directed(&tour.schema, name));
+        Ok(Self { flights: flights?, shuttles: shuttles? })
     }
 }
 
@@ -164,7 +179,79 @@ impl Step for AdjacencyLists {
                 let line = |(airport, rank): &(String, f64)| format!("{airport}: {rank:.4}");
                 Ok((first.into_iter().map(line).collect(), ()))
             },
-        )
+        )?;
+        ask(
+            store,
+            "How many airports are one or two flights from Boise? (steps, emit)",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let flights = view.from(["BOI"]).repeat(2, |steps| steps.out([FLIES_TO]).dedup());
+                let count = flights.emit().dedup().count()?.found;
+                Ok((vec![format!("{count} airports in one or two flights")], ()))
+            },
+        )?;
+        ask(store, "And from Adak? (steps, union)", |snapshot| {
+            let view = self.flights.at(snapshot)?;
+            let from = view.from(["ADK"]).union(
+                |steps| steps.out([FLIES_TO]),
+                |steps| steps.out([FLIES_TO]).out([FLIES_TO]),
+            );
+            Ok((vec![format!("{} airports from Adak", from.dedup().count()?.found)], ()))
+        })?;
+        ask(store, "Which airports have most flights among themselves? (Louvain)", |snapshot| {
+            let view = self.flights.at(snapshot)?;
+            let rows = view.to_weighted_csr(|flights| f64::from(*flights))?;
+            let groups = algorithms::louvain(&rows, 1.0)?;
+            let quality = algorithms::modularity(&rows, &groups, 1.0)?;
+            let airports = rows.zip(groups).collect::<keyloom::Result<Vec<_>>>()?;
+            let mut members = BTreeMap::<_, Vec<String>>::new();
+            for (airport, group) in airports {
+                members.entry(group).or_default().push(airport);
+            }
+            let of = |airport: &str| members.values().find(|all| all.iter().any(|a| a == airport));
+            let adak = of("ADK").map_or(0, Vec::len);
+            let line = format!(
+                "{} groups of modularity {quality:.3}; that of Adak has {adak} airports",
+                members.len()
+            );
+            Ok((vec![line], ()))
+        })?;
+        self.import(store)
+    }
+}
+
+/// The format of the files: an edge list of integers, and GraphML with the attribute `flights`.
+impl AdjacencyLists {
+    fn import(&self, store: &TourStore) -> TourResult {
+        let snapshot = store.snapshot()?;
+        let view = self.flights.at(&snapshot)?;
+        let (mut lines, mut xml) = (String::new(), String::new());
+        for (from, to) in LARGE.iter().flat_map(|from| LARGE.map(|to| (*from, to))) {
+            let Some(flights) = view.edge(from, FLIES_TO, to)? else { continue };
+            writeln!(lines, "{from},{to},{flights}")?;
+            let data = format!(r#"<data key="f">{flights}</data>"#);
+            writeln!(xml, r#"<edge source="{from}" target="{to}">{data}</edge>"#)?;
+        }
+        drop(snapshot);
+        act(store, "The routes between large airports are a file of edges, imported:", |store| {
+            let list = EdgeList::new(FLIES_TO, |flights| flights.unwrap_or_default() as u32);
+            let list = list.separator(',');
+            let done = self.shuttles.import_edges(store, lines.as_bytes(), &list)?;
+            Ok(vec![format!("{} routes from {} bytes", done.records, lines.len())])
+        })?;
+        act(store, "The same as GraphML adds nothing:", |store| {
+            let key = r#"<key id="f" for="edge" attr.name="flights" attr.type="int"/>"#;
+            let file =
+                format!(r#"<graphml>{key}<graph edgedefault="directed">{xml}</graph></graphml>"#);
+            let format = GraphMl::new(
+                |_node| Ok(()),
+                |edge| Ok((FLIES_TO.to_owned(), edge.parse("flights")?.unwrap_or_default())),
+            );
+            let done = self.shuttles.import_graphml(store, file.as_bytes(), &format)?;
+            let edges = self.shuttles.edges().count(&store.snapshot()?, ..)?;
+            Ok(vec![format!("{} edges read, {edges} stored", done.records)])
+        })?;
+        Ok(())
     }
 }
 

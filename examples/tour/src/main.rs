@@ -17,6 +17,7 @@ mod denormalize;
 #[cfg(feature = "documents")]
 mod documents;
 mod entity;
+mod extents;
 mod feed;
 #[cfg(feature = "graph")]
 mod graph;

@@ -1,11 +1,13 @@
 //! Mails to the largest cities of a region, sent by a worker that may send three at once.
 
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
-use keyloom::{Result, Store};
+use keyloom::{Error, Result, Store};
 use keyloom_patterns::locking::WorkQueue;
-use keyloom_patterns::locking::queue::{Delivery, NewJob};
+use keyloom_patterns::locking::queue::{
+    Answer, Delivery, Enqueued, Failed, NewJob, Stop, WorkOptions,
+};
 use keyloom_patterns::locking::rate_limit::{RateLimit, Take};
 
 use crate::cities::Cities;
@@ -33,6 +35,8 @@ pub const ABOUT: About = About {
 };
 
 const MAILS: usize = 5;
+/// The time that a worker waits for a mail.
+const IDLE: Duration = Duration::from_millis(50);
 const SENDER: &str = "town hall";
 /// The permits, and the time in which all of them come back: short, since the tour waits for them.
 const RATE: (u32, Duration) = (3, Duration::from_millis(300));
@@ -107,16 +111,59 @@ impl Step for Mails {
         act(store, "A mail that repeats each week waits after it is sent:", |store| {
             let mail = NewJob::new(SENDER, "the list of the week".to_owned());
             let mail = mail.repeat_every(Duration::from_secs(7 * 24 * 60 * 60)).key("weekly");
-            store.transact(|txn| self.queue.enqueue(txn, mail.clone()).map(drop))?;
+            let id = store.transact(|txn| match self.queue.enqueue(txn, mail.clone())? {
+                Enqueued::New(id) => Ok(id),
+                // The job of a run that was interrupted here waits for its next week.
+                Enqueued::Existing(id) => {
+                    self.queue.delete(txn, id)?;
+                    Ok(self.queue.enqueue(txn, mail.clone())?.id())
+                }
+            })?;
             let sent = self.queue.dequeue(store, 1)?;
             store
                 .transact(|txn| sent.iter().try_for_each(|mail| self.queue.complete(txn, mail)))?;
             let again = self.queue.dequeue(store, 1)?.len();
             // The next run of the tour begins with an empty queue again.
-            store.transact(|txn| {
-                sent.iter().try_for_each(|mail| self.queue.delete(txn, mail.id).map(drop))
-            })?;
+            store.transact(|txn| self.queue.delete(txn, id).map(drop))?;
             Ok(vec![format!("{} delivered, then {again}", sent.len())])
+        })?;
+        act(
+            store,
+            "A mail whose sending fails is not delivered again at once: (back-off)",
+            |store| {
+                let mail = (SENDER, "to nowhere".to_owned());
+                let id = store.transact(|txn| self.queue.enqueue(txn, mail.clone()))?.id();
+                let [mail] = &self.queue.dequeue(store, 1)?[..] else {
+                    return Err("not delivered".into());
+                };
+                let failed = store.transact(|txn| self.queue.fail(txn, mail, "no such address"))?;
+                let again = self.queue.dequeue(store, 1)?.len();
+                store.transact(|txn| self.queue.delete(txn, id).map(drop))?;
+                let outcome = match failed {
+                    Failed::RetryAt(_) => "waits for 0.5 to 1 s",
+                    Failed::Dead => "is dead",
+                };
+                Ok(vec![format!("{outcome}; {again} delivered now")])
+            },
+        )?;
+        act(store, "A mail wakes a worker that waits for one: (wake-up)", |store| {
+            let (stop, mail) = (Stop::new(), (SENDER, "to the last city".to_owned()));
+            let work = || {
+                self.queue.work(store, &stop, &WorkOptions::default(), |_mail| {
+                    stop.request();
+                    Answer::Complete
+                })
+            };
+            let report = thread::scope(|scope| {
+                let worker = scope.spawn(work);
+                sleep(IDLE);
+                let enqueued = store.transact(|txn| self.queue.enqueue(txn, mail.clone()));
+                if enqueued.is_err() {
+                    stop.request();
+                }
+                enqueued.and(worker.join().unwrap_or_else(|_| Err(Error::other("it panicked"))))
+            })?;
+            Ok(vec![format!("{} sent by an idle worker", report.completed)])
         })
     }
 }

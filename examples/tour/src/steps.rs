@@ -11,8 +11,8 @@ use crate::graph;
 use crate::options::Options;
 use crate::{Tour, TourResult, TourStore};
 use crate::{
-    aggregate, bitmaps, denormalize, entity, feed, index, index_table, join, property_index,
-    schema_changes, sequence, spatial, trees, versioned,
+    aggregate, bitmaps, denormalize, entity, extents, feed, index, index_table, join,
+    property_index, schema_changes, sequence, spatial, trees, versioned,
 };
 #[cfg(feature = "locking")]
 use crate::{locking, queue};
@@ -61,6 +61,7 @@ pub const STEPS: &[(&About, NewStep)] = &[
     (&sequence::ABOUT, |tour| Ok(Box::new(sequence::EnumerableKeys::new(tour)))),
     (&feed::ABOUT, |tour| Ok(Box::new(feed::Feeds::new(tour)))),
     (&spatial::ABOUT, |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?))),
+    (&extents::ABOUT, |tour| Ok(Box::new(extents::Extents::new(tour)?))),
     (&bitmaps::ABOUT, |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?))),
     #[cfg(feature = "text")]
     (&text::ABOUT, |tour| Ok(Box::new(text::FullText::new(tour)?))),

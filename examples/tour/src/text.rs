@@ -7,8 +7,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use flate2::read::MultiGzDecoder;
-use keyloom::{Result, Store, Subspace, Writer};
+use keyloom::{Budget, Budgeted, Error, Result, Store, Subspace, Writer};
 use keyloom_patterns::bitmaps::one;
+use keyloom_patterns::text::analysis::Tokenizer;
 use keyloom_patterns::text::{Analyzer, Hit, Query, QueryParser, RecordHit, TextIndex};
 use keyloom_patterns::{Attached, BatchSize, Table};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,14 @@ pub const ABOUT: About = About {
     title: "Search texts by relevance",
     chapter: "book/src/text.md",
     layout: "(paragraphs.by_text, 2, field, term, last id) -> postings",
-    data: &["paragraphs", "paragraphs.by_text", "city_names", "city_names.by_words"],
+    data: &[
+        "paragraphs",
+        "paragraphs.by_text",
+        "city_names",
+        "city_names.by_words",
+        "remarks",
+        "remarks.by_words",
+    ],
     shown: "rabbits in waistcoats",
 };
 
@@ -33,6 +41,10 @@ pub const BATCH: usize = 500;
 const INHABITANTS: u64 = 50_000;
 /// The number of printed characters of a paragraph.
 const SHOWN: usize = 90;
+
+/// Remarks of readers, in French.
+const REMARKS: [&str; 3] =
+    ["L'oiseau est un flamant rose !", "Encore un \u{1f375}, dit le Lapin", "J'aime le Chapelier"];
 
 type Snapshot<'s> = <TourStore as Store>::Snapshot<'s>;
 
@@ -47,6 +59,8 @@ pub struct FullText {
     by_text: Attached<TextIndex<u32, Paragraph>>,
     names: Table<u32, String>,
     by_name: Attached<TextIndex<u32, String>>,
+    remarks: Table<u32, String>,
+    by_remark: Attached<TextIndex<u32, String>>,
     loaded: Subspace,
 }
 
@@ -68,8 +82,17 @@ impl FullText {
                 |_id, name: &String, add| add(name),
             ))
         })?;
+        let remarks = tour.schema.table("remarks")?;
+        let by_remark = tour.schema.derive(&remarks, "by_words", 1, |space| {
+            let analyzer = Analyzer::new("remarks", Tokenizer::words_and_emoji()).lower_case();
+            Ok(TextIndex::with_keys_as_ids(space).field(
+                "text",
+                analyzer.elision(["d", "j", "l", "qu", "s"]),
+                |_id, remark: &String, add| add(remark),
+            ))
+        })?;
         let loaded = Subspace::new(&("tour", "loaded"));
-        Ok(Self { paragraphs, by_text, names, by_name, loaded })
+        Ok(Self { paragraphs, by_text, names, by_name, remarks, by_remark, loaded })
     }
 
     fn parse(query: &str) -> Result<Query> {
@@ -149,7 +172,10 @@ impl Step for FullText {
         let mut size = BatchSize::new(BATCH);
         size.transact_all(store, &paragraphs, |txn, part| self.paragraphs.put_many(txn, part))?;
         size.transact_all(store, &names, |txn, part| self.names.put_many(txn, part))?;
-        store.transact(|txn| txn.put(&loaded, b""))?;
+        store.transact(|txn| {
+            self.remarks.put_many(txn, (1..).zip(REMARKS.map(str::to_owned)))?;
+            txn.put(&loaded, b"")
+        })?;
         let [paragraphs, names] = [paragraphs.len(), names.len()].map(|n| grouped(n as u64));
         let seconds = started.elapsed().as_secs_f64();
         say!("texts      {paragraphs} paragraphs and {names} names of cities, in {seconds:.2} s");
@@ -182,6 +208,43 @@ impl Step for FullText {
         for name in ["sao paolo", "Wroclav"] {
             let question = format!("Which city is {name:?}? (a wrong letter, accents folded)");
             ask(store, &question, |snapshot| self.cities_like(snapshot, name))?;
+        }
+        ask(
+            store,
+            "Which cities have Los in their names, from A to Z? (another order)",
+            |snapshot| {
+                let search = self.by_name.at(snapshot)?.search(Query::term("name", "los")).limit(3);
+                let page =
+                    search.records_sorted_by(snapshot, &self.names, |_, name, _| name.clone())?;
+                Ok((page.items.iter().map(|hit| hit.value.clone()).collect(), ()))
+            },
+        )?;
+        ask(
+            store,
+            "Which paragraphs have a word in -ing? (refused: more than 100 reads)",
+            |snapshot| {
+                let reader = Budgeted::new(snapshot, Budget::new().reads(100));
+                let search = self.by_text.at(&reader)?.search(Self::parse("*ing")?);
+                let refused = search.count(&reader).err().ok_or("it was not refused");
+                let refused = refused.map_err(Error::other)?.to_string();
+                Ok((vec![refused.split("; ").next().unwrap_or_default().to_owned()], ()))
+            },
+        )?;
+        self.ask_remarks(store)
+    }
+}
+
+impl FullText {
+    fn ask_remarks(&self, store: &TourStore) -> TourResult {
+        for (question, word) in [
+            ("Which remark is about a bird? (l'oiseau, with its article elided)", "oiseau"),
+            ("Which remark is about tea? (an emoji is a word)", "\u{1f375}"),
+        ] {
+            ask(store, question, |snapshot| {
+                let search = self.by_remark.at(snapshot)?.search(Query::term("text", word));
+                let found = search.records(snapshot, &self.remarks)?.items;
+                Ok((found.iter().map(|hit| hit.value.clone()).collect(), ()))
+            })?;
         }
         Ok(())
     }

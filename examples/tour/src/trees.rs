@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -11,10 +12,10 @@ use keyloom::value::Postcard;
 use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_patterns::trees::path::PathRegex;
 use keyloom_patterns::trees::{
-    DeclareTree, MaterializedPath, NestedNode, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument,
-    TreeModel,
+    DeclareTree, InsertAt, MaterializedPath, NestedNode, NestedSets, NodeCodec, NodeId, NodeRecord,
+    Tree, TreeDocument, TreeModel,
 };
-use keyloom_patterns::{Attached, BatchSize, Continuation, Index, entry};
+use keyloom_patterns::{Attached, BatchSize, Continuation, Index, Sequence, entry};
 
 use crate::cities;
 use crate::options::Options;
@@ -26,7 +27,14 @@ pub const ABOUT: About = About {
     title: "Store categories, folders and threads",
     chapter: "book/src/trees.md",
     layout: r#"(directories.tree, "node", id) -> path; (directories.by_name, name, id)"#,
-    data: &["directories", "directories.tree", "directories.by_name", "hierarchies"],
+    data: &[
+        "directories",
+        "directories.tree",
+        "directories.by_name",
+        "hierarchies",
+        "shelf",
+        "shelf.tree",
+    ],
     shown: "named README.md",
 };
 
@@ -39,6 +47,9 @@ pub struct Hierarchies {
     copy: TreeDocument<Size>,
     /// The values are the numbers of inhabitants.
     world: TreeDocument<u64>,
+    /// Teas; the values are prices.
+    shelf: NestedSets<u64>,
+    ids: Sequence<()>,
 }
 
 impl Hierarchies {
@@ -49,7 +60,10 @@ impl Hierarchies {
             tour.schema.index(files.nodes()?, "by_name", 1, |_, node| entry(node.name()))?;
         let space = Subspace::new("tour").child("hierarchies");
         let copy = TreeDocument::new(&space.child("copy"));
-        Ok(Self { files, by_name, copy, world: TreeDocument::new(&space.child("world")) })
+        let world = TreeDocument::new(&space.child("world"));
+        let shelf = tour.schema.tree("shelf", NestedSets::new)?;
+        let ids = Sequence::new(&space.child("ids of teas"));
+        Ok(Self { files, by_name, copy, world, shelf, ids })
     }
 
     /// The names from the root of the tree to a node.
@@ -160,7 +174,53 @@ impl Step for Hierarchies {
                 let line = |(country, cities)| format!("{country}: {cities}");
                 Ok((countries.into_iter().map(line).collect(), ()))
             },
-        )
+        )?;
+        self.change_shelf(store)
+    }
+}
+
+impl Hierarchies {
+    fn change_shelf(&self, store: &TourStore) -> TourResult {
+        act(store, "The path tea/green is made, with ids from a sequence:", |store| {
+            store.transact(|txn| {
+                if let Some(tea) = self.shelf.node_at(txn, ["tea"])? {
+                    self.shelf.delete_subtree(txn, tea)?;
+                }
+                let new_id = |txn: &mut _| self.ids.next(txn, &());
+                let path = ["tea", "green"];
+                self.shelf.create_path(txn, path, &0, InsertAt::last, new_id).map(drop)
+            })?;
+            Ok(vec![self.shelf_line(store)?])
+        })?;
+        act(store, "Teas are put in the order of their prices: (a sorted place)", |store| {
+            store.transact(|txn| {
+                let green = self.shelf.node_at(txn, ["tea", "green"])?;
+                for (name, price) in [("sencha", 9), ("matcha", 30), ("bancha", 6)] {
+                    let place = self
+                        .shelf
+                        .sorted_place(&*txn, green, None, |node| Ok(node.value()?.cmp(&price)))?;
+                    let id = self.ids.next(txn, &())?;
+                    self.shelf.insert(txn, id, name, &price, place)?;
+                }
+                Ok(())
+            })?;
+            Ok(vec![self.shelf_line(store)?])
+        })?;
+        act(store, "Room for 100,000 teas before the first: (relabelled in steps)", |store| {
+            let green = self.shelf.node_at(&store.snapshot()?, ["tea", "green"])?;
+            let place = InsertAt::first(green);
+            let go_on = |_: &_| ControlFlow::Continue(());
+            let done = self.shelf.make_room(store, "shelf", place, 100_000, go_on)?;
+            let state = if done.finished { "made" } else { "stopped" };
+            Ok(vec![format!("{state}; {}", self.shelf_line(store)?)])
+        })
+    }
+
+    fn shelf_line(&self, store: &TourStore) -> Result<String> {
+        let snapshot = store.snapshot()?;
+        let nodes = self.shelf.descendants(&snapshot, None, ..)?;
+        let names = nodes.map(|visit| Ok(visit?.node.name()?.to_owned()));
+        Ok(names.collect::<Result<Vec<_>>>()?.join(", "))
     }
 }
 
