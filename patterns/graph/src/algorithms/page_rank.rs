@@ -113,13 +113,17 @@ struct Lists {
 
 impl Lists {
     fn of(rows: &Rows<'_>, range: Range<u32>) -> Self {
-        let first = range.start;
-        let mut lists = Self { first, ends: Vec::new(), neighbours: Vec::new() };
-        for vertex in range {
-            rows.each(vertex, |neighbour| lists.neighbours.push(neighbour));
-            lists.ends.push(lists.neighbours.len() as u32);
-        }
-        lists
+        let mut edges = 0;
+        rows.each_piece(range.clone(), |piece| edges += piece.len());
+        let (mut ends, mut neighbours) =
+            (Vec::<u32>::with_capacity(range.len()), Vec::with_capacity(edges));
+        rows.each_piece(range.clone(), |piece| {
+            piece.each(|neighbour| neighbours.push(neighbour));
+            // The pieces of a hub are one list.
+            ends.truncate((piece.vertex - range.start) as usize);
+            ends.push(neighbours.len() as u32);
+        });
+        Self { first: range.start, ends, neighbours }
     }
 
     fn each(&self) -> impl Iterator<Item = &[u32]> {

@@ -43,6 +43,7 @@ impl<I, E, C> EdgeChanges<I, E, C> {
         let adjacency = Adjacency {
             vertices: stored.vertices,
             edges: 0,
+            incoming_edges: 0,
             is_directed: self.source.is_directed,
             is_weighted: self.weight.is_some(),
             sorted: stored.sorted,

@@ -64,9 +64,11 @@ impl Source {
         drop(ids);
         let is_weighted = arcs.weights.is_some();
         let (out, incoming) = arcs.encode(vertices, self.is_directed);
+        let incoming_edges = if self.is_directed { edges } else { 0 };
         Ok(Adjacency {
             vertices,
             edges,
+            incoming_edges,
             is_directed: self.is_directed,
             is_weighted,
             sorted: vertices,

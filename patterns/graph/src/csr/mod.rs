@@ -40,6 +40,8 @@ pub(crate) type Bytes<'r> = Box<dyn Deref<Target = [u8]> + 'r>;
 pub struct Adjacency<'r> {
     pub(crate) vertices: u32,
     pub(crate) edges: u64,
+    /// The number of entries in the incoming lists.
+    pub(crate) incoming_edges: u64,
     pub(crate) is_directed: bool,
     pub(crate) is_weighted: bool,
     /// The number of vertices at the beginning that are in the order of their ids. Later vertices
@@ -181,24 +183,24 @@ impl Adjacency<'_> {
     /// directions may have different numbers of edges.
     pub(crate) fn check(mut self) -> Result<Self> {
         rows(&self.ids).check(self.vertices)?;
+        let mut entries = Vec::new();
         for side in self.sides() {
             side.check(self.vertices)?;
             let checked = collect(Threads::all(), side.ranges(), |range| {
                 side.check_neighbours(range, self.vertices)
             });
-            checked.into_iter().collect::<Result<()>>()?;
+            entries.push(checked.into_iter().sum::<Result<u64>>()?);
         }
-        self.edges = match self.is_directed {
-            true => self.out().edges(),
-            false => (self.out().edges() + self.loops()) / 2,
-        };
+        let out = entries.first().copied().unwrap_or_default();
+        self.edges = if self.is_directed { out } else { (out + self.loops()) / 2 };
+        self.incoming_edges = entries.get(1).copied().unwrap_or_default();
         Ok(self)
     }
 
     /// Checks that both directions have the same number of edges. This holds for blocks without
     /// marked vertices; [`check`](Adjacency::check) does not require it.
     pub(crate) fn check_complete(self) -> Result<Self> {
-        match self.is_directed && self.incoming().edges() != self.edges {
+        match self.is_directed && self.incoming_edges != self.edges {
             true => Err(crate::GraphError::DamagedBlocks.into()),
             false => Ok(self),
         }

@@ -147,21 +147,15 @@ impl<'c> Rows<'c> {
         ranges
     }
 
-    /// The number of entries in all lists.
-    pub(crate) fn edges(&self) -> u64 {
-        let mut edges = 0;
-        self.each_piece(0..self.vertices(), |piece| edges += piece.len() as u64);
-        edges
-    }
-
-    /// Checks that every neighbour is a vertex.
-    pub(crate) fn check_neighbours(&self, range: Range<u32>, vertices: u32) -> Result<()> {
-        let mut after = 0;
+    /// Checks that every neighbour is a vertex, and returns the number of entries of the lists.
+    pub(crate) fn check_neighbours(&self, range: Range<u32>, vertices: u32) -> Result<u64> {
+        let (mut end, mut entries) = (0, 0);
         self.each_piece(range, |piece| {
-            piece.each(|neighbour| after = after.max(u64::from(neighbour) + 1))
+            end = end.max(piece.end());
+            entries += piece.len() as u64;
         });
-        match after <= u64::from(vertices) {
-            true => Ok(()),
+        match end <= u64::from(vertices) {
+            true => Ok(entries),
             false => Err(GraphError::DamagedBlocks.into()),
         }
     }
