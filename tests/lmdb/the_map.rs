@@ -172,6 +172,19 @@ fn that_another_process_made_larger_is_taken_over() {
     fill(&store, 10).unwrap();
 }
 
+#[test]
+fn larger_map_of_another_process_is_taken_over_by_a_transaction() {
+    let directory = tempdir().unwrap();
+    let store = small().open(directory.path()).unwrap();
+    fill(&store, 10).unwrap();
+    run_child(Child::Grow, directory.path());
+    let mut txn = store.begin().unwrap();
+    assert_eq!(txn.count(KeyRange::all()).unwrap(), 5_000);
+    txn.put(b"one more", b"").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(count(&store), 5_001);
+}
+
 /// Found by the campaign `kill`: a store could not be opened while another process enlarged it.
 #[test]
 fn enlarged_by_another_process_during_opening_is_adopted() {

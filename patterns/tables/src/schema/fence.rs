@@ -161,7 +161,7 @@ impl Batches {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use keyloom::{Memory, Transaction};
+    use keyloom::{Memory, Reader, Transaction, Writer};
 
     use super::*;
     use crate::index::entry;
@@ -184,6 +184,31 @@ mod tests {
         let index = schema.index(&numbers, "by_number", 1, |_, n: &u32| entry(n)).unwrap();
         store.transact(|txn| index.build_batch(txn, 3).map(drop)).unwrap();
         (numbers, index)
+    }
+
+    /// The items of the two runs of a batch of 1,000 that takes some time, and loses once.
+    fn items_of_runs(takes: Duration) -> [usize; 2] {
+        let store = Memory::builder().optimistic(true).build();
+        let (mut batches, mut items) = (Batches::new(1_000), Vec::new());
+        let batch = |txn: &mut <Memory as Store>::Transaction<'_>, size| {
+            items.push(size);
+            txn.get(b"read")?;
+            txn.put(b"written", &[])?;
+            if items.len() == 1 {
+                sleep(takes);
+                store.transact(|other| other.put(b"read", &[]))?;
+            }
+            Ok(())
+        };
+        batches.next(&store, || Ok(()), batch).unwrap();
+        items.try_into().unwrap()
+    }
+
+    #[test]
+    fn a_long_batch_that_conflicts_becomes_smaller() {
+        assert_eq!(items_of_runs(Duration::ZERO), [1_000, 1_000]);
+        let [first, second] = items_of_runs(BATCH + BATCH / 2);
+        assert!(first == 1_000 && (1..=667).contains(&second), "{second}");
     }
 
     /// The build was killed after it had raised the fence.

@@ -1,6 +1,8 @@
 //! The reads and writes of runs.
 
-use keyloom::{Metered, Store};
+use std::ops::ControlFlow;
+
+use keyloom::{Metered, Store, Writer};
 use keyloom_graph::messages::programs::{BreadthFirst, PageRank};
 use keyloom_testing::laws::counts;
 
@@ -45,4 +47,27 @@ fn supersteps_of_few_vertices_read_few_entries() {
     let [_, ranges, keys_read, _] = counts(cost);
     assert!(ranges < 6 * 1_000, "{ranges} ranges");
     assert!(keys_read < 60 * 1_000, "{keys_read} keys read");
+}
+
+/// The beginning of a run looks for the start vertex: in the table of vertices, then in the edges
+/// of each direction.
+#[test]
+fn a_start_vertex_costs_a_get_and_up_to_two_ranges() {
+    let store = Metered::new(keyloom_testing::memory());
+    let graph = super::prepare(&store);
+    // Vertex 11 has a record, 3 has edges, 50 has an incoming edge, and 70 has nothing.
+    store.transact(|txn| graph.put_edges(txn, [edge(3, 50, 1)])).unwrap();
+    let cost = |start| {
+        let run = declare(&store, &graph, BreadthFirst::new(start));
+        store.transact(|txn| txn.delete_range(run.space().self_and_children())).unwrap();
+        let (begun, cost) = store.measure(|store| run.run_with(store, |_| ControlFlow::Break(())));
+        let [gets, ranges, ..] = counts(cost);
+        (begun.is_ok(), gets, ranges)
+    };
+    let (is_ok, gets, ranges) = cost(11);
+    assert!(is_ok);
+    assert_eq!(cost(3), (true, gets, ranges + 1));
+    assert_eq!(cost(50), (true, gets, ranges + 2));
+    // The header, the vertex, and both directions of its edges.
+    assert_eq!(cost(70), (false, 2, 2));
 }
