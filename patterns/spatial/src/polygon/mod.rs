@@ -71,7 +71,18 @@ impl Polygon {
         Self::valid(polygon, hole)
     }
 
-    /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude.
+    /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude. The crate
+    /// `wkt` converts well-known text from and to this type, and `geojson` converts GeoJSON.
+    ///
+    /// ```
+    /// use keyloom_spatial::{Area, LatLng, Polygon};
+    /// use wkt::{ToWkt, TryFromWkt};
+    /// let text = "POLYGON((6 46,10 47,7 48,6 46))";
+    /// let polygon = Polygon::from_geo(geo::Polygon::try_from_wkt_str(text)?)?;
+    /// assert!(polygon.contains(&LatLng::new(47.0, 8.0)?));
+    /// assert_eq!(polygon.as_geo().wkt_string(), text);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Errors of [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings
