@@ -159,6 +159,7 @@ mod path;
 mod place;
 mod read;
 mod relabel;
+mod repair;
 mod steps;
 mod walk;
 

@@ -8,9 +8,9 @@ use keyloom_kit::{BatchSize, Progress};
 
 use super::MaterializedPath;
 use super::change::Rewrite;
-use super::check::Replanted;
 use super::path::Path;
 use super::place::Placing;
+use super::repair::Replanted;
 use crate::tree::REPLANS;
 use crate::{InsertAt, NodeId, rank};
 
