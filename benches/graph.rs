@@ -1,10 +1,12 @@
 //! Graphs: loading, neighbours and searches, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::fmt::Write;
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::{AnyStore, Lmdb, Memory, Store};
 use keyloom_patterns::Schema;
-use keyloom_patterns::graph::{Direction, Graph};
+use keyloom_patterns::graph::{Direction, EdgeList, Graph, GraphMl};
 use keyloom_redb::Redb;
 
 const VERTICES: u32 = 20_000;
@@ -17,6 +19,19 @@ fn edges() -> Edges {
     let mut random = fastrand::Rng::with_seed(20);
     let mut end = || random.u32(..VERTICES).min(random.u32(..VERTICES));
     (0..EDGES).map(|n| ((end(), "to".to_owned(), end()), n as u32 % 100)).collect()
+}
+
+/// The same edges as an edge list and as GraphML.
+fn files(edges: &Edges) -> (String, String) {
+    let (mut lines, mut xml) = (String::new(), String::new());
+    for ((from, _, to), weight) in edges {
+        writeln!(lines, "{from} {to} {weight}").unwrap();
+        let data = format!(r#"<data key="w">{weight}</data>"#);
+        writeln!(xml, r#"<edge source="{from}" target="{to}">{data}</edge>"#).unwrap();
+    }
+    let key = r#"<key id="w" for="edge" attr.name="weight" attr.type="int"/>"#;
+    let xml = format!(r#"<graphml>{key}<graph edgedefault="directed">{xml}</graph></graphml>"#);
+    (lines, xml)
 }
 
 fn loaded(store: &AnyStore, edges: &Edges) -> Graph<u32, (), u32> {
@@ -45,6 +60,18 @@ fn graphs(c: &mut Criterion) {
         let again: Edges = edges.iter().take(20_000).cloned().collect();
         group.bench_function("put 20,000 edges again", |b| {
             b.iter(|| store.transact(|txn| graph.put_edges(txn, again.clone())).unwrap());
+        });
+        let (lines, xml) = files(&again);
+        let list = EdgeList::new("to", |weight| weight.unwrap_or_default() as u32);
+        group.bench_function("import 20,000 edges of an edge list again", |b| {
+            b.iter(|| graph.import_edges(&store, lines.as_bytes(), &list).unwrap());
+        });
+        let format = GraphMl::new(
+            |_node| Ok(()),
+            |edge| Ok(("to".to_owned(), edge.parse("weight")?.unwrap_or_default())),
+        );
+        group.bench_function("import 20,000 edges of GraphML again", |b| {
+            b.iter(|| graph.import_graphml(&store, xml.as_bytes(), &format).unwrap());
         });
         let snapshot = store.snapshot().unwrap();
         let view = graph.at(&snapshot).unwrap();

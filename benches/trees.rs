@@ -69,6 +69,11 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
     group.bench_function("descendants, 1,111 of them", |b| {
         b.iter(|| tree.descendants(&snapshot, 0, ..).unwrap().count());
     });
+    group.bench_function("sorted place among 10 children", |b| {
+        b.iter(|| {
+            tree.sorted_place(&snapshot, next(), None, |node| Ok(node.value()?.cmp(&7))).unwrap()
+        });
+    });
     drop(snapshot);
     let mut id = NODES;
     group.bench_function("insert and delete", |b| {

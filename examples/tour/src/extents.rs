@@ -63,23 +63,24 @@ impl Extents {
         Ok(Self { outlines, by_extent, by_city, planes: tour.schema.table("planes")? })
     }
 
-    /// Moves the plane, in one transaction. Returns the countries that it has entered or left.
-    fn moved(&self, store: &TourStore, to: LatLng) -> Result<Vec<String>> {
+    /// Moves the plane, or lands it, in one transaction. Returns the countries that it has entered
+    /// or left.
+    fn moved(&self, store: &TourStore, to: Option<LatLng>) -> Result<Vec<String>> {
         store.transact(|txn| {
-            let now = self.by_extent.at(txn)?.containing(to).extents(txn)?;
-            let now: BTreeSet<String> =
-                now.map(|extent| extent?.record_key()).collect::<Result<_>>()?;
-            let before = self.planes.range(txn, PLANE)?.map(|row| Ok(row?.0.1));
-            let before: BTreeSet<String> = before.collect::<Result<_>>()?;
-            let keys = |countries: &[&String]| -> Vec<(u32, String)> {
-                countries.iter().map(|country| (PLANE, country.to_string())).collect()
-            };
-            let entered: Vec<_> = now.difference(&before).collect();
-            let left: Vec<_> = before.difference(&now).collect();
-            self.planes.put_many(txn, keys(&entered).into_iter().map(|key| (key, ())))?;
-            self.planes.delete_many(txn, &keys(&left))?;
-            let entered = entered.iter().map(|country| format!("+{country}"));
-            Ok(entered.chain(left.iter().map(|country| format!("-{country}"))).collect())
+            let mut now = BTreeSet::new();
+            if let Some(to) = to {
+                for extent in self.by_extent.at(txn)?.containing(to).extents(txn)? {
+                    now.insert((PLANE, extent?.record_key()?));
+                }
+            }
+            let before = self.planes.range(txn, PLANE)?.map(|row| Ok(row?.0));
+            let before = before.collect::<Result<BTreeSet<_>>>()?;
+            let entered: Vec<_> = now.difference(&before).cloned().collect();
+            let left: Vec<_> = before.difference(&now).cloned().collect();
+            self.planes.put_many(txn, entered.iter().map(|key| (key.clone(), ())))?;
+            self.planes.delete_many(txn, &left)?;
+            let entered = entered.iter().map(|(_, country)| format!("+{country}"));
+            Ok(entered.chain(left.iter().map(|(_, country)| format!("-{country}"))).collect())
         })
     }
 }
@@ -154,19 +155,16 @@ impl Step for Extents {
         )?;
         act(store, "A plane from Paris to Vienna enters (+) and leaves (-): (geofences)", |store| {
             let [from, to] = ROUTE;
+            // A run that was interrupted in the air has left the plane there.
+            self.moved(store, None)?;
             let mut events = Vec::new();
             for step in 0..=POSITIONS {
                 let way = f64::from(step) / f64::from(POSITIONS);
                 let between = |a: f64, b: f64| a + (b - a) * way;
                 let at = LatLng::new(between(from.0, to.0), between(from.1, to.1))?;
-                events.extend(self.moved(store, at)?);
+                events.extend(self.moved(store, Some(at))?);
             }
-            // The next run begins on the ground.
-            store.transact(|txn| {
-                let inside = self.planes.range(txn, PLANE)?.map(|row| Ok(row?.0));
-                let inside = inside.collect::<Result<Vec<_>>>()?;
-                self.planes.delete_many(txn, &inside)
-            })?;
+            self.moved(store, None)?;
             Ok(vec![events.join(" ")])
         })
     }
