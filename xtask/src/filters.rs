@@ -80,3 +80,27 @@ fn a_name_that_no_test_has_is_found() {
     ];
     assert_eq!(unknown(commands), ["no_such_program", "queries_of_no_kind", "index::of_never"]);
 }
+
+/// The crates whose examples alone a command runs, and that are not in the workspace:
+/// `tests/rustdoc.sh` would skip all examples.
+fn unknown_crates<'c>(commands: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let manifest = fs::read_to_string(manifest).unwrap();
+    let is_known = |name: &str| {
+        let (package, entry) = (format!("name = {name:?}"), format!("{name} = {{ path = "));
+        manifest.lines().any(|line| line == package || line.starts_with(&entry))
+    };
+    let named = commands.into_iter().filter_map(|command| {
+        let (_, rest) = command.split_once("KEYLOOM_DOCUMENTED=")?;
+        rest.split_whitespace().next()
+    });
+    named.filter(|name| !is_known(&name.replace('_', "-"))).collect()
+}
+
+#[test]
+fn each_crate_whose_examples_a_step_runs_is_in_the_workspace() {
+    assert!(commands().into_iter().any(|command| command.contains("KEYLOOM_DOCUMENTED=")));
+    assert_eq!(unknown_crates(commands()), [""; 0]);
+    let others = ["KEYLOOM_DOCUMENTED=keyloom_tables cargo test", "KEYLOOM_DOCUMENTED=key x"];
+    assert_eq!(unknown_crates(others), ["key"]);
+}
