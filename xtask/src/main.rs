@@ -9,6 +9,8 @@ mod contributing;
 mod filters;
 mod pages;
 mod plots;
+#[cfg(test)]
+mod tests_of_modules;
 mod words;
 
 use std::path::{Path, PathBuf};
