@@ -1,10 +1,11 @@
 //! Builds that encounter another writer of the same records in every batch.
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use keyloom::{Error, Memory, RetryPolicy, Store, Transaction, Writer};
+use keyloom::{Error, Limits, Memory, RetryPolicy, Store, Transaction, Writer};
 use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 
 const RECORDS: u32 = 100;
@@ -89,4 +90,42 @@ fn a_build_that_meets_a_writer_without_a_fence_is_given_up() {
     let error = index.build(&store).unwrap_err();
     assert!(matches!(error, Error::RetriesExhausted { .. }), "{error}");
     assert_eq!(rival.refused.load(Relaxed), 0);
+}
+
+/// A store whose transactions have few operations.
+fn narrow(operations: usize) -> Memory {
+    let limits = Limits::default().with_max_transaction(None, Some(operations));
+    Memory::builder().limits(limits).build()
+}
+
+#[test]
+fn a_batch_that_exceeds_a_limit_of_the_store_is_halved() {
+    let store = narrow(30);
+    let schema = Schema::open(&store, "app").unwrap();
+    let numbers = schema.table::<u32, u32>("numbers").unwrap();
+    for some in (0..100).collect::<Vec<u32>>().chunks(10) {
+        store.transact(|txn| numbers.put_many(txn, some.iter().map(|n| (*n, *n)))).unwrap();
+    }
+    let index = schema.index(&numbers, "by_number", 1, |_, number: &u32| entry(number)).unwrap();
+    // The control: one transaction is too large for the batch. The first batch only begins.
+    store.transact(|txn| index.build_batch(txn, 1)).unwrap();
+    let error = store.transact(|txn| index.build_batch(txn, 100).map(drop)).unwrap_err();
+    assert!(error.is_batch_too_large(), "{error}");
+    let mut visited = vec![0];
+    let built = index.build_with(&store, 100, |progress| {
+        visited.push(progress.records);
+        ControlFlow::Continue(())
+    });
+    assert!(built.unwrap().finished);
+    let batches: Vec<u64> = visited.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(batches.iter().all(|batch| *batch < 30) && batches[0] > 7, "{batches:?}");
+
+    let mut removed = vec![0];
+    let dropped = index.drop_with(&store, 7, |progress| {
+        removed.push(progress.removed);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(dropped.unwrap().removed, 100);
+    let batches: Vec<u64> = removed.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(batches.iter().all(|batch| *batch <= 7) && batches.len() > 14, "{batches:?}");
 }

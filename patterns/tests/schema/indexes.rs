@@ -521,6 +521,18 @@ fn an_entry_of_the_other_kind_of_index_is_recognized() {
     assert_eq!(found.next().unwrap().unwrap().record_key().unwrap(), 1);
 }
 
+#[test]
+fn an_error_names_an_index_whose_handle_is_dropped() {
+    let store = Memory::new();
+    let error = {
+        let people = People::open(&store);
+        store.transact(|txn| people.table.put(txn, &1, &sample(1))).unwrap();
+        store.transact(|txn| people.table.put(txn, &2, &twin(2, 1))).unwrap_err()
+    };
+    is_not_unique(&error);
+    assert!(error.to_string().contains("the unique index people.by_email"), "{error}");
+}
+
 /// The negative control: writes that bypass the schema are not maintained, and a check finds them.
 #[test]
 fn writes_that_bypass_the_schema_are_found_in_every_index() {

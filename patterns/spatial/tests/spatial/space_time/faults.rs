@@ -8,6 +8,7 @@ use keyloom_spatial::GeoCell;
 use keyloom_spatial::{BoundingBox, Circle, SpaceTimeIndex};
 
 use super::fixture::{Event, Events, position};
+use keyloom_tables::{Maintained, Table};
 use keyloom_testing::laws::{clear, refused};
 
 const EVENTS: [Event; 4] = [(1.0, 2.0, 3), (3.0, 4.0, 2_000), (5.0, 6.0, 0), (90.0, 0.0, -7)];
@@ -76,6 +77,13 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
             events.table.put_many(txn, [(7, Some((1.0, 1.0, 1))), (8, Some(bad))])
         });
     }
+    // A record that was there before the index is left out of it.
+    let bare = Table::<u32, Option<Event>>::new(events.table.space());
+    store.transact(|txn| bare.put(txn, &77, &Some((91.0, 0.0, 0)))).unwrap();
+    let repaired = events.index.repair(store, &events.table).unwrap();
+    assert_eq!((repaired.records, repaired.entries, repaired.written), (5, 4, 0));
+    assert!(events.index.check(&store.snapshot().unwrap(), &events.table).unwrap().is_empty());
+    store.transact(|txn| bare.delete(txn, &77)).unwrap();
     let snapshot = store.snapshot().unwrap();
     let error = events.index.within(GeoCell::WORLD, ..).in_ranges(0).unwrap_err();
     assert!(error.to_string().contains("one range or more"), "{error}");

@@ -32,6 +32,12 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let divided = consumer.share(0, 2);
     says(refused(store, |txn| divided.start(txn, 0)), "has 1 shares, not 2; remove it");
     says(divided.poll(&store.snapshot().unwrap(), 1).unwrap_err(), "has 1 shares, not 2");
+    // A limit of 0 counts as 1, so that a loop over batches ends.
+    store.transact(|txn| table.put(txn, &("b".into(), 1), &"y".into())).unwrap();
+    let late = feed.consumer("late");
+    store.transact(|txn| late.start(txn, 0)).unwrap();
+    let polled = late.poll(&store.snapshot().unwrap(), 0).unwrap();
+    assert_eq!(polled.changes.iter().map(|change| change.number).collect::<Vec<_>>(), [1]);
     // A sweep does not resume at the position of other work.
     let last = Some(keyloom::pack(&("table", 1)));
     let resume = Some(RepairPosition { last, ..RepairPosition::default() });
