@@ -10,6 +10,8 @@ mod filters;
 mod pages;
 mod plots;
 #[cfg(test)]
+mod tests_of_errors;
+#[cfg(test)]
 mod tests_of_modules;
 mod words;
 

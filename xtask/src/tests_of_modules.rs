@@ -15,7 +15,7 @@ fn paths(map: &str, column: usize) -> Vec<&str> {
 }
 
 /// The files below `folder`, relative to the repository.
-fn files(folder: &str, all: &mut Vec<String>) {
+pub(crate) fn files(folder: &str, all: &mut Vec<String>) {
     for entry in fs::read_dir(crate::root().unwrap().join(folder)).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

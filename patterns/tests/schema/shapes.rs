@@ -614,6 +614,28 @@ impl<'de> Deserialize<'de> for Watched {
 
 /// If a declaration read its sample in its own transaction, busy writers would prevent its commit
 /// forever.
+/// A record type that refuses every value, so that its shape cannot be found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Never;
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> std::result::Result<Self, D::Error> {
+        Err(serde::de::Error::custom("it refuses every value"))
+    }
+}
+
+#[test]
+fn a_type_without_a_shape_is_refused() {
+    let store = keyloom_testing::memory();
+    Schema::open(&store, "desk").unwrap();
+    let before = dump_all(&store);
+    for version in [1, 2] {
+        let error = schema_error(declare::<_, Never, Postcard>(&store, version));
+        assert!(matches!(error, SchemaError::UnknownShape { .. }), "{error}");
+    }
+    assert_eq!(dump_all(&store), before);
+}
+
 #[test]
 fn a_raised_version_does_not_conflict_with_writers() {
     let store = keyloom_testing::optimistic_memory();

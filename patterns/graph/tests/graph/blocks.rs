@@ -254,6 +254,43 @@ fn refreshes_that_meet_agree() {
     are_those_of_the_graph(&store, &graph, &blocks);
 }
 
+pub fn blocks_that_are_lost_are_an_error(store: &impl Store) {
+    clear(store);
+    let graph = directed(store);
+    let blocks = declare(store, &graph);
+    let edges = (0..30_u32).map(|n| ((n, "to".to_owned(), n * 7 % 30), n));
+    store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    let without = dump_all(store);
+    blocks.refresh(store).unwrap();
+    let with = dump_all(store);
+    let mut refused = 0;
+    for (key, value) in with.iter().filter(|(key, _)| !without.contains_key(*key)) {
+        store.transact(|txn| txn.delete(key)).unwrap();
+        let error = of_blocks(store, &blocks).unwrap_err();
+        refused += u32::from(matches!(error.downcast_ref(), Some(GraphError::DamagedBlocks)));
+        store.transact(|txn| txn.put(key, value)).unwrap();
+    }
+    assert!(refused > 1, "{refused}");
+    assert_eq!(of_blocks(store, &blocks).unwrap(), of_graph(store, &graph));
+}
+
+pub fn a_build_that_another_build_takes_over_is_an_error(store: &impl Store) {
+    clear(store);
+    let graph = directed(store);
+    let blocks = declare(store, &graph);
+    store.transact(|txn| graph.put_edge(txn, &1, "to", &99, &1)).unwrap();
+    let mut has_met = false;
+    let meet = |_: &Progress| {
+        if !std::mem::replace(&mut has_met, true) {
+            blocks.refresh(store).unwrap();
+        }
+        ControlFlow::Continue(())
+    };
+    let error = blocks.refresh_with(store, meet).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(GraphError::RefreshTakenOver)), "{error}");
+    assert_eq!(of_blocks(store, &blocks).unwrap(), of_graph(store, &graph));
+}
+
 pub fn a_stopped_refresh_continues(store: &impl Store) {
     clear(store);
     let graph = directed(store);

@@ -61,6 +61,8 @@ on_every_store_and_server! {
     graphalytics::rows_and_blocks_reproduce_the_outputs,
     blocks::blocks_follow_the_graph,
     blocks::a_stopped_refresh_continues,
+    blocks::blocks_that_are_lost_are_an_error,
+    blocks::a_build_that_another_build_takes_over_is_an_error,
     blocks::damaged_blocks_are_found_and_repaired,
     damage::an_edge_that_does_not_decode_stops_no_repair,
     faults::damage_is_found_and_repaired,

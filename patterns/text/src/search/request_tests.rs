@@ -12,7 +12,7 @@ use super::{tests, top_k::ScoredDoc};
 use crate::index::{Catalog, FieldInfo, ListKeys, PlacedTerm};
 use crate::postings::Detail;
 use crate::terms::TermMatcher;
-use crate::{Analyzer, BooleanQuery, Near, Query};
+use crate::{Analyzer, BooleanQuery, Near, Query, QueryError, TextError};
 
 /// An index with the fields `body` and `bare`, whose terms are digits. `x` is a stop word.
 struct Digits;
@@ -379,6 +379,8 @@ fn the_automata_of_a_query_have_one_limit_in_every_use() {
             assert!(error.contains("raise max_states"), "{error}");
         }
     }
+    let error = limited(&query, all - 1, 100).count(&Digits, &snapshot).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(QueryError::TooManyStates { .. })), "{error}");
 }
 
 #[test]
@@ -417,6 +419,8 @@ fn patterns_of_a_query_read_a_limited_dictionary() {
     let two = Query::any_of([one.clone(), Query::wildcard("body", "*8")]);
     assert!(limited(&two, 10_000, 2 * read).count(&Digits, &snapshot).is_ok());
     let error = limited(&two, 10_000, 2 * read - 1).count(&Digits, &snapshot).unwrap_err();
+    let scanned = error.downcast_ref();
+    assert!(matches!(scanned, Some(TextError::TooManyScannedTerms { .. })), "{error}");
     let error = error.to_string();
     assert!(error.contains("body:*8") && error.contains("raise max_scanned_terms"), "{error}");
 }

@@ -100,6 +100,9 @@ fn bad_scores_distances_and_spans_are_refused() {
     let inside = boosts(&[f32::MAX]).constant_score(2.0);
     assert_eq!(inside.clone().boost(9.0).check(), Ok(()));
     assert!(matches!(inside.boost(f32::MAX).check(), Err(QueryError::Boosts { .. })));
+    let none: [(&str, f32); 0] = [];
+    let found = Query::combined(none, "x").check().unwrap_err();
+    assert!(matches!(found, QueryError::NoFields { .. }), "{found}");
     let found = Query::fuzzy("b", "x", 3).check().unwrap_err();
     assert_eq!(found, QueryError::Distance { query: "b:x~3".to_owned(), distance: 3 });
     let few = |spans: Spans| Query::near("b", Near::ordered([spans, "y".into()])).check();

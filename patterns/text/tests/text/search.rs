@@ -7,7 +7,7 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::{Continuation, Maintained, Table};
 use keyloom_testing::laws;
 use keyloom_text::suggest::Similarity;
-use keyloom_text::{Analyzer, Bm25, Hit, Query, QueryError, TextError, TextIndex};
+use keyloom_text::{Analyzer, Bm25, Hit, Near, Query, QueryError, TextError, TextIndex};
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
@@ -236,6 +236,39 @@ pub fn damage_is_an_error_with_the_key(store: &impl Store) {
     }
     assert!(refused > 20, "{refused}");
     assert!(queries.iter().all(|query| search(query).is_ok()));
+}
+
+#[test]
+fn a_document_without_a_key_is_an_error() {
+    let (store, index) = (Memory::new(), index(true));
+    let post = Post { title: String::new(), body: vec!["w1 w2".to_owned()], year: 1 };
+    store.transact(|txn| posts(&index).put_many(txn, [(1, post.clone())])).unwrap();
+    let hits = || index.search(Query::term("body", "w1")).hits(&store.snapshot().unwrap());
+    assert_eq!(hits().unwrap().items.len(), 1);
+    let mut lost = 0;
+    for (key, value) in laws::dump_all(&store) {
+        store.transact(|txn| txn.delete(&key)).unwrap();
+        let error = hits().err();
+        let error = error.as_ref().and_then(Error::downcast_ref);
+        lost += u32::from(matches!(error, Some(TextError::NoRecord { .. })));
+        store.transact(|txn| txn.put(&key, &value)).unwrap();
+    }
+    assert_eq!(lost, 1, "the key of the document");
+}
+
+#[test]
+fn spans_that_take_too_many_steps_are_an_error() {
+    let (store, index) = (Memory::new(), index(false));
+    let post = |words| Post { title: String::new(), body: vec!["w1 ".repeat(words)], year: 1 };
+    let inner = || Near::unordered(["w1"; 6]).slop(5_000);
+    let query = Query::near("body", Near::unordered([inner(), inner()]).slop(5_000));
+    let count = |words| {
+        store.transact(|txn| posts(&index).put(txn, &1, &post(words))).unwrap();
+        index.search(query.clone()).count(&store.snapshot().unwrap())
+    };
+    assert_eq!(count(12).unwrap(), 1);
+    let error = count(300).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(TextError::TooManySpans { .. })), "{error}");
 }
 
 /// Another index has other ids, and another analyzer has other terms.

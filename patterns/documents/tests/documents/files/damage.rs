@@ -2,7 +2,7 @@
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, Store, Subspace, Writer};
-use keyloom_documents::files::{FileEntry, Files, Kind};
+use keyloom_documents::files::{FileEntry, Files, FilesError, Kind};
 use keyloom_tables::{Inconsistency, Rule, Schema};
 use keyloom_testing::laws;
 
@@ -47,7 +47,7 @@ pub fn missing_and_surplus_pieces_are_found(store: &impl Store) {
         let missing = (piece(id, number), Rule::Missing);
         assert!(faults(&files, store).contains(&missing), "the piece {number}");
         let error = files.read(&store.snapshot().unwrap(), "/file").unwrap_err();
-        assert!(error.to_string().contains("damaged"), "{error}");
+        assert!(matches!(error.downcast_ref(), Some(FilesError::Damaged { .. })), "{error}");
         put(store, lost, &all[&lost[..]]);
         assert_eq!(faults(&files, store), []);
     }
@@ -127,6 +127,14 @@ pub fn a_lost_last_id_is_repaired(store: &impl Store) {
     assert_eq!(faults(&files, store), []);
     let next = store.transact(|txn| files.create_directory(txn, "/b")).unwrap();
     assert!(next > id, "{next} after {id}");
+    // Ids are never assigned twice, so a file system can be used up.
+    let mut last_of_all = Vec::new();
+    Postcard::encode(&(u32::MAX - 1_000), &mut last_of_all).unwrap();
+    put(store, &last.pack(&0_u8), &last_of_all);
+    let full = (0..2_000)
+        .find_map(|n| store.transact(|txn| files.create_directory(txn, &format!("/{n}"))).err());
+    let full = full.expect("the ids after the last block are not used");
+    assert!(matches!(full.downcast_ref(), Some(FilesError::Full { .. })), "{full}");
 }
 
 /// The blocks of the shards count too, even if no entry of them is left.

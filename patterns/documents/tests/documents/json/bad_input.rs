@@ -1,7 +1,7 @@
 //! Documents and queries that are refused.
 
 use keyloom::{Order, Store, Writer};
-use keyloom_documents::json::{Collection, JsonError, MAX_DEPTH};
+use keyloom_documents::json::{Collection, JsonError, MAX_DEPTH, MAX_PATCH_OPERATIONS};
 use keyloom_tables::{Schema, UnreadableEntry};
 use keyloom_testing::laws;
 use serde_json::{Value, json};
@@ -97,6 +97,19 @@ pub fn refused_documents_change_nothing(store: &impl Store) {
     let many =
         store.transact(|txn| all.put(txn, &2, &json!({ "a": many, "b": many }))).unwrap_err();
     assert!(many.to_string().contains("10000 combinations of values at a[], b[]"), "{many}");
+    assert!(matches!(many.downcast_ref(), Some(JsonError::TooManyEntries { .. })), "{many}");
+
+    // A patch with one operation too many, and one that doubles a list again and again.
+    let tests = vec![json!({ "op": "test", "path": "/a/0", "value": 1 }); MAX_PATCH_OPERATIONS + 1];
+    let copy = |n| json!({ "op": "copy", "from": "", "path": format!("/c{n}") });
+    let doubled = (0..25).map(copy).collect::<Vec<_>>();
+    for (operations, what) in [(tests, "operations"), (doubled, "bytes of copies")] {
+        let error = store.transact(|txn| all.patch(txn, &1, &json!(operations))).unwrap_err();
+        let Some(JsonError::PatchTooLarge { what: found, .. }) = error.downcast_ref() else {
+            panic!("{error}");
+        };
+        assert_eq!(*found, what, "{error}");
+    }
     unchanged("after all refusals");
 
     // A document exactly at the depth limit, and a value in the key of an index.

@@ -142,9 +142,13 @@ pub fn dead_letters_are_listed_requeued_and_deleted(store: &AnyStore) {
     assert!(!store.transact(|txn| queue.delete(txn, *deleted)).unwrap());
     let again = queue.dequeue(store, 6).unwrap();
     assert_eq!((again[0].id, again[0].job.attempts, again[0].token), (*requeued, 1, 2));
-    for (id, state) in [(*requeued, "is leased"), (*deleted, "does not exist")] {
-        let error = refused(store, |txn| queue.requeue(txn, id)).to_string();
-        assert!(error.contains(state), "{error}");
+    let id = store.transact(|txn| queue.enqueue(txn, ("c", 7))).unwrap().id();
+    for (id, state) in [(*requeued, "is leased"), (*deleted, "does not exist"), (id, "waits")] {
+        let error = refused(store, |txn| queue.requeue(txn, id));
+        let Some(QueueError::NotDead { state: found, .. }) = error.downcast_ref() else {
+            panic!("{error}");
+        };
+        assert_eq!(*found, state);
     }
     assert_sound(store, &queue);
 }
