@@ -84,6 +84,19 @@ impl<'s, S: Store> Snapshots<'s, S> {
 
     /// Reads from one snapshot for as long as the store permits. For work that should see one state
     /// of the store if possible, such as a repair.
+    ///
+    /// ```
+    /// use keyloom::{Limits, Memory, Reader, Snapshots, Store};
+    /// let limits = Limits::default().with_max_age_ms(Some(20));
+    /// let store = Memory::builder().limits(limits).build();
+    /// store.transact(|txn| keyloom::Writer::put(txn, b"a", b"1"))?;
+    /// let reader = Snapshots::lasting(&store);
+    /// reader.get(b"a")?;
+    /// std::thread::sleep(std::time::Duration::from_millis(30));
+    /// reader.get(b"a")?; // the first snapshot is too old
+    /// assert_eq!(reader.taken(), 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn lasting(store: &'s S) -> Self {
         Self::with_longest(store, Duration::MAX)
     }

@@ -67,6 +67,24 @@ impl<B: Deref<Target = [u8]>, I: VertexId, E> Neighbour<B, I, E> {
 
     /// Whether the entry is an incoming edge: the other end is the source. Has no meaning in an
     /// undirected graph.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::{Direction, Graph};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "social")?;
+    /// let follows = Graph::<String, (), ()>::directed(&schema, "follows")?;
+    /// let [ada, bob] = ["ada", "bob"].map(String::from);
+    /// store.transact(|txn| follows.put_edge(txn, &ada, "follows", &bob, &()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let view = follows.at(&snapshot)?;
+    /// for (vertex, is_incoming) in [(&ada, false), (&bob, true)] {
+    ///     let mut edges = view.neighbours(vertex, Direction::Both, None)?;
+    ///     assert_eq!(edges.next().expect("an edge")?.is_incoming(), is_incoming);
+    /// }
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn is_incoming(&self) -> bool {
         self.is_incoming
     }

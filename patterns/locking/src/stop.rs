@@ -55,7 +55,16 @@ impl Stop {
         self.0.requested.notify_all();
     }
 
-    /// Whether the stop was requested.
+    /// Whether the stop was requested, through this value or a clone of it.
+    ///
+    /// ```
+    /// use keyloom_locking::Stop;
+    /// let stop = Stop::default();
+    /// let of_the_handler = stop.clone();
+    /// assert!(!stop.is_requested());
+    /// of_the_handler.request();
+    /// assert!(stop.is_requested());
+    /// ```
     pub fn is_requested(&self) -> bool {
         self.state().is_requested
     }

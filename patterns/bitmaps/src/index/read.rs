@@ -38,6 +38,21 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Returns the ids of the records with these keys, in the order of the keys. Costs one round
     /// trip; reads nothing if keys are ids.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// use keyloom_tables::Table;
+    /// let by_city = InvertedIndex::<String, String>::new(&Subspace::new("by city"))
+    ///     .field("city", |_, city| one(city));
+    /// let users = Table::new(&Subspace::new("users")).with(&by_city);
+    /// let store = Memory::new();
+    /// let [ada, bob] = ["ada", "bob"].map(String::from);
+    /// store.transact(|txn| users.put(txn, &ada, &"Oslo".into()))?;
+    /// let ids = by_city.ids_of(&store.snapshot()?, [&ada, &bob])?;
+    /// assert_eq!(ids, [Some(0), None]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Any error of the store; [`Error::At`](keyloom::Error::At) with the key if the stored bytes
     /// are not an id.

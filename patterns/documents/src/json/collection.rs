@@ -124,6 +124,30 @@ impl<K: RecordKey> Collection<K> {
     /// [`with_text`](Self::with_text) with a version of the index. Raise it after the paths or an
     /// analyzer change, and [build](Self::build) the index.
     ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_documents::json::Collection;
+    /// use keyloom_tables::Schema;
+    /// use keyloom_text::Analyzer;
+    /// use serde_json::json;
+    /// let store = Memory::new();
+    /// let open = |version, analyzer| -> keyloom::Result<Collection<u32>> {
+    ///     let schema = Schema::open(&store, "shop")?;
+    ///     let articles = Collection::open(&schema, "articles")?;
+    ///     articles.with_text_version(&schema, "words", version, [("title", analyzer)])
+    /// };
+    /// let old = open(1, Analyzer::simple())?;
+    /// store.transact(|txn| old.put(txn, &7, &json!({ "title": "White rabbits" })))?;
+    ///
+    /// let new = open(2, Analyzer::english())?;
+    /// new.build(&store)?;
+    /// let snapshot = store.snapshot()?;
+    /// let words = new.text("words").expect("it is declared").at(&snapshot)?;
+    /// let found = words.search(keyloom_text::Query::term("title", "rabbit")).ids(&snapshot)?;
+    /// assert_eq!(found.len(), 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`with_text`](Self::with_text).
     pub fn with_text_version<'p, S: Store>(
@@ -252,6 +276,18 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// The paths of each index as text, without text indexes.
+    ///
+    /// ```
+    /// use keyloom::Memory;
+    /// use keyloom_documents::json::Collection;
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let orders = Collection::<u32>::open(&schema, "orders")?;
+    /// let orders = orders.with_index(&schema, ["city", "items[].sku"])?;
+    /// assert_eq!(orders.index_names().collect::<Vec<_>>(), ["city, items[].sku"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn index_names(&self) -> impl Iterator<Item = String> {
         self.indexes.iter().map(|one| one.definition.text())
     }

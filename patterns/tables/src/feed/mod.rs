@@ -161,6 +161,18 @@ impl<K: RecordKey, V, C: Codec<V>> Feed<K, V, C> {
 
     /// The same feed, whose changes contain only the keys: for consumers that read the current
     /// record when they process the change.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Feed, Table};
+    /// let feed = Feed::<u32, String>::new(&Subspace::new("feed")).keys_only();
+    /// let orders = Table::new(&Subspace::new("orders")).with(&feed);
+    /// let store = Memory::new();
+    /// store.transact(|txn| orders.put(txn, &7, &"a large order".into()))?;
+    /// let changes = feed.read(&store.snapshot()?, 0, 10)?;
+    /// assert_eq!((changes[0].key, &changes[0].new), (7, &None));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     #[must_use]
     pub fn keys_only(self) -> Self {
         Self { values: Values::None, ..self }

@@ -116,6 +116,16 @@ impl Highlighter {
     /// The same as [`new`](Self::new), for a field with a [search
     /// analyzer](TextIndex::search_analyzer), which analyzes the texts of the query.
     ///
+    /// ```
+    /// use keyloom_text::{Analyzer, Highlighter, Query};
+    /// // Documents contain the beginnings of words, a query what was typed.
+    /// let (typed, beginnings) = (Analyzer::names(), Analyzer::names().edge_ngrams(1..=9)?);
+    /// let query = Query::term("title", "rab");
+    /// let shown = Highlighter::with_search_analyzer(&query, "title", &beginnings, &typed)?;
+    /// assert_eq!(shown.highlight("White rabbit")[0].text, "White <mark>rabbit</mark>");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`new`](Self::new).
     pub fn with_search_analyzer(

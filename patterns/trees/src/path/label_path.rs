@@ -117,6 +117,13 @@ impl LabelPath {
     }
 
     /// Whether this is the empty path.
+    ///
+    /// ```
+    /// use keyloom_trees::path::LabelPath;
+    /// assert!("".parse::<LabelPath>()?.is_root());
+    /// assert!(!"Top".parse::<LabelPath>()?.is_root());
+    /// # Ok::<(), keyloom_trees::path::PathError>(())
+    /// ```
     pub fn is_root(&self) -> bool {
         self.labels.is_empty()
     }
