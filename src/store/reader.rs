@@ -169,8 +169,8 @@ pub trait Reader {
     }
 
     /// The number of entries that are fetched when a range is opened. A walk steps over these
-    /// entries at no cost. This is one page on a remote store, and 0 if each entry costs a step of
-    /// the engine.
+    /// entries at no cost. This is one page on a remote store, whose later pages may be larger, and
+    /// 0 if each entry costs a step of the engine.
     ///
     /// Callers use this number to decide whether to step over unwanted entries or to open another
     /// range after them. Opening a range costs a round trip on a remote store, and as much as about

@@ -19,6 +19,12 @@ const STEPS_PER_RANGE: usize = 16;
 // With rarer trials, the scan detects later that groups have become short.
 const TRIED_ONCE_IN: u32 = 8;
 
+/// How much larger than the first page of a range the next pages are, at least, on stores that
+/// prefetch.
+// The pages of remote stores grow further, but are limited to 4 MiB. If entries take up to 1 KB,
+// all pages after the first have at least four times its entries. A wrong guess costs a round trip.
+const GROWTH: usize = 4;
+
 /// A scan of the entries of a range; see [`Walk::leave`].
 pub struct Walk<'r, R: Reader> {
     reader: &'r R,
@@ -29,6 +35,8 @@ pub struct Walk<'r, R: Reader> {
     taken: usize,
     /// How many of the last skips in a row needed a new range.
     long_in_a_row: u32,
+    /// Whether the last skip in this range ended within the steps that it was allowed.
+    is_short: bool,
     /// The reads so far.
     pub explain: Explain,
 }
@@ -55,7 +63,8 @@ impl<'r, R: Reader> Walk<'r, R> {
     /// ranges in `explain`.
     pub fn new(reader: &'r R, order: Order, ranges: usize) -> Self {
         let explain = Explain { planned: ranges as u64, ..Explain::default() };
-        Self { reader, order, entries: None, taken: 0, long_in_a_row: 0, explain }
+        let (entries, taken, long_in_a_row, is_short) = (None, 0, 0, false);
+        Self { reader, order, entries, taken, long_in_a_row, is_short, explain }
     }
 
     /// The order of the scan.
@@ -87,8 +96,9 @@ impl<'r, R: Reader> Walk<'r, R> {
     ///
     /// Steps over the skipped entries while that is cheap, and otherwise begins a new range. On a
     /// remote store, a new range costs a round trip, so the scan first steps over the rest of the
-    /// first page of the current range. On other stores, a new range costs as much as some steps,
-    /// and the lengths of the previous skips decide whether to step first.
+    /// current page. If the previous skip ended within its page, the scan also steps into the next
+    /// page, which is larger than the first page of a new range. On other stores, a new range costs
+    /// as much as some steps, and the lengths of the previous skips decide whether to step first.
     pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
         Ok(self.left(rest)?.next)
     }
@@ -100,7 +110,7 @@ impl<'r, R: Reader> Walk<'r, R> {
             match self.step()? {
                 Some(entry) if !rest.contains(&entry.0) => passed = Some(entry),
                 next => {
-                    self.long_in_a_row = 0;
+                    (self.long_in_a_row, self.is_short) = (0, true);
                     return Ok(Left { passed, sought: false, next });
                 }
             }
@@ -115,7 +125,17 @@ impl<'r, R: Reader> Walk<'r, R> {
         match self.reader.prefetched() {
             0 if self.long_in_a_row.is_multiple_of(TRIED_ONCE_IN) => STEPS_PER_RANGE,
             0 => 1,
-            page => page.saturating_sub(self.taken),
+            page if self.is_short => self.left_of_page(page) + page,
+            page => self.left_of_page(page),
+        }
+    }
+
+    /// The number of entries of the current page that were not read yet. `first` is the number of
+    /// entries of the first page.
+    fn left_of_page(&self, first: usize) -> usize {
+        match self.taken.checked_sub(first + 1) {
+            None => first - self.taken,
+            Some(after) => first * GROWTH - after % (first * GROWTH) - 1,
         }
     }
 
@@ -124,16 +144,19 @@ impl<'r, R: Reader> Walk<'r, R> {
         self.entries = None;
     }
 
-    /// The number of entries of the first page that were not read yet, at most; 0 after this page,
-    /// and on stores that do not prefetch.
+    /// The number of entries of the current page that were not read yet, at most; 0 on stores that
+    /// do not prefetch.
     pub fn at_hand(&self) -> usize {
-        self.reader.prefetched().saturating_sub(self.taken)
+        match self.reader.prefetched() {
+            0 => 0,
+            first => self.left_of_page(first),
+        }
     }
 
     /// Continues with the entries of `range`.
     pub fn seek(&mut self, range: KeyRange<'_>) -> Result<()> {
         self.entries = None;
-        self.taken = 0;
+        (self.taken, self.is_short) = (0, false);
         if range.normalized().is_some() {
             self.explain.ranges += 1;
             self.entries = Some(self.reader.range(range, self.order)?);

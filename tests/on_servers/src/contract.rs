@@ -2,7 +2,7 @@
 //! the differences in [`Contract`].
 
 use keyloom::{Desc, KeyRange, Metered, Order, Reader, Store, Subspace, Transaction, Writer};
-use keyloom_tables::{Index, Table, entry};
+use keyloom_tables::{Grouping, Index, Table, entry};
 
 /// The differences between engines.
 pub struct Contract {
@@ -132,6 +132,21 @@ pub fn a_range_costs_one_for_each_page(
     }
     let nowhere = || snapshot.range(KeyRange::half_open(b"b", b"a"), Order::Ascending).unwrap();
     assert_eq!(waits(store, || nowhere().count()), (0, 0));
+}
+
+/// 900 groups of ten entries are read in three growing pages: no group is sought.
+pub fn a_scan_of_short_groups_costs_three_pages(store: &impl Store) {
+    let space = Subspace::new("groups");
+    let all: Vec<u32> = (0..9_000).collect();
+    for some in all.chunks(3_000) {
+        let keys = some.iter().map(|n| space.pack(&(n / 10, n % 10)));
+        store.transact(|txn| keys.clone().try_for_each(|key| txn.put(&key, b""))).unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    snapshot.get(b"so that it has a version").unwrap();
+    let by = Grouping::new(&space, 1);
+    let groups = || by.values::<_, u32, _>(&snapshot, ..).unwrap().count();
+    assert_eq!(waits(store, groups), (900, 3));
 }
 
 pub fn a_transaction_costs_one_for_each_read_and_one_for_the_commit(

@@ -69,7 +69,8 @@
 //!
 //! A put that changes nothing in a group costs nothing for that group. On remote stores, each range
 //! prefetches a page of entries ([`Reader::prefetched`](keyloom::Reader::prefetched)). A skip scan
-//! on such a store uses up the page before it begins another range. A range costs a round trip, but
+//! on such a store uses up the page before it begins another range. If the last group ended within
+//! its page, the scan continues into the next page. A range costs a round trip, as a page does, but
 //! a step within the page is free.
 //!
 //! Totals and buckets are changed by counter adds, without a read. So on a store with native

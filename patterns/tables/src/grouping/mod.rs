@@ -115,7 +115,8 @@ impl<P> Grouping<P> {
     /// or begins a new range, depending on the lengths of the previous groups. Costs 1 range, and
     /// for a group of n entries at most n steps, or at most 16 steps and 1 range. In descending
     /// order, a group that is not stepped over takes one more range. On remote stores, the scan
-    /// first steps to the end of the prefetched page, whatever its length.
+    /// first steps to the end of the prefetched page, whatever its length; after a group that ended
+    /// within its page, also into the next page.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -192,7 +193,7 @@ impl<P> Grouping<P> {
     ///
     /// Reads the entries that are found. In addition, takes at most 2 ranges and 32 steps per
     /// group. On remote stores, the scan first steps to the end of the prefetched page, whatever
-    /// its length.
+    /// its length; after a group that ended within its page, also into the next page.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};

@@ -42,6 +42,12 @@ fn a_range_costs_one_for_each_page() {
 }
 
 #[test]
+fn a_scan_of_short_groups_costs_three_pages() {
+    let (store, _cleanup) = fresh!();
+    contract::a_scan_of_short_groups_costs_three_pages(&store);
+}
+
+#[test]
 fn a_transaction_that_only_writes_costs_one() {
     let (store, _cleanup) = fresh!();
     contract::a_transaction_that_only_writes_costs_what_its_engine_calls_for(&store, &CONTRACT);

@@ -31,6 +31,11 @@ fn more_than_1024_ranges_cost_two() {
 }
 
 #[test]
+fn a_scan_of_short_groups_costs_three_pages() {
+    contract::a_scan_of_short_groups_costs_three_pages(&*fresh!());
+}
+
+#[test]
 fn a_range_costs_one_for_each_page() {
     // So few that no page reaches the amount that a server sends at once.
     contract::a_range_costs_one_for_each_page(&*fresh!(), 1_500, [2, 3]);

@@ -194,4 +194,6 @@ fn the_contract_of_every_store_behind_a_network() {
     contract::a_transaction_that_only_writes_costs_what_its_engine_calls_for(&*store, &CONTRACT);
     let Some(store) = open() else { return };
     contract::a_thousand_records_of_an_index_cost_two(&*store);
+    let Some(store) = open() else { return };
+    contract::a_scan_of_short_groups_costs_three_pages(&*store);
 }
